@@ -1,0 +1,56 @@
+# `make demo` and `make test` each work as the first command on a fresh clone that has Python 3.11 or newer, git and make.
+PYTHON ?= python3
+SECONDS ?= 60
+ARGS ?=
+PY := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check simulate bench lock clean
+
+help: ## say what there is
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+# The stamp is written last: an installation that was cut short is done again, one that is whole is not.
+.venv/.ok: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Asterism needs Python 3.11 or newer and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=python3.12 demo")'
+	@echo "==> creating .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv
+	@echo "==> installing what requirements.lock pins, hashes checked (the first time this can take a minute or two)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "==> installing asterism itself, editable"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .venv/.ok ## run the main example, four devices and a real model (ARGS="…" goes to it)
+	$(PY) -m examples.digits $(ARGS)
+
+test: .venv/.ok ## run the tests that are not marked slow (ARGS="…" goes to pytest)
+	$(PY) -m pytest -m "not slow" $(ARGS)
+
+test-slow: .venv/.ok ## run the tests marked slow
+	$(PY) -m pytest -m slow $(ARGS)
+
+check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+	$(PY) -m pytest tests/architecture
+
+simulate: .venv/.ok ## search for broken invariants in the world in a box, for SECONDS=60
+	$(PY) -m asterism.simulation --seconds $(SECONDS)
+
+bench: .venv/.ok ## measure, and print the numbers beside their floors
+	$(PY) -m benchmarks $(ARGS)
+
+# Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
+lock: ## compile requirements.lock anew from pyproject.toml
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
+	.venv-lock/bin/uv pip compile pyproject.toml --extra examples --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet $(ARGS) -o requirements.lock
+	@! grep -nE '://|^ *-[^-]|^--|/' requirements.lock || { echo "requirements.lock names an index, a link or a path (above)"; exit 1; }
+
+clean: ## remove what make and the tools have written
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

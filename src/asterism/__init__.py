@@ -1,0 +1,51 @@
+"""Asterism turns a goal into a constellation (a DAG of tasks over devices), runs it, and survives being killed.
+
+The house, from the ground up; imports point down (``.importlinter``):
+
+    errors                          what a user can be told
+    kernel                          pure: what a machine is, what a journal is
+    constellation                   pure: the model, the graph, conditions, the seven edits
+    machines                        pure: the tables, and the wiring between them
+    runtime                         the ports, and the driver: the only loop in the program
+    planner, devices, stores        the adapters, which do not know each other
+    simulation                      the same machines in a world of virtual time and seeded faults
+    settings, bootstrap, cli        what was asked for, the one place that knows every class, the command
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
+    from asterism.constellation.profile import AgentProfile as AgentProfile
+    from asterism.constellation.task import TaskStar as TaskStar
+    from asterism.devices.skill import SkillContext as SkillContext
+    from asterism.devices.skill import skill as skill
+    from asterism.errors import AsterismError as AsterismError
+    from asterism.errors import IllegalTransition as IllegalTransition
+    from asterism.errors import InvalidInput as InvalidInput
+
+_HOME_OF = {
+    "AgentProfile": "asterism.constellation.profile",
+    "AsterismError": "asterism.errors",
+    "IllegalTransition": "asterism.errors",
+    "InvalidInput": "asterism.errors",
+    "SkillContext": "asterism.devices.skill",
+    "TaskStar": "asterism.constellation.task",
+    "skill": "asterism.devices.skill",
+}
+"""Public name -> the module it lives in, imported when the name is first asked for."""
+
+
+def __getattr__(name: str) -> object:
+    """Resolve a public name and keep it.
+
+    Raises:
+        AttributeError: it is no public name.
+    """
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'asterism' has no public name {name!r}; it has {', '.join(sorted(_HOME_OF))}")
+    found: object = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found

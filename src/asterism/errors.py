@@ -1,0 +1,88 @@
+"""The errors a user can meet. Each message says what happened, where, and what to do next.
+
+Not here: failures of a task or a device. Those are events in a journal, not exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class AsterismError(Exception):
+    """Root of every error raised on purpose; the CLI prints its text and nothing else."""
+
+
+class InvalidInput(AsterismError):
+    """Something the user wrote cannot be used: a plan, a fleet file, a request, an option."""
+
+
+class MissingExtra(AsterismError):
+    """An optional part is not installed.
+
+    Args:
+        extra: name of the extra, as in ``pip install 'asterism[extra]'``.
+        what: the thing that needs it, in words.
+    """
+
+    def __init__(self, extra: str, what: str) -> None:
+        super().__init__(f"{what} needs an extra: pip install 'asterism[{extra}]'")
+
+
+class IllegalTransition(AsterismError):
+    """A machine was given an event that its table has no row for, or a move chose a target its row forbids.
+
+    State and journal are unchanged when this is raised.
+
+    Attributes:
+        machine: name of the machine.
+        state: name of the state it is in.
+        event: name of the refused event.
+        accepted: names of the events this state accepts, or of the targets the row allows.
+        story: the last entries of the run, one line each, oldest first.
+    """
+
+    def __init__(self, machine: str, state: str, event: str, accepted: Sequence[str], story: Sequence[str] = ()) -> None:
+        self.machine = machine
+        self.state = state
+        self.event = event
+        self.accepted = tuple(accepted)
+        self.story = tuple(story)
+        told = "".join(f"\n  {line}" for line in self.story)
+        super().__init__(f"{machine} in {state} does not accept {event}; accepted: {', '.join(self.accepted) or 'nothing'}{told}")
+
+
+class RunNotFound(AsterismError):
+    """No run has that id."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"there is no run {run!r}; `asterism runs` lists them")
+
+
+class RunOwned(AsterismError):
+    """Another live process drives this run; a live owner is never robbed.
+
+    Attributes:
+        run: the run's id.
+        owner: who has it, in words (process id, host).
+    """
+
+    def __init__(self, run: str, owner: str) -> None:
+        self.run = run
+        self.owner = owner
+        super().__init__(f"run {run} is being driven by {owner}; follow it with `asterism log {run} --follow`")
+
+
+class StaleOwner(AsterismError):
+    """This process no longer owns the run: somebody claimed it later. Drop it and do nothing more."""
+
+    def __init__(self, run: str, epoch: int) -> None:
+        self.run = run
+        super().__init__(f"run {run} was claimed by another process after epoch {epoch}; this one has let go of it")
+
+
+class StoreUnavailable(AsterismError):
+    """The database cannot be read or written now: full disk, no permission, not a database of ours."""
+
+
+class Refused(AsterismError):
+    """A command reached its run and was refused there; the text is the verdict."""
