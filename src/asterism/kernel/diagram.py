@@ -1,0 +1,21 @@
+"""A table drawn as a Mermaid state diagram; the docs are drawn from here, and a test compares them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.kernel.machine import Machine
+
+
+def mermaid(machine: Machine[Any]) -> str:
+    """The machine as ``stateDiagram-v2`` text. Internal rows are no edges and are not drawn."""
+    lines = ["stateDiagram-v2", f"    [*] --> {machine.initial}"]
+    for state, rows in machine.table.items():
+        labels: dict[str, list[str]] = {}
+        for event, entry in rows.items():
+            for target in sorted(entry.to):
+                labels.setdefault(target, []).append(event.__name__)
+        lines += [f"    {state} --> {target}: {', '.join(labels[target])}" for target in machine.states if target in labels]
+        if machine.is_terminal(state):
+            lines.append(f"    {state} --> [*]")
+    return "\n".join(lines) + "\n"

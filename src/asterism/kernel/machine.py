@@ -1,0 +1,237 @@
+"""What a machine is: a table, and nothing else that moves its state.
+
+A row of the table names the event it is for, the move that carries it out and the targets that move
+may choose; any other target raises. Events come in, a state and effects come out; ``step`` is
+deterministic: no clock, no chance, no I/O. Time, ids and the actor arrive in the :class:`Turn`.
+
+The idea of a machine as one table that alone moves the state is h11's; events in and instructions
+out is distributed's worker state machine. Not here: anything that performs an effect.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Never, TypeVar
+
+import msgspec
+
+from asterism.errors import IllegalTransition
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+class Redo(enum.Enum):
+    """What a crash means for an effect that has no outcome yet."""
+
+    SAME_KEY = "same_key"  # idempotent: perform it again under the same id
+    REATTACH = "reattach"  # ask, by the id, what became of it
+    NEVER = "never"  # it is Interrupted: a retry policy or a person decides
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+    """Something that happened. Plain data."""
+
+
+class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of an effect; accepted once, noted when it comes late or again."""
+
+    effect: str
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+    """Something to be done outside. Plain data; its id comes from its place in the journal."""
+
+    performed_outside: ClassVar[bool] = True
+    """False where nobody performs it: its outcome comes through the inbox (a question to a person)."""
+
+    @property
+    def redo(self) -> Redo:
+        """What a crash means for it."""
+        return Redo.SAME_KEY
+
+    @property
+    def actor(self) -> str:
+        """Who its outcome comes from."""
+        return "system"
+
+    @property
+    def withdraws(self) -> str:
+        """Id of the effect that this one calls off; empty for all others."""
+        return ""
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """The outcome when it is called off, or lost in a crash and not to be redone."""
+        raise NotImplementedError(type(self).__name__)
+
+
+@dataclass(slots=True)
+class Turn:
+    """What a move knows besides memory and event, and how it asks for effects.
+
+    Attributes:
+        run, seq, at, actor: those of the entry being made.
+        facts: verdicts of code that may change between versions (a condition, a ranking). A live turn
+            computes and records them; a replayed turn is given them.
+    """
+
+    run: str
+    seq: int
+    at: float
+    actor: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    replayed: bool = False
+    effects: list[Effect] = field(default_factory=list)
+
+    def perform(self, effect: Effect) -> str:
+        """Ask for an effect; returns its id, which is also its idempotency key."""
+        self.effects.append(effect)
+        return f"{self.run}:{self.seq}.{len(self.effects) - 1}"
+
+    def recorded(self, name: str, compute: Callable[[], T]) -> T:
+        """The recorded verdict of that name; computed and recorded when this turn is live."""
+        if not self.replayed and name not in self.facts:
+            self.facts[name] = compute()
+        return typing.cast("T", self.facts[name])
+
+
+Move = Callable[[Any, Never, Turn], enum.StrEnum | None]
+"""``(memory, event, turn) -> next state``; ``None`` says that nothing happened, and leaves no entry.
+
+The event is typed ``Never`` so that a move for any one event fits; that each key of a table matches
+the annotation of its move is checked when the machine is defined.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        move: carries the event out; validates first, changes memory after.
+        to: the states it may choose. These are the edges of the matrix.
+        internal: it may also leave the state as it is without that being an edge. A row without targets is internal.
+    """
+
+    move: Move
+    to: frozenset[enum.StrEnum] = frozenset()
+    internal: bool = False
+
+
+def row(move: Move, *to: enum.StrEnum, internal: bool = False) -> Row:
+    """A row with these targets; without any it is internal."""
+    return Row(move, frozenset(to), internal or not to)
+
+
+Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What a state says of itself (the seeds' state interface)."""
+
+    name: str
+    is_round_end: bool
+    is_subtask_end: bool
+    next_agent: str
+
+
+class Machine(Generic[M]):
+    """A named table over one memory type.
+
+    Args:
+        name: as users know it.
+        states: the enumeration of its states.
+        initial: where a run begins.
+        table: state -> event type -> row.
+        effects: the kinds of effect its moves may ask for.
+        memory: makes an empty memory.
+
+    Raises:
+        ValueError: the table is not sound (see :func:`problems`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        states: type[enum.StrEnum],
+        initial: enum.StrEnum,
+        table: Table,
+        effects: Iterable[type[Effect]],
+        memory: Callable[[], M],
+    ) -> None:
+        self.name = name
+        self.states = states
+        self.initial = initial
+        self.table = table
+        self.effects = tuple(effects)
+        self.memory = memory
+        self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in table.values() for event in rows))
+        if found := problems(self):
+            raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
+
+    def step(self, state: enum.StrEnum, memory: M, event: Event, turn: Turn) -> enum.StrEnum | None:
+        """Carry one event out.
+
+        Args:
+            state: where the machine is.
+            memory: changed in place, after everything was validated.
+            event: what happened.
+            turn: place, time and actor; collects the effects.
+
+        Returns:
+            The next state, or None where nothing happened.
+
+        Raises:
+            IllegalTransition: no row for the event in this state, or a target that the row forbids.
+        """
+        found = self.table[state].get(type(event))
+        if found is None:
+            raise IllegalTransition(self.name, state, type(event).__name__, [kind.__name__ for kind in self.table[state]])
+        target = found.move(memory, typing.cast("Never", event), turn)
+        if target is not None and target not in found.to and not (found.internal and target == state):
+            raise IllegalTransition(self.name, state, f"{type(event).__name__} to {target}", sorted(found.to))
+        return target
+
+    def matrix(self) -> dict[enum.StrEnum, frozenset[enum.StrEnum]]:
+        """State -> the states its rows may lead to; what the diagrams and the tests are drawn from."""
+        return {state: frozenset().union(*(found.to for found in rows.values())) for state, rows in self.table.items()}
+
+    def is_terminal(self, state: str) -> bool:
+        """True where no row leads to another state."""
+        return not (self.matrix()[self.states(state)] - {self.states(state)})
+
+    def facts(self, state: str) -> StateFacts:
+        """What the state says of itself."""
+        ended = self.is_terminal(state)
+        return StateFacts(name=state, is_round_end=ended, is_subtask_end=ended, next_agent=self.name)
+
+
+def problems(machine: Machine[Any]) -> list[str]:
+    """What is unsound in a table: a state without a row, an unreachable state, a key that its move is not for."""
+    found = [f"no row for {state}" for state in machine.states if state not in machine.table]
+    edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
+    reached, frontier = {machine.initial}, [machine.initial]
+    while frontier:
+        for target in edges.get(frontier.pop(), set()) - reached:
+            reached.add(target)
+            frontier.append(target)
+    found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
+    for state, rows in machine.table.items():
+        for event, entry in rows.items():
+            if not issubclass(event, _event_types(entry.move)):
+                found.append(f"{state}: the row for {event.__name__} has a move for another event")
+            found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
+    return found
+
+
+def _event_types(move: Move) -> tuple[type[Event], ...]:
+    """The event types that a move's annotation takes."""
+    second = list(inspect.signature(move).parameters)[1]
+    annotated = typing.get_type_hints(move)[second]
+    return tuple(typing.get_args(annotated)) or (annotated,)
