@@ -1,0 +1,335 @@
+"""Applying a batch of edits to a constellation: whole or not at all, with the way back.
+
+The same edit again changes nothing and says so; the same id with different content is refused; cycles
+are refused per edit, with the path. One edit looks again only at what it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation, line_of, task_of
+from asterism.constellation.documents import MAX_TASKS, LineSpec, PlanDocument, TaskSpec, parse_task
+from asterism.constellation.edits import (
+    AddDependency,
+    AddTask,
+    Applied,
+    BuildConstellation,
+    Edit,
+    EditRefused,
+    RemoveDependency,
+    RemoveTask,
+    UpdateDependency,
+    UpdateTask,
+)
+from asterism.constellation.line import DependencyType, TaskStarLine
+from asterism.constellation.task import TaskStar
+from asterism.errors import InvalidInput
+
+Check = Callable[[Applied], None]
+"""Looks at a batch that was applied; raises EditRefused to have it undone."""
+
+
+def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None) -> Applied:
+    """Apply a batch, whole or not at all.
+
+    Args:
+        constellation: changed in place; its version grows by one if anything changed.
+        edits: in order.
+        check: a last look with more knowledge (devices, skills) before it counts.
+
+    Raises:
+        EditRefused: the constellation is as it was.
+    """
+    batch = _Batch(constellation)
+    try:
+        for edit in edits:
+            batch.apply(edit)
+        batch.check_references()
+        applied = batch.applied()
+        if check:
+            check(applied)
+    except EditRefused:
+        batch.roll_back()
+        raise
+    if applied.changed:
+        constellation.version += 1
+    return applied
+
+
+class _Batch:
+    """One batch being applied: what it changed, how to undo it, and its inverse."""
+
+    def __init__(self, constellation: TaskConstellation) -> None:
+        self._it = constellation
+        self._undo: list[Callable[[], None]] = []
+        self._inverse: list[Edit] = []
+        self._tasks: dict[str, None] = {}
+        self._lines: dict[str, None] = {}
+        self._unlinked: dict[str, None] = {}
+        self._notes: list[str] = []
+        self._before = (dict(constellation.unjudged), dict(constellation.restless))
+
+    def apply(self, edit: Edit) -> None:
+        self._RULES[type(edit)](self, edit)
+
+    def applied(self) -> Applied:
+        return Applied(
+            inverse=tuple(reversed(self._inverse)),
+            tasks=tuple(task_id for task_id in self._tasks if task_id in self._it.tasks),
+            lines=tuple(line_id for line_id in self._lines if line_id in self._it.lines),
+            notes=tuple(self._notes),
+        )
+
+    def roll_back(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._it.unjudged, self._it.restless = self._before
+
+    def check_references(self) -> None:
+        """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""
+        touched = dict.fromkeys(task_id for task_id in self._tasks if task_id in self._it.tasks)
+        touched.update(dict.fromkeys(self._it.lines[line].target for line in self._lines if line in self._it.lines))
+        if self._unlinked:
+            lost = {below for task_id in self._unlinked if task_id in self._it.tasks for below in (task_id, *self._it.descendants(task_id))}
+            touched.update(dict.fromkeys(task_id for task_id in sorted(lost) if self._it.tasks[task_id].editable))
+        for task_id in touched:
+            if why := self._it.why_unresolvable(task_id):
+                raise EditRefused("bad_reference", task_id, why)
+
+    # -- one rule per edit --------------------------------------------------------------------------
+
+    def _build(self, edit: BuildConstellation) -> None:
+        if edit.clear and self._it.tasks and not self._is_there(edit.plan):
+            started = [task.task_id for task in self._it.in_order() if not task.editable]
+            if started:
+                raise EditRefused("read_only", started[0], f"it is {self._it.tasks[started[0]].status}; clear=true would remove it")
+            for task_id in list(self._it.tasks):
+                self._remove_task(RemoveTask(task_id=task_id))
+        for task in edit.plan.tasks:
+            self._add_task(AddTask(task=task))
+        for line in edit.plan.dependencies:
+            self._add_line(line, check_cycle=False)
+        if cycle := self._it.cycle():
+            raise EditRefused("cycle", " -> ".join(cycle), "the plan has a cycle; a task cannot wait for itself")
+
+    def _is_there(self, plan: PlanDocument) -> bool:
+        tasks, lines = self._it.tasks, self._it.lines
+        return (
+            len(tasks) == len(plan.tasks)
+            and len(lines) == len(plan.dependencies)
+            and all(spec.task_id in tasks and _same_task(tasks[spec.task_id], spec) for spec in plan.tasks)
+            and all(spec.line_id in lines and _same_line(lines[spec.line_id], spec) for spec in plan.dependencies)
+        )
+
+    def _add_task(self, edit: AddTask) -> None:
+        spec = edit.task
+        there = self._it.tasks.get(spec.task_id)
+        if there is not None:
+            if not _same_task(there, spec):
+                raise EditRefused("different_content", spec.task_id, "a task of that id is there with different content; use update_task")
+            self._notes.append(f"add_task {spec.task_id}: it is there already")
+            return
+        if len(self._it.tasks) >= MAX_TASKS:
+            raise EditRefused("too_many", spec.task_id, f"a constellation has at most {MAX_TASKS} tasks")
+        self._put_task(task_of(spec))
+
+    def _remove_task(self, edit: RemoveTask) -> None:
+        if edit.task_id not in self._it.tasks and edit.task_id in self._it.removed_tasks:
+            self._notes.append(f"remove_task {edit.task_id}: it was removed already")
+            return
+        task = self._editable(edit.task_id)
+        for line in (*self._it.lines_in(task.task_id), *self._it.lines_out(task.task_id)):
+            self._drop_line(line)
+        self._drop_task(task)
+
+    def _update_task(self, edit: UpdateTask) -> None:
+        task = self._known(edit.task_id)
+        unknown = sorted(set(edit.changes) - set(TaskSpec.__struct_fields__[1:]))
+        if unknown:
+            allowed = ", ".join(TaskSpec.__struct_fields__[1:])
+            raise EditRefused("bad_content", f"{edit.task_id}.{unknown[0]}", f"unknown field; a task's fields are {allowed}")
+        try:
+            spec = parse_task({**msgspec.to_builtins(_spec_of(task)), **edit.changes}, edit.task_id)
+        except InvalidInput as error:
+            raise EditRefused("bad_content", edit.task_id, str(error)) from None
+        before = {field: getattr(task, field) for field in edit.changes}
+        after = {field: getattr(spec, field) for field in edit.changes}
+        if before == after:
+            self._notes.append(f"update_task {edit.task_id}: it is so already")
+            return
+        self._editable(edit.task_id)
+        self._set_fields(task, before, after)
+
+    def _add_dependency(self, edit: AddDependency) -> None:
+        self._add_line(edit.dependency, check_cycle=True)
+
+    def _add_line(self, spec: LineSpec, *, check_cycle: bool) -> None:
+        there = self._it.lines.get(spec.line_id) or self._it.line_between(spec.source, spec.target)
+        if there is not None:
+            if not _same_line(there, spec):
+                told = f"{there.line_id} is there with different content; use update_dependency, or another id"
+                raise EditRefused("different_content", spec.line_id, told)
+            self._notes.append(f"add_dependency {there.line_id}: it is there already")
+            return
+        self._known(spec.source)
+        self._editable(spec.target)
+        if spec.source == spec.target:
+            raise EditRefused("cycle", f"{spec.source} -> {spec.target}", "a task cannot wait for itself")
+        if check_cycle and (cycle := self._it.cycle_through(spec.source, spec.target)):
+            raise EditRefused("cycle", " -> ".join(cycle), f"{spec.source} -> {spec.target} would close this cycle")
+        self._put_line(self._line(spec))
+
+    def _remove_dependency(self, edit: RemoveDependency) -> None:
+        if edit.dependency_id not in self._it.lines and edit.dependency_id in self._it.removed_lines:
+            self._notes.append(f"remove_dependency {edit.dependency_id}: it was removed already")
+            return
+        line = self._known_line(edit.dependency_id)
+        self._editable(line.target)
+        self._drop_line(line)
+
+    def _update_dependency(self, edit: UpdateDependency) -> None:
+        line = self._known_line(edit.dependency_id)
+        kind = edit.type or (DependencyType.CONDITIONAL if edit.condition else line.type)
+        condition = (line.condition if edit.condition is None else edit.condition) if kind is DependencyType.CONDITIONAL else ""
+        spec = LineSpec(id=line.line_id, source=line.source, target=line.target, type=kind, condition=condition)
+        if _same_line(line, spec):
+            self._notes.append(f"update_dependency {line.line_id}: it is so already")
+            return
+        self._editable(line.target)
+        changed = self._line(spec)
+        self._take_line(line)
+        self._place_line(changed)
+        self._lines[line.line_id] = None
+        self._inverse.append(UpdateDependency(dependency_id=line.line_id, type=line.type, condition=line.condition))
+
+    _RULES: ClassVar[Mapping[type, Callable[..., None]]] = {
+        BuildConstellation: _build,
+        AddTask: _add_task,
+        RemoveTask: _remove_task,
+        UpdateTask: _update_task,
+        AddDependency: _add_dependency,
+        RemoveDependency: _remove_dependency,
+        UpdateDependency: _update_dependency,
+    }
+
+    # -- looking up ---------------------------------------------------------------------------------
+
+    def _known(self, task_id: str) -> TaskStar:
+        task = self._it.tasks.get(task_id)
+        if task is None:
+            raise EditRefused("unknown_task", task_id, "there is no such task")
+        return task
+
+    def _editable(self, task_id: str) -> TaskStar:
+        task = self._known(task_id)
+        if not task.editable:
+            raise EditRefused("read_only", task_id, f"it is {task.status}; only PENDING and WAITING_DEPENDENCY tasks may be edited")
+        return task
+
+    def _known_line(self, line_id: str) -> TaskStarLine:
+        line = self._it.lines.get(line_id)
+        if line is None:
+            raise EditRefused("unknown_dependency", line_id, "there is no such dependency")
+        return line
+
+    def _line(self, spec: LineSpec) -> TaskStarLine:
+        try:
+            return line_of(spec)
+        except InvalidInput as error:
+            raise EditRefused("bad_content", spec.line_id, str(error)) from None
+
+    # -- changing, with the way back ----------------------------------------------------------------
+
+    def _put_task(self, task: TaskStar) -> None:
+        constellation, task_id = self._it, task.task_id
+        tombstoned = task_id in constellation.removed_tasks
+
+        def undo() -> None:
+            constellation.delete_task(task_id)
+            if tombstoned:
+                constellation.removed_tasks[task_id] = None
+
+        constellation.removed_tasks.pop(task_id, None)
+        constellation.insert_task(task)
+        self._undo.append(undo)
+        self._tasks[task_id] = None
+        self._inverse.append(RemoveTask(task_id=task_id))
+
+    def _drop_task(self, task: TaskStar) -> None:
+        constellation, task_id = self._it, task.task_id
+        ordinal = constellation.ordinal(task_id)
+
+        def undo() -> None:
+            constellation.insert_task(task, ordinal)
+            del constellation.removed_tasks[task_id]
+
+        constellation.delete_task(task_id)
+        constellation.removed_tasks[task_id] = None
+        self._undo.append(undo)
+        self._inverse.append(AddTask(task=_spec_of(task)))
+
+    def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        self._write(task, after)
+        self._undo.append(lambda: self._write(task, before))
+        self._tasks[task.task_id] = None
+        self._inverse.append(UpdateTask(task_id=task.task_id, changes=msgspec.to_builtins(before)))
+
+    def _write(self, task: TaskStar, fields: Mapping[str, Any]) -> None:
+        for field, value in fields.items():
+            setattr(task, field, value)
+        self._it.inputs_changed(task.task_id)
+
+    def _put_line(self, line: TaskStarLine) -> None:
+        self._place_line(line)
+        self._lines[line.line_id] = None
+        self._inverse.append(RemoveDependency(dependency_id=line.line_id))
+
+    def _drop_line(self, line: TaskStarLine) -> None:
+        self._take_line(line)
+        self._unlinked[line.target] = None
+        self._inverse.append(AddDependency(dependency=_line_spec_of(line)))
+
+    def _place_line(self, line: TaskStarLine) -> None:
+        constellation = self._it
+        tombstoned = line.line_id in constellation.removed_lines
+
+        def undo() -> None:
+            constellation.delete_line(line.line_id)
+            if tombstoned:
+                constellation.removed_lines[line.line_id] = None
+
+        constellation.removed_lines.pop(line.line_id, None)
+        constellation.insert_line(line)
+        self._undo.append(undo)
+
+    def _take_line(self, line: TaskStarLine) -> None:
+        constellation = self._it
+
+        def undo() -> None:
+            constellation.insert_line(line)
+            del constellation.removed_lines[line.line_id]
+
+        constellation.delete_line(line.line_id)
+        constellation.removed_lines[line.line_id] = None
+        self._undo.append(undo)
+
+
+def _spec_of(task: TaskStar) -> TaskSpec:
+    return TaskSpec(**{field: getattr(task, field) for field in TaskSpec.__struct_fields__})
+
+
+def _line_spec_of(line: TaskStarLine) -> LineSpec:
+    return LineSpec(id=line.line_id, source=line.source, target=line.target, type=line.type, condition=line.condition)
+
+
+def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
+    return _spec_of(task) == spec
+
+
+def _same_line(line: TaskStarLine, spec: LineSpec) -> bool:
+    ends = (line.source, line.target, line.type, line.condition) == (spec.source, spec.target, spec.judged_as, spec.condition)
+    return ends and spec.id in ("", line.line_id)

@@ -1,0 +1,122 @@
+"""Condition: a yes-or-no question over a task's result, in CEL.
+
+The language is the Common Expression Language (https://cel.dev), evaluated by cel-cpp under its own
+budget; there is no ``eval`` here. A name that stands alone is a top-level field of the source's
+result; ``result``, ``status`` and ``tasks["id"]`` are always there.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cel_expr_python import cel
+
+from asterism.errors import InvalidInput
+
+Facts = Mapping[str, Mapping[str, Any]]
+"""``{task id: {"status": …, "result": …}}``."""
+
+MAX_LENGTH = 1000
+"""Characters of a condition; longer ones are refused."""
+
+_STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')""")
+_NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
+_LOOP_NAMES = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
+_TASK_IDS = re.compile(r"""\btasks\s*\[\s*(?:"([^"]+)"|'([^']+)')\s*\]""")
+_FIXED = frozenset({"result", "status", "tasks"})
+_WORDS = frozenset({"true", "false", "null", "in"})
+_TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "dyn"})
+
+
+class Condition:
+    """A compiled condition.
+
+    Args:
+        text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
+
+    Raises:
+        InvalidInput: it does not parse, is too long, or cannot be a yes or no.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._compiled = _compile(text)
+        bare = _STRINGS.sub('""', text)
+        self.names = _free_names(bare)
+        self.refers_to_status = re.search(r"(?<![\w.])status(?!\w)", bare) is not None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The result fields it names; what a plan is checked against where the skill's output is known."""
+        return self.names - _FIXED
+
+    @property
+    def task_ids(self) -> frozenset[str]:
+        """The tasks it asks about by ``tasks["id"]``."""
+        return frozenset(double or single for double, single in _TASK_IDS.findall(self.text))
+
+    def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
+        """Ask it.
+
+        Args:
+            result: the source's JSON result.
+            status: the source's status.
+            ancestors: facts for ``tasks["id"]``.
+
+        Returns:
+            Whether it is met, and why it is not: never raises for what a result holds.
+        """
+        fields = result if isinstance(result, dict) else {}
+        missing = sorted(name for name in self.fields if name not in fields)
+        data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": ancestors}
+        try:
+            value = self._compiled.eval(data=data)
+        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+            return False, f"{self.text}: {_words(error)}"
+        if value.type() == cel.Type.ERROR:
+            told = f"the result has no {', '.join(missing)}" if missing else _words(value.value())
+            return False, f"{self.text}: {told}"
+        if value.type() != cel.Type.BOOL:
+            told = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
+            return False, f"{self.text}: {told}"
+        return (True, "") if value.value() else (False, f"{self.text} is false{_shown(fields, self.fields)}")
+
+
+def _shown(fields: Mapping[str, Any], names: frozenset[str]) -> str:
+    shown = ", ".join(f"{name} is {json.dumps(fields[name])[:60]}" for name in sorted(names) if name in fields)
+    return f": {shown}" if shown else ""
+
+
+def _free_names(bare: str) -> frozenset[str]:
+    loops = set(_LOOP_NAMES.findall(bare))
+    return frozenset(name for name in _NAMES.findall(bare) if name not in _WORDS and name not in _TYPES and name not in loops)
+
+
+def _words(error: object) -> str:
+    return str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]").split("\n")[0][:300]
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile(text: str) -> Any:
+    """Compile with every free name declared dynamic, so that ``accuracy > 0.95`` compiles before there is a result."""
+    if not text.strip():
+        raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
+    if len(text) > MAX_LENGTH or "\x00" in text:
+        raise InvalidInput(f"a condition may have {MAX_LENGTH} printable characters; this one starts with {text[:40]!r}")
+    names = _free_names(_STRINGS.sub('""', text)) - _FIXED
+    variables = dict.fromkeys(sorted(names), cel.Type.DYN) | {
+        "result": cel.Type.DYN,
+        "status": cel.Type.STRING,
+        "tasks": cel.Type.DYN,
+    }
+    try:
+        compiled = cel.NewEnv(variables=variables).compile(text)
+    except RuntimeError as error:
+        raise InvalidInput(f"the condition {text!r} does not parse: {_words(error)}") from None
+    if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
+        raise InvalidInput(f"the condition {text!r} is {compiled.return_type().name()}, not yes or no")
+    return compiled

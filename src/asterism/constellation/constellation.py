@@ -1,0 +1,378 @@
+"""TaskConstellation: a live DAG of tasks, kept ready as it changes.
+
+The graph only: it knows which dependency waits for a verdict and which task's dependencies are all
+satisfied, and keeps both in O(out-degree) per change. Not here: who may change it (``edits``), how a
+task moves between its states (the task lifecycle machine), when it starts (the constellation agent).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.condition import Condition
+from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
+from asterism.constellation.graph import find_cycle
+from asterism.constellation.line import DependencyType, TaskStarLine, Verdict
+from asterism.constellation.references import references
+from asterism.constellation.task import EDITABLE, TaskStar, TaskStatus
+from asterism.errors import InvalidInput
+
+
+class TaskConstellation:
+    """A DAG of tasks.
+
+    Attributes:
+        constellation_id: unique among the constellations of a run.
+        name: for people.
+        version: grows by one with each batch of edits that changed something.
+        generation: how many restarts came before it.
+        tasks: by id; change them through edits and the lifecycle machine only.
+        lines: dependencies by id.
+        removed_tasks, removed_lines: tombstones, in the order of removal (the values are None).
+        unjudged: ids of dependencies whose source has settled and that have no verdict yet.
+        restless: ids of tasks whose readiness may have changed.
+    """
+
+    def __init__(self, constellation_id: str = "", name: str = "", *, generation: int = 0) -> None:
+        self.constellation_id = constellation_id
+        self.name = name
+        self.version = 0
+        self.generation = generation
+        self.tasks: dict[str, TaskStar] = {}
+        self.lines: dict[str, TaskStarLine] = {}
+        self.removed_tasks: dict[str, None] = {}
+        self.removed_lines: dict[str, None] = {}
+        self.unjudged: dict[str, None] = {}
+        self.restless: dict[str, None] = {}
+        self._out: dict[str, dict[str, str]] = {}
+        self._in: dict[str, dict[str, str]] = {}
+        self._open: dict[str, int] = {}
+        self._refused: dict[str, int] = {}
+        self._referring: dict[str, frozenset[str]] = {}
+        self._ordinals: dict[str, int] = {}
+        self._next_ordinal = 0
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def lines_out(self, task_id: str) -> list[TaskStarLine]:
+        """Dependencies for which the task is the source."""
+        return [self.lines[line] for line in self._out[task_id].values()]
+
+    def lines_in(self, task_id: str) -> list[TaskStarLine]:
+        """Dependencies for which the task is the target."""
+        return [self.lines[line] for line in self._in[task_id].values()]
+
+    def line_between(self, source: str, target: str) -> TaskStarLine | None:
+        """The one dependency from source to target."""
+        found = self._out.get(source, {}).get(target)
+        return self.lines[found] if found is not None else None
+
+    def predecessors(self, task_id: str) -> list[str]:
+        """Ids of the tasks it waits for directly, in the order the dependencies were added."""
+        return list(self._in[task_id])
+
+    def successors(self, task_id: str) -> list[str]:
+        """Ids of the tasks that wait for it directly."""
+        return list(self._out[task_id])
+
+    def is_ready(self, task_id: str) -> bool:
+        """True when every dependency of the task is satisfied."""
+        return self._open[task_id] == 0
+
+    def is_doomed(self, task_id: str) -> bool:
+        """True when some dependency of the task can no longer be satisfied."""
+        return self._refused[task_id] > 0
+
+    def ready_tasks(self) -> list[TaskStar]:
+        """Tasks that have not started and whose dependencies are all satisfied, oldest first."""
+        return [task for task in self.in_order() if task.status in EDITABLE and self._open[task.task_id] == 0]
+
+    def ordinal(self, task_id: str) -> int:
+        """Its place in the order of creation; the tie-breaker wherever order matters."""
+        return self._ordinals[task_id]
+
+    def in_order(self) -> list[TaskStar]:
+        """Tasks in the order of creation."""
+        return [self.tasks[task_id] for task_id in sorted(self.tasks, key=self._ordinals.__getitem__)]
+
+    def referring(self) -> Mapping[str, frozenset[str]]:
+        """Task id -> ids that its inputs refer to, for the tasks that refer to any."""
+        return self._referring
+
+    def ancestors(self, task_id: str) -> set[str]:
+        """Ids of all tasks upstream."""
+        return self._reach(task_id, self._in)
+
+    def descendants(self, task_id: str) -> set[str]:
+        """Ids of all tasks downstream."""
+        return self._reach(task_id, self._out)
+
+    def path(self, start: str, end: str) -> list[str] | None:
+        """A path along dependencies from start to end, both included; None if there is none. Iterative, O(n + e)."""
+        if start == end:
+            return [start]
+        came_from = {start: start}
+        stack = [start]
+        while stack:
+            here = stack.pop()
+            for there in self._out[here]:
+                if there in came_from:
+                    continue
+                came_from[there] = here
+                if there == end:
+                    path = [end]
+                    while path[-1] != start:
+                        path.append(came_from[path[-1]])
+                    return path[::-1]
+                stack.append(there)
+        return None
+
+    @staticmethod
+    def _reach(task_id: str, edges: Mapping[str, Mapping[str, str]]) -> set[str]:
+        seen: set[str] = set()
+        stack = [task_id]
+        while stack:
+            for other in edges[stack.pop()]:
+                if other not in seen:
+                    seen.add(other)
+                    stack.append(other)
+        return seen
+
+    # -- changing: the primitives that edits and the machines are made of ---------------------------
+
+    def insert_task(self, task: TaskStar, ordinal: int | None = None) -> None:
+        """Put a task in; its id must be new here."""
+        self.tasks[task.task_id] = task
+        self._out[task.task_id] = {}
+        self._in[task.task_id] = {}
+        self._open[task.task_id] = self._refused[task.task_id] = 0
+        self._ordinals[task.task_id] = self._next_ordinal if ordinal is None else ordinal
+        self._next_ordinal = max(self._next_ordinal, self._ordinals[task.task_id] + 1)
+        self.inputs_changed(task.task_id)
+        self.restless[task.task_id] = None
+
+    def delete_task(self, task_id: str) -> None:
+        """Take a task out that has no dependencies left."""
+        tables: tuple[dict[str, Any], ...] = (self.tasks, self._out, self._in, self._open, self._refused, self._ordinals)
+        for table in tables:
+            del table[task_id]
+        self._referring.pop(task_id, None)
+        self.restless.pop(task_id, None)
+
+    def insert_line(self, line: TaskStarLine) -> None:
+        """Put a dependency in; both ends are there, the pair is free, and it closes no cycle."""
+        self.lines[line.line_id] = line
+        self._out[line.source][line.target] = line.line_id
+        self._in[line.target][line.source] = line.line_id
+        self._count(line, +1)
+        if line.verdict is None and self.tasks[line.source].settled:
+            self.unjudged[line.line_id] = None
+
+    def delete_line(self, line_id: str) -> None:
+        """Take a dependency out."""
+        line = self.lines.pop(line_id)
+        del self._out[line.source][line.target]
+        del self._in[line.target][line.source]
+        self._count(line, -1)
+        self.unjudged.pop(line_id, None)
+
+    def inputs_changed(self, task_id: str) -> None:
+        """Note anew which tasks its inputs refer to."""
+        referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs))
+        if referred:
+            self._referring[task_id] = referred
+        else:
+            self._referring.pop(task_id, None)
+
+    def source_settled(self, task_id: str) -> None:
+        """A task has settled: what waits for it wants a verdict now."""
+        self.unjudged.update(dict.fromkeys(self._out[task_id].values()))
+
+    def set_verdict(self, line_id: str, verdict: Verdict) -> None:
+        """Write a dependency's verdict. O(1)."""
+        line = self.lines[line_id]
+        self._count(line, -1)
+        line.verdict = verdict
+        self._count(line, +1)
+        self.unjudged.pop(line_id, None)
+
+    def _count(self, line: TaskStarLine, step: int) -> None:
+        if line.verdict is None or not line.verdict.satisfied:
+            self._open[line.target] += step
+        if line.verdict is not None and not line.verdict.satisfied:
+            self._refused[line.target] += step
+        self.restless[line.target] = None
+
+    # -- checking --------------------------------------------------------------------------------
+
+    def why_not_joined(self, source: str, target: str) -> str:
+        """Why no dependency may be put between two tasks, cycles apart; empty when it may."""
+        for end in (source, target):
+            if end not in self.tasks:
+                return f"there is no task {end!r}"
+        if source == target:
+            return f"cycle: {source} -> {source}"
+        found = self.line_between(source, target)
+        return f"{source} -> {target} is there already, as {found.line_id!r}" if found else ""
+
+    def cycle_through(self, source: str, target: str) -> list[str] | None:
+        """The cycle that a dependency from source to target would close, as a path from source to source."""
+        back = self.path(target, source)
+        return [source, *back] if back else None
+
+    def cycle(self) -> list[str] | None:
+        """A cycle of the graph as it stands. O(n + e)."""
+        return find_cycle(self.tasks, lambda task_id: self._out[task_id])
+
+    def why_unresolvable(self, task_id: str) -> str:
+        """Why the references in a task's inputs, or the tasks its conditions ask about, cannot be had; empty when they can."""
+        wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self._referring.get(task_id, ()))]
+        for line in self.lines_in(task_id):
+            if line.condition and "tasks" in line.condition:
+                asked = sorted(Condition(line.condition).task_ids)
+                wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in asked]
+        if not wanted:
+            return ""
+        upstream = self.ancestors(task_id)
+        return next((f"{what} {text}, but {source} is not upstream of it" for source, what, text in wanted if source not in upstream), "")
+
+    # -- documents ---------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole constellation as JSON-able data, states and verdicts included; see :meth:`from_dict`."""
+        return {
+            "constellation_id": self.constellation_id,
+            "name": self.name,
+            "version": self.version,
+            "generation": self.generation,
+            "tasks": [msgspec.to_builtins(task) for task in self.in_order()],
+            "dependencies": [msgspec.to_builtins(line) for line in self._lines_in_order()],
+            "removed_tasks": list(self.removed_tasks),
+            "removed_dependencies": list(self.removed_lines),
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """:meth:`to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    @classmethod
+    def from_dict(cls, value: Any) -> TaskConstellation:
+        """A constellation from JSON-able data: what :meth:`to_dict` gives, or any plan as people and models write it.
+
+        Skills and devices are not looked up here; that needs a fleet, and is done when a run takes the plan.
+
+        Raises:
+            InvalidInput: not a plan; or a cycle (its path is named), an unknown task, a duplicate id, a condition
+                that does not parse, a reference to a task that is not upstream.
+        """
+        if isinstance(value, Mapping) and "version" in value:
+            return _restored(cls, value)
+        plan = parse_plan(value)
+        constellation = cls(plan.constellation_id, plan.name)
+        for spec in plan.tasks:
+            constellation.insert_task(task_of(spec))
+        for line in plan.dependencies:
+            if why := constellation.why_not_joined(line.source, line.target):
+                raise InvalidInput(f"dependency {line.line_id}: {why}")
+            constellation.insert_line(line_of(line))
+        if cycle := constellation.cycle():
+            raise InvalidInput(f"the plan has a cycle: {' -> '.join(cycle)}; a task cannot wait for itself")
+        for task_id in constellation.tasks:
+            if why := constellation.why_unresolvable(task_id):
+                raise InvalidInput(f"task {task_id}: {why}")
+        return constellation
+
+    @classmethod
+    def from_json(cls, text: str) -> TaskConstellation:
+        """:meth:`from_dict` of JSON text.
+
+        Raises:
+            InvalidInput: also when the text is not JSON.
+        """
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"not JSON: {error}") from None
+        return cls.from_dict(value)
+
+    def _lines_in_order(self) -> Iterator[TaskStarLine]:
+        for task in self.in_order():
+            yield from sorted(self.lines_out(task.task_id), key=lambda line: self._ordinals[line.target])
+
+    def validate_dag(self) -> tuple[bool, list[str]]:
+        """Check the whole graph. O(n + e).
+
+        Returns:
+            ``(ok, errors)``; a cycle is told with its path.
+        """
+        errors = [
+            f"dependency {line.line_id}: there is no task {end!r}"
+            for line in self.lines.values()
+            for end in (line.source, line.target)
+            if end not in self.tasks
+        ]
+        if cycle := self.cycle():
+            errors.append(f"cycle: {' -> '.join(cycle)}")
+        for task_id in self.tasks:
+            unsatisfied = sum(1 for line in self.lines_in(task_id) if line.verdict is None or not line.verdict.satisfied)
+            if unsatisfied != self._open[task_id]:
+                errors.append(f"task {task_id}: {self._open[task_id]} open dependencies are counted, {unsatisfied} are there")
+        return not errors, errors
+
+
+def task_of(spec: TaskSpec) -> TaskStar:
+    """A new task as specified. It waits until its dependencies have been looked at."""
+    return TaskStar(status=TaskStatus.WAITING_DEPENDENCY, **msgspec.structs.asdict(spec))
+
+
+def line_of(spec: LineSpec) -> TaskStarLine:
+    """A new dependency as specified.
+
+    Raises:
+        InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does not parse.
+    """
+    if spec.judged_as is DependencyType.CONDITIONAL:
+        Condition(spec.condition)
+    elif spec.condition:
+        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {spec.judged_as}")
+    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=spec.judged_as, condition=spec.condition)
+
+
+def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:
+    """A constellation from what ``to_dict`` gave, states and verdicts included."""
+    try:
+        found = msgspec.convert(value, _Snapshot)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"constellation: {error}") from None
+    constellation = cls(found.constellation_id, found.name, generation=found.generation)
+    for task in found.tasks:
+        if task.task_id in constellation.tasks:
+            raise InvalidInput(f"constellation: task_id {task.task_id!r} is there twice; ids are unique")
+        constellation.insert_task(task)
+    for line in found.dependencies:
+        if why := constellation.why_not_joined(line.source, line.target):
+            raise InvalidInput(f"dependency {line.line_id}: {why}")
+        constellation.insert_line(line)
+    if cycle := constellation.cycle():
+        raise InvalidInput(f"the constellation has a cycle: {' -> '.join(cycle)}")
+    constellation.version = found.version
+    constellation.removed_tasks = dict.fromkeys(found.removed_tasks)
+    constellation.removed_lines = dict.fromkeys(found.removed_dependencies)
+    return constellation
+
+
+class _Snapshot(msgspec.Struct, kw_only=True):
+    """The shape of ``to_dict``."""
+
+    version: int
+    constellation_id: str = ""
+    name: str = ""
+    generation: int = 0
+    tasks: list[TaskStar]
+    dependencies: list[TaskStarLine]
+    removed_tasks: list[str] = []
+    removed_dependencies: list[str] = []

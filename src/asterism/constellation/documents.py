@@ -1,0 +1,171 @@
+"""What people and models write: tasks, dependencies and whole plans as JSON, in the spellings documented.
+
+Parsing only: nothing here knows a graph. Errors name the place (``tasks[2].timeout_s``) and what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from asterism.constellation.line import DependencyType
+from asterism.constellation.task import RetryPolicy
+from asterism.errors import InvalidInput
+
+MAX_TASKS = 20_000
+"""Tasks of one constellation; more are refused."""
+
+T = TypeVar("T")
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A task as a plan or an edit describes it; see ``TaskStar`` for the fields."""
+
+    task_id: str
+    name: str = ""
+    description: str = ""
+    device: str = ""
+    skill: str = ""
+    tips: tuple[str, ...] = ()
+    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    priority: int = 0
+    timeout_s: Positive | None = None
+    deadline_s: Positive | None = None
+    retry: RetryPolicy = RetryPolicy()
+    requires_approval: bool = False
+
+
+class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A dependency as a plan or an edit describes it; see ``TaskStarLine`` for the fields."""
+
+    id: str = ""
+    source: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    type: DependencyType | None = None
+    condition: str = ""
+
+    @property
+    def line_id(self) -> str:
+        """The id; by default ``from->to``."""
+        return self.id or f"{self.source}->{self.target}"
+
+    @property
+    def judged_as(self) -> DependencyType:
+        """The type; by default CONDITIONAL where a condition is given, else SUCCESS_ONLY."""
+        return self.type or (DependencyType.CONDITIONAL if self.condition else DependencyType.SUCCESS_ONLY)
+
+
+class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole plan: what a planner proposes, what a plan file holds.
+
+    Attributes:
+        constellation_id, name: optional.
+        tasks, dependencies: in the order written.
+    """
+
+    constellation_id: str = ""
+    name: str = ""
+    tasks: tuple[TaskSpec, ...] = ()
+    dependencies: tuple[LineSpec, ...] = ()
+
+
+def parse_task(value: Any, where: str = "task") -> TaskSpec:
+    """A task from JSON.
+
+    Raises:
+        InvalidInput: unknown field, wrong type, unusable id; names ``where``.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{where}: expected an object with task_id, name, device, …; got {type(value).__name__}")
+    given = dict(value)
+    if isinstance(given.get("tips"), str):
+        given["tips"] = [given["tips"]] if given["tips"] else []
+    spec = _convert(given, TaskSpec, where)
+    if not _ID.fullmatch(spec.task_id):
+        raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
+    return spec
+
+
+def parse_line(value: Any, where: str = "dependency") -> LineSpec:
+    """A dependency from JSON (``id`` or ``dependency_id``, ``from``, ``to``, ``type``, ``condition``).
+
+    Raises:
+        InvalidInput: as for :func:`parse_task`.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{where}: expected an object with from, to, type, condition; got {type(value).__name__}")
+    given = {_LINE_SPELLINGS.get(key, key): item for key, item in value.items()}
+    return _convert(given, LineSpec, where)
+
+
+_LINE_SPELLINGS = {"dependency_id": "id", "line_id": "id", "from_task_id": "from", "to_task_id": "to", "dependency_type": "type"}
+
+
+def parse_plan(value: Any, where: str = "plan") -> PlanDocument:
+    """A plan from JSON: lists, or objects by id, of tasks and dependencies; alone or under ``constellation``.
+
+    Raises:
+        InvalidInput: as for :func:`parse_task`; also duplicate ids, no tasks, or more than ``MAX_TASKS``.
+    """
+    if isinstance(value, Mapping) and isinstance(value.get("constellation"), Mapping):
+        value = value["constellation"]
+    if not isinstance(value, Mapping) or "tasks" not in value:
+        raise InvalidInput(f"{where}: expected an object with tasks and dependencies")
+    if unknown := sorted(set(value) - {"tasks", "dependencies", "constellation_id", "name"}):
+        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; a plan has tasks, dependencies, constellation_id, name")
+    listed = _listed(value["tasks"], "task_id", f"{where}.tasks")
+    if len(listed) > MAX_TASKS:
+        raise InvalidInput(f"{where}.tasks: {len(listed)} tasks; at most {MAX_TASKS}")
+    tasks = tuple(parse_task(item, f"{where}.tasks[{key}]") for key, item in listed)
+    dependencies = _listed(value.get("dependencies") or (), "id", f"{where}.dependencies")
+    lines = tuple(parse_line(item, f"{where}.dependencies[{key}]") for key, item in dependencies)
+    _refuse_duplicates([task.task_id for task in tasks], f"{where}.tasks", "task_id")
+    _refuse_duplicates([line.line_id for line in lines], f"{where}.dependencies", "id")
+    if not tasks:
+        raise InvalidInput(f"{where}.tasks: there is nothing to do; a plan needs a task")
+    return PlanDocument(
+        constellation_id=_text(value, "constellation_id", where),
+        name=_text(value, "name", where),
+        tasks=tasks,
+        dependencies=lines,
+    )
+
+
+def _text(value: Mapping[str, Any], key: str, where: str) -> str:
+    found = value.get(key) or ""
+    if not isinstance(found, str):
+        raise InvalidInput(f"{where}.{key}: expected text, got {type(found).__name__}")
+    return found
+
+
+def _listed(value: Any, id_field: str, where: str) -> list[tuple[object, Any]]:
+    """Items with the key that names their place; an object's keys become the items' ids."""
+    if isinstance(value, Mapping):
+        return [(key, {id_field: key, **item} if isinstance(item, Mapping) else item) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    raise InvalidInput(f"{where}: expected a list or an object, got {type(value).__name__}")
+
+
+def _refuse_duplicates(ids: list[str], where: str, field: str) -> None:
+    seen: set[str] = set()
+    for item in ids:
+        if item in seen:
+            raise InvalidInput(f"{where}: {field} {item!r} is there twice; ids are unique")
+        seen.add(item)
+
+
+def _convert(value: Any, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        told, _, at = str(error).partition(" - at `$")
+        fields = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]
+        known = f"; its fields are {fields}" if "unknown field" in told else ""
+        raise InvalidInput(f"{where}{at.rstrip('`')}: {told}{known}") from None

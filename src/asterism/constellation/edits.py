@@ -1,0 +1,169 @@
+"""The seven edits, as data: what a planner or a person may do to a constellation.
+
+Not here: applying them, which is ``batch``. Every refusal has a code, so that a model can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.line import DependencyType
+from asterism.errors import AsterismError, InvalidInput
+
+RefusalCode = Literal[
+    "cycle",
+    "unknown_task",
+    "unknown_dependency",
+    "unknown_device",
+    "unknown_skill",
+    "unknown_argument",
+    "unknown_edit",
+    "read_only",
+    "different_content",
+    "bad_content",
+    "bad_reference",
+    "too_many",
+]
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an edit was refused: a code for programs, ``what`` it is about, ``why`` in words."""
+
+    code: RefusalCode
+    what: str
+    why: str
+
+
+class EditRefused(AsterismError):
+    """A batch of edits was refused; nothing of it was applied.
+
+    Attributes:
+        refusal: the first refusal met.
+    """
+
+    def __init__(self, code: RefusalCode, what: str, why: str) -> None:
+        self.refusal = Refusal(code=code, what=what, why=why)
+        super().__init__(f"{what}: {why}")
+
+
+class BuildConstellation(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="build_constellation"):
+    """Build from a whole plan; with ``clear``, in place of what is there, else merged into it."""
+
+    plan: PlanDocument
+    clear: bool = True
+
+
+class AddTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="add_task"):
+    """Add a task."""
+
+    task: TaskSpec
+
+
+class RemoveTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="remove_task"):
+    """Remove a task and its dependencies."""
+
+    task_id: str
+
+
+class UpdateTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="update_task"):
+    """Change fields of a task (those of ``TaskSpec``, but its id)."""
+
+    task_id: str
+    changes: dict[str, Any]
+
+
+class AddDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="add_dependency"):
+    """Add a dependency."""
+
+    dependency: LineSpec
+
+
+class RemoveDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="remove_dependency"):
+    """Remove a dependency."""
+
+    dependency_id: str
+
+
+class UpdateDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="update_dependency"):
+    """Change the type or the condition of a dependency; a condition alone makes it CONDITIONAL."""
+
+    dependency_id: str
+    type: DependencyType | None = None
+    condition: str | None = None
+
+
+Edit = BuildConstellation | AddTask | RemoveTask | UpdateTask | AddDependency | RemoveDependency | UpdateDependency
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch did.
+
+    Attributes:
+        inverse: edits that undo it, in order.
+        tasks: ids of tasks added or changed.
+        lines: ids of dependencies added or changed.
+        notes: what changed nothing, in words.
+    """
+
+    inverse: tuple[Edit, ...] = ()
+    tasks: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """False when every edit was there already."""
+        return bool(self.inverse)
+
+
+def parse_action(value: Any, where: str = "action") -> Edit:
+    """An edit as models and people write it: ``{"tool": …, "parameters": {…}}``.
+
+    ``function`` and ``action`` are read as ``tool``, ``arguments`` as ``parameters``.
+
+    Raises:
+        EditRefused: unknown tool, or parameters that are not usable.
+    """
+    if not isinstance(value, Mapping):
+        raise EditRefused("bad_content", where, f"expected an object with tool and parameters, got {type(value).__name__}")
+    tool = next((value[key] for key in ("tool", "function", "action") if isinstance(value.get(key), str)), "")
+    given: Any = next((value[key] for key in ("parameters", "arguments") if key in value), {})
+    if tool not in _PARSERS:
+        raise EditRefused("unknown_edit", where, f"unknown tool {tool!r}; the tools are {', '.join(_PARSERS)}")
+    if not isinstance(given, Mapping):
+        raise EditRefused("bad_content", where, f"the parameters of {tool} are an object, not {type(given).__name__}")
+    try:
+        return _PARSERS[tool](dict(given))
+    except InvalidInput as error:
+        raise EditRefused("bad_content", where, f"{tool}: {error}") from None
+    except msgspec.ValidationError as error:
+        raise EditRefused("bad_content", where, f"{tool}: {error}") from None
+
+
+def _parse_build(given: dict[str, Any]) -> Edit:
+    clear = given.pop("clear", given.pop("clear_existing", True))
+    if not isinstance(clear, bool):
+        raise InvalidInput(f"clear is true or false, not {clear!r}")
+    return BuildConstellation(plan=parse_plan(given.get("config", given)), clear=clear)
+
+
+def _parse_update(given: dict[str, Any]) -> Edit:
+    task_id = given.pop("task_id", "")
+    if not isinstance(task_id, str) or not task_id:
+        raise InvalidInput("task_id is missing")
+    return UpdateTask(task_id=task_id, changes=given)
+
+
+_PARSERS: Mapping[str, Callable[[dict[str, Any]], Edit]] = {
+    "build_constellation": _parse_build,
+    "add_task": lambda given: AddTask(task=parse_task(given)),
+    "remove_task": lambda given: msgspec.convert(given, RemoveTask),
+    "update_task": _parse_update,
+    "add_dependency": lambda given: AddDependency(dependency=parse_line(given)),
+    "remove_dependency": lambda given: msgspec.convert(given, RemoveDependency),
+    "update_dependency": lambda given: msgspec.convert(given, UpdateDependency),
+}

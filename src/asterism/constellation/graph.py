@@ -1,0 +1,71 @@
+"""Graph algorithms over ids: cycles, orders, longest paths. All iterative; no graph is too deep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+
+def find_cycle(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str] | None:
+    """A cycle as a path that ends where it starts, or None. Iterative depth-first search, O(n + e)."""
+    done: set[str] = set()
+    for start in nodes:
+        if start in done:
+            continue
+        path, on_path = [start], {start}
+        stack = [iter(successors(start))]
+        while stack:
+            following = next(stack[-1], None)
+            if following is None:
+                stack.pop()
+                finished = path.pop()
+                on_path.discard(finished)
+                done.add(finished)
+            elif following in on_path:
+                return [*path[path.index(following) :], following]
+            elif following not in done:
+                path.append(following)
+                on_path.add(following)
+                stack.append(iter(successors(following)))
+    return None
+
+
+def topological_order(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str]:
+    """Nodes so that each comes before its successors, otherwise in the given order (Kahn). The graph is acyclic."""
+    ordered = list(nodes)
+    waiting = dict.fromkeys(ordered, 0)
+    for node in ordered:
+        for following in successors(node):
+            waiting[following] += 1
+    queue = [node for node in ordered if waiting[node] == 0]
+    for node in queue:
+        for following in successors(node):
+            waiting[following] -= 1
+            if waiting[following] == 0:
+                queue.append(following)
+    return queue
+
+
+def longest_path(order: Iterable[str], successors: Callable[[str], Iterable[str]], weight: Mapping[str, float]) -> tuple[float, list[str]]:
+    """The heaviest path of an acyclic graph.
+
+    Args:
+        order: nodes in topological order.
+        successors: node -> nodes after it.
+        weight: of each node.
+
+    Returns:
+        ``(total weight, path)``; ``(0.0, [])`` for an empty graph.
+    """
+    best: dict[str, float] = {}
+    before: dict[str, str] = {}
+    for node in order:
+        best[node] = best.get(node, 0.0) + weight[node]
+        for following in successors(node):
+            if best[node] > best.get(following, -1.0):
+                best[following], before[following] = best[node], node
+    if not best:
+        return 0.0, []
+    path = [max(best, key=best.__getitem__)]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return best[path[0]], path[::-1]

@@ -1,0 +1,79 @@
+"""TaskStarLine: a dependency between two tasks, and the truth table that judges it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from asterism.constellation.condition import Condition, Facts
+from asterism.constellation.task import TaskStar, TaskStatus
+
+
+class DependencyType(StrEnum):
+    """How a dependency looks at the end of its source."""
+
+    UNCONDITIONAL = "UNCONDITIONAL"
+    SUCCESS_ONLY = "SUCCESS_ONLY"
+    COMPLETION_ONLY = "COMPLETION_ONLY"
+    CONDITIONAL = "CONDITIONAL"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a dependency is satisfied, and why not where it is not."""
+
+    satisfied: bool
+    reason: str = ""
+
+
+class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One dependency: ``source`` must end as ``type`` says before ``target`` may start.
+
+    Attributes:
+        line_id: unique; ``source->target`` unless the plan names it.
+        source: the task waited for (``from`` in documents).
+        target: the task that waits (``to`` in documents).
+        type: how the source's end is judged.
+        condition: CEL text over the source's result; for CONDITIONAL only.
+        verdict: None until the source has settled.
+    """
+
+    line_id: str = msgspec.field(name="id")
+    source: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    type: DependencyType = DependencyType.SUCCESS_ONLY
+    condition: str = ""
+    verdict: Verdict | None = None
+
+
+_COMPLETED, _FAILED = TaskStatus.COMPLETED, TaskStatus.FAILED
+_SKIPPED, _CANCELLED = TaskStatus.SKIPPED, TaskStatus.CANCELLED
+
+TRUTH_TABLE: dict[DependencyType, dict[TaskStatus, bool]] = {
+    DependencyType.UNCONDITIONAL: {_COMPLETED: True, _FAILED: True, _SKIPPED: True, _CANCELLED: True},
+    DependencyType.SUCCESS_ONLY: {_COMPLETED: True, _FAILED: False, _SKIPPED: False, _CANCELLED: False},
+    DependencyType.COMPLETION_ONLY: {_COMPLETED: True, _FAILED: True, _SKIPPED: False, _CANCELLED: False},
+}
+"""Whether a dependency is satisfied, by the settled status of its source. CONDITIONAL asks its condition."""
+
+
+def judge(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Verdict:
+    """Judge a dependency whose source has settled.
+
+    Args:
+        line: the dependency.
+        source: its settled source.
+        ancestors: ``{task id: {"status", "result"}}`` of the target's ancestors, for ``tasks["id"]``; may be empty
+            where the condition does not ask for it.
+
+    Returns:
+        The verdict, by the truth table; a condition that cannot be evaluated is not met, and says why.
+    """
+    if line.type is not DependencyType.CONDITIONAL:
+        satisfied = TRUTH_TABLE[line.type][source.status]
+        return Verdict(satisfied, "" if satisfied else f"{source.task_id} is {source.status}")
+    condition = Condition(line.condition)
+    if source.status is _COMPLETED or (source.status is _FAILED and condition.refers_to_status):
+        met, reason = condition.evaluate(source.result, source.status, ancestors)
+        return Verdict(met, reason)
+    return Verdict(satisfied=False, reason=f"{source.task_id} is {source.status}")

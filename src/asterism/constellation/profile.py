@@ -1,0 +1,82 @@
+"""Who can do what: the AgentProfile of a device, and its skills.
+
+Profiles are data and are journaled with the run, so that a plan or a live edit resolves its skills
+without asking a device. Not here: how a device works (that is ``asterism.devices``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+JsonSchema = dict[str, Any]
+
+
+class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing a device can do.
+
+    Attributes:
+        name: unique on its device.
+        description: one sentence for people, models and the ranker.
+        parameters: JSON Schema (``type: object``) of the arguments.
+        output: JSON Schema of the result; None where it is not known.
+        idempotent: may be performed again under the same key after a crash.
+        tags: further words that name it.
+        examples: requests it would serve.
+    """
+
+    name: str
+    description: str = ""
+    parameters: JsonSchema = msgspec.field(default_factory=dict)
+    output: JsonSchema | None = None
+    idempotent: bool = False
+    tags: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the arguments, in the order of the schema."""
+        return tuple(self.parameters.get("properties", {}))
+
+    def required_names(self) -> tuple[str, ...]:
+        """Names of the arguments that have no default."""
+        return tuple(self.parameters.get("required", ()))
+
+    def output_fields(self) -> frozenset[str] | None:
+        """Names of the top-level result fields; None where the output is not known or is open."""
+        properties = (self.output or {}).get("properties")
+        return frozenset(properties) if properties else None
+
+
+class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a planner may know about a device.
+
+    Attributes:
+        device_id: unique in the fleet.
+        kind: ``local``, later ``mcp``, ``a2a``, ``ssh``, ``agent``, …
+        description: one sentence.
+        aliases: other names a request may use for it.
+        capabilities: words that say what it is good at.
+        skills: what it can do; empty for a device that takes natural language.
+        natural_language: True for agents, whose tasks need no skill.
+        concurrency: how many attempts it takes at a time.
+        metadata: anything else, for planner and people.
+    """
+
+    device_id: str
+    kind: str = "local"
+    description: str = ""
+    aliases: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    natural_language: bool = False
+    concurrency: int = 1
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def skill(self, name: str) -> Skill | None:
+        """The skill of that name, or None."""
+        return next((skill for skill in self.skills if skill.name == name), None)
+
+
+Fleet = dict[str, AgentProfile]
+"""Profiles by device id, in the order of the fleet file."""

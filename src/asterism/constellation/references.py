@@ -1,0 +1,70 @@
+"""References ``${task_id.field}``: how a task's inputs take values from results upstream.
+
+A string that is one reference becomes the value itself; within a longer string it becomes text.
+``${task_id}`` alone is the whole result; ``${task_id.a.b}`` goes deeper.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
+
+
+class MissingReference(LookupError):
+    """A reference points to something that a result does not have."""
+
+
+def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every (task id, path) that a JSON value refers to, in order."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            for task_id, path in _REFERENCE.findall(item):
+                yield task_id, tuple(path.split(".")[1:])
+        elif isinstance(item, dict):
+            stack.extend(reversed(list(item.values())))
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+
+
+def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
+    """A JSON value with every reference replaced.
+
+    Args:
+        value: inputs as planned.
+        result_of: task id -> result; raises MissingReference where there is none.
+
+    Raises:
+        MissingReference: a task has no result, or the result has no such field.
+    """
+    if isinstance(value, str):
+        whole = _REFERENCE.fullmatch(value)
+        if whole:
+            return _look_up(whole, result_of)
+        return _REFERENCE.sub(lambda match: _as_text(_look_up(match, result_of)), value)
+    if isinstance(value, dict):
+        return {key: resolve(item, result_of) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve(item, result_of) for item in value]
+    return value
+
+
+def _look_up(match: re.Match[str], result_of: Callable[[str], Any]) -> Any:
+    found = result_of(match[1])
+    for field in match[2].split(".")[1:]:
+        if isinstance(found, dict) and field in found:
+            found = found[field]
+        elif isinstance(found, list) and field.isdigit() and int(field) < len(found):
+            found = found[int(field)]
+        else:
+            raise MissingReference(f"{match[0]}: the result of {match[1]} has no {field!r}")
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,152 @@
+"""What a plan's tasks mean on a fleet: which device, which skill, which arguments.
+
+A task names a device and, optionally, a skill: else the skill of the task's name, else the one clear
+match of its words on that device; else it is refused. Agents take natural language and need no skill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asterism.constellation.condition import Condition
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import EditRefused
+from asterism.constellation.line import TaskStarLine
+from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.ranker import clear_match, rank
+from asterism.constellation.references import MissingReference, references, resolve
+from asterism.constellation.task import TaskStar, TaskStatus
+
+NEAREST = 3
+"""How many nearest skills a refusal names."""
+
+
+def best_match(words: str, profile: AgentProfile) -> str:
+    """The name of the one skill of a device that the words clearly speak of; empty when there is none."""
+    match = clear_match(words, profile.skills)
+    return match.name if match else ""
+
+
+def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile], str] = best_match) -> str:
+    """The name of the skill the task is performed with; empty on a device that takes natural language.
+
+    Args:
+        task: names its device, and perhaps its skill.
+        fleet: profiles by device id.
+        match: how words find a skill; asked only where no name does.
+
+    Raises:
+        EditRefused: ``unknown_device`` or ``unknown_skill``, with the nearest skills.
+    """
+    profile = fleet.get(task.device)
+    if profile is None:
+        told = f"unknown device {task.device!r}" if task.device else "it names no device"
+        raise EditRefused("unknown_device", task.task_id, f"{told}; the fleet has {', '.join(fleet) or 'no device'}")
+    if task.skill:
+        if profile.skill(task.skill) is None:
+            raise EditRefused(
+                "unknown_skill", task.task_id, f"{profile.device_id} has no skill {task.skill!r}; {_nearest(task.skill, profile)}"
+            )
+        return task.skill
+    if profile.natural_language:
+        return ""
+    if profile.skill(task.name) is not None:
+        return task.name
+    words = f"{task.name.replace('_', ' ')} {task.description}".strip()
+    matched = match(words, profile)
+    if not matched:
+        raise EditRefused(
+            "unknown_skill", task.task_id, f"no skill of {profile.device_id} clearly fits {words!r}; {_nearest(words, profile)}"
+        )
+    return matched
+
+
+def _nearest(words: str, profile: AgentProfile) -> str:
+    ranked = [found.skill.name for found in rank(words, profile.skills)][:NEAREST] or [skill.name for skill in profile.skills[:NEAREST]]
+    return f"nearest: {', '.join(ranked)}" if ranked else "it has no skills"
+
+
+def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -> None:
+    """Check a task's inputs against its skill, and its references against the skills they read from.
+
+    Raises:
+        EditRefused: ``unknown_argument`` or ``bad_reference``.
+    """
+    skill = _skill_of(task, fleet)
+    if skill is not None and skill.parameters.get("additionalProperties") is not True:
+        unknown = [name for name in task.inputs if name not in skill.parameter_names()]
+        if unknown:
+            takes = ", ".join(skill.parameter_names()) or "nothing"
+            raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
+    for source, path in references(task.inputs):
+        fields = _fields_of(constellation.tasks[source], fleet)
+        if path and fields is not None and path[0] not in fields:
+            told = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
+            raise EditRefused("bad_reference", task.task_id, told)
+
+
+def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet) -> None:
+    """Check the fields a condition names against the output of its source's skill, where that is known.
+
+    Raises:
+        EditRefused: ``bad_reference``.
+    """
+    if not line.condition:
+        return
+    fields = _fields_of(constellation.tasks[line.source], fleet)
+    unknown = sorted(Condition(line.condition).fields - fields) if fields is not None else []
+    if unknown and fields is not None:
+        told = f"{line.condition!r} asks for {unknown[0]!r}, the result of {line.source} has {', '.join(sorted(fields))}"
+        raise EditRefused("bad_reference", line.line_id, told)
+
+
+def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
+    profile = fleet.get(task.device)
+    return profile.skill(task.resolved_skill) if profile and task.resolved_skill else None
+
+
+def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
+    skill = _skill_of(task, fleet)
+    return skill.output_fields() if skill else None
+
+
+def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -> dict[str, Any]:
+    """The arguments of an attempt: the task's inputs, with their references resolved.
+
+    What the plan leaves out is taken, by name, from the direct predecessors' results; of several that
+    have it, from the one added last.
+
+    Raises:
+        MissingReference: a source ended without a result, or its result lacks the field.
+    """
+
+    def result_of(source: str) -> Any:
+        found = constellation.tasks.get(source)
+        if found is None or found.status is not TaskStatus.COMPLETED:
+            raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")
+        return found.result
+
+    arguments: dict[str, Any] = resolve(task.inputs, result_of)
+    skill = _skill_of(task, fleet)
+    wanted = [name for name in skill.parameter_names() if name not in arguments] if skill else []
+    if wanted:
+        offered: dict[str, Any] = {}
+        for result in predecessor_results(task, constellation).values():
+            if isinstance(result, Mapping):
+                offered.update(result)
+        arguments.update({name: offered[name] for name in wanted if name in offered})
+    return arguments
+
+
+def predecessor_results(task: TaskStar, constellation: TaskConstellation) -> dict[str, Any]:
+    """JSON results of the completed direct predecessors, by task id, oldest first."""
+    before = sorted(constellation.predecessors(task.task_id), key=constellation.ordinal)
+    return {source: found.result for source in before if (found := constellation.tasks[source]).status is TaskStatus.COMPLETED}
+
+
+def stand_ins(task: TaskStar, fleet: Fleet) -> list[str]:
+    """Other devices that could perform the task: those with the same skill, in the order of the fleet."""
+    if not task.resolved_skill:
+        return []
+    return [device for device, profile in fleet.items() if device != task.device and profile.skill(task.resolved_skill) is not None]
