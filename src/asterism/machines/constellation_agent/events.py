@@ -1,0 +1,197 @@
+"""What happens to a constellation agent, and what it asks for. Plain data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.edits import Refusal
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskError
+from asterism.kernel.machine import Effect, Event, Outcome, Redo
+
+
+class ConstellationAgentStatus(StrEnum):
+    """States of a constellation agent."""
+
+    START = "START"
+    CONTINUE = "CONTINUE"
+    FINISH = "FINISH"
+    FAIL = "FAIL"
+
+
+class WeavingMode(StrEnum):
+    """What the planner is asked for: a constellation, or edits of one."""
+
+    CREATION = "CREATION"
+    EDITING = "EDITING"
+
+
+Hold = Literal["successors", "none", "all"]
+Replan = Literal["always", "when_needed", "never"]
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a run behaves; the bounds of everything that could go on for ever.
+
+    Attributes:
+        replan: when the planner is asked again: after each batch, when needed (a failure, a false
+            condition, a result with a true ``replan`` field, the end), or never.
+        hold: what waits while an edit is being decided.
+        wall_limit_s: past it the run fails.
+        max_asks: questions to the planner in all.
+        max_reasks: times it is asked again about one batch because its answer was refused.
+        max_restarts: constellations thrown away for a new one.
+        inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
+    """
+
+    replan: Replan = "never"
+    hold: Hold = "successors"
+    wall_limit_s: Annotated[float, msgspec.Meta(gt=0)] = 7 * 86400.0
+    max_asks: Annotated[int, msgspec.Meta(ge=1)] = 10_000
+    max_reasks: Annotated[int, msgspec.Meta(ge=0)] = 3
+    max_restarts: Annotated[int, msgspec.Meta(ge=0)] = 3
+    inquiry_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+class Submitted(Event, frozen=True, kw_only=True):
+    """A request, with the fleet it is for.
+
+    Attributes:
+        request: the user's words.
+        fleet: profiles, in the order of the fleet file.
+        fleet_file: where the devices can be opened again, for whoever resumes the run.
+        plan: given when nobody needs to plan it.
+    """
+
+    request: str
+    fleet_file: str = ""
+    fleet: tuple[AgentProfile, ...]
+    options: RunOptions = RunOptions()
+    plan: PlanDocument | None = None
+
+
+class Planned(Outcome, frozen=True, kw_only=True):
+    """What the planner proposes. Its ``status`` is a proposal too: the table disposes.
+
+    Attributes:
+        thought, observation: its reasoning, for people.
+        status: the state it proposes.
+        plan: the constellation, when it was asked for one.
+        actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, when it was asked for edits.
+        result: ``{"summary": …, …}`` for the user.
+    """
+
+    thought: str = ""
+    observation: str = ""
+    status: ConstellationAgentStatus = ConstellationAgentStatus.CONTINUE
+    plan: PlanDocument | None = None
+    actions: tuple[dict[str, Any], ...] = ()
+    result: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class PlanningFailed(Outcome, frozen=True, kw_only=True):
+    """No plan, or no edit, can be had."""
+
+    code: str
+    reason: str
+
+
+class TaskEnded(Outcome, frozen=True, kw_only=True):
+    """An attempt has ended: with a result, or with an error."""
+
+    result: Any = None
+    error: TaskError | None = None
+
+
+class Progressed(Event, frozen=True, kw_only=True):
+    """A sign of life of a running attempt."""
+
+    of: str
+    fraction: float | None = None
+    message: str = ""
+
+
+class DeviceLost(Event, frozen=True, kw_only=True):
+    """A device is gone; nothing is started on it until it is found."""
+
+    device: str
+    reason: str = ""
+
+
+class DeviceFound(Event, frozen=True, kw_only=True):
+    """A lost device is back."""
+
+    device: str
+
+
+# -- effects ---------------------------------------------------------------------------------------
+
+
+class AskPlanner(Effect, frozen=True, kw_only=True):
+    """Ask for a constellation, or for edits.
+
+    Attributes:
+        version: of the constellation the answer will be written against.
+        batch: ids of the tasks that ended and are asked about.
+        told: why the last answer could not be taken, in words.
+        refusal: the same for programs.
+        number: which question of the run this is, from 1.
+    """
+
+    mode: WeavingMode
+    request: str
+    version: int = 0
+    batch: tuple[str, ...] = ()
+    told: str = ""
+    refusal: Refusal | None = None
+    number: int = 1
+
+    @property
+    def actor(self) -> str:
+        """Who its outcome comes from."""
+        return "planner"
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """The planner was not heard."""
+        return PlanningFailed(effect=effect, code="interrupted", reason=why)
+
+
+class Dispatch(Effect, frozen=True, kw_only=True):
+    """Start an attempt on a device; its id is the idempotency key.
+
+    Attributes:
+        deadline: seconds since the epoch, queueing included; None for none.
+        redone: what a crash means for it, by its skill.
+    """
+
+    task_id: str
+    device: str
+    skill: str = ""
+    description: str = ""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    number: int = 1
+    priority: int = 0
+    timeout_s: float | None = None
+    deadline: float | None = None
+    redone: Redo = Redo.NEVER
+
+    @property
+    def actor(self) -> str:
+        """Who its outcome comes from."""
+        return f"device:{self.device}"
+
+    @property
+    def redo(self) -> Redo:
+        """What a crash means for it."""
+        return self.redone
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Whether it finished is not known."""
+        return TaskEnded(effect=effect, error=TaskError(code="interrupted", message=why))

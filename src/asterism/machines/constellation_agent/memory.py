@@ -1,0 +1,138 @@
+"""What a constellation agent remembers. Only its moves write it."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.profile import Fleet
+from asterism.constellation.task import TaskStatus
+from asterism.machines.constellation_agent.events import Dispatch, RunOptions
+from asterism.machines.wiring import Board
+
+NAMED = 10
+"""How many unfinished tasks a summary names."""
+
+
+class Asking(msgspec.Struct, kw_only=True):
+    """A question the planner has not answered.
+
+    Attributes:
+        effect: id of the question.
+        batch: the tasks asked about.
+        reasks: how many answers about this batch were refused.
+        ended_since: a task has ended after the question was put.
+    """
+
+    effect: str
+    batch: tuple[str, ...] = ()
+    reasks: int = 0
+    ended_since: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person's answer will be about: the attempt that waits for it."""
+
+    kind: Literal["approval", "interruption"]
+    task_id: str
+    attempt: Dispatch
+    expires_at: float
+
+
+class AgentMemory:
+    """The memory of one constellation agent.
+
+    Attributes:
+        request, options, fleet: as submitted.
+        started_at: seconds since the epoch.
+        board: the constellation and where its tasks stand; None before there is one.
+        archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
+        asking: the open question to the planner.
+        batch: ended tasks that the planner is to be asked about, in order.
+        unseen: ended tasks it has not been asked about.
+        attempts: attempts under way, by effect id.
+        questions: open questions to people, by effect id.
+        leaving: effects that were called off and have no outcome yet.
+        lost: devices that are gone, and why.
+        paused: start nothing new.
+        asks, restarts: how many so far.
+        code, reason: why it ended; empty while it has not.
+        summary: what the planner says the result is.
+    """
+
+    def __init__(self) -> None:
+        self.request = ""
+        self.options = RunOptions()
+        self.fleet: Fleet = {}
+        self.started_at = 0.0
+        self.board: Board | None = None
+        self.archive: list[dict[str, Any]] = []
+        self.asking: Asking | None = None
+        self.batch: dict[str, None] = {}
+        self.unseen: dict[str, None] = {}
+        self.attempts: dict[str, Dispatch] = {}
+        self.questions: dict[str, Question] = {}
+        self.leaving: set[str] = set()
+        self.lost: dict[str, str] = {}
+        self.paused = False
+        self.asks = 0
+        self.restarts = 0
+        self.code = ""
+        self.reason = ""
+        self.summary: dict[str, Any] = {}
+        self._timers: list[float] = []
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        """The current constellation; an empty one before there is one."""
+        return self.board.constellation if self.board else TaskConstellation()
+
+    def wake_at(self) -> float | None:
+        """When the next backoff, deadline, expiry or limit is due, seconds since the epoch."""
+        return self._timers[0] if self._timers and not self.code else None
+
+    def wake(self, at: float) -> None:
+        """Have Drained come at that time, whatever it finds then."""
+        heapq.heappush(self._timers, at)
+
+    def timers_due(self, at: float) -> bool:
+        """Drop the times that have come; True if there were any."""
+        due = False
+        while self._timers and self._timers[0] <= at:
+            heapq.heappop(self._timers)
+            due = True
+        return due
+
+    def outcome(self) -> str:
+        """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
+        return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
+
+    def result(self) -> dict[str, Any]:
+        """The result for the user: summary, total_tasks, completed, failed, skipped, cancelled; on failure code and reason."""
+        tasks = list(self.constellation.tasks.values())
+        counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
+        found: dict[str, Any] = {
+            "summary": self.summary.get("summary") or self._told(counts, len(tasks)),
+            "total_tasks": len(tasks),
+            "completed": counts[TaskStatus.COMPLETED],
+            "failed": counts[TaskStatus.FAILED],
+            "skipped": counts[TaskStatus.SKIPPED],
+            "cancelled": counts[TaskStatus.CANCELLED],
+        }
+        if self.code not in ("", "finished"):
+            found |= {"code": self.code, "reason": self.reason}
+        return found
+
+    def _told(self, counts: dict[TaskStatus, int], total: int) -> str:
+        parts = [f"{counts[status]} {status.lower()}" for status in TaskStatus if counts[status]]
+        told = f"{total} tasks: {', '.join(parts)}" if total else "no plan"
+        unmet = [
+            f"{task.name or task.task_id} ({task.error.message})"
+            for task in self.constellation.in_order()
+            if task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
+        ]
+        more = [f"and {len(unmet) - NAMED} more"] if len(unmet) > NAMED else []
+        return "; ".join([told, *unmet[:NAMED], *more])

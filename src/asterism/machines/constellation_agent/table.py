@@ -1,0 +1,218 @@
+"""The constellation agent's table: START -> {CONTINUE, FAIL}, CONTINUE -> {CONTINUE, FINISH, FAIL, START}.
+
+Nothing else moves its state. The moves themselves are in ``planning``, ``tasks`` and ``ending``.
+"""
+
+from __future__ import annotations
+
+from asterism.errors import Refused
+from asterism.kernel.machine import Event, Machine, Row, Turn, row
+from asterism.machines.constellation_agent.ending import end, give_up, is_done
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    ConstellationAgentStatus,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    Progressed,
+    Submitted,
+    TaskEnded,
+)
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning import ask_planner, build, drop_planning, take_creation, take_edit
+from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.wiring import Board
+
+Status = ConstellationAgentStatus
+START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
+
+
+# -- START -----------------------------------------------------------------------------------------
+
+
+def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
+    if memory.started_at:
+        raise Refused("this run was submitted already")
+    memory.request, memory.options = event.request, event.options
+    memory.fleet = {profile.device_id: profile for profile in event.fleet}
+    memory.started_at = turn.at
+    if event.plan is not None:
+        build(memory, event.plan, turn)
+    memory.wake(turn.at + event.options.wall_limit_s)
+    return CONTINUE if event.plan is not None else START
+
+
+def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
+    if _past_limit(memory, turn):
+        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
+    if memory.paused or memory.asking or memory.leaving:
+        return None
+    if memory.asks >= memory.options.max_asks:
+        return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
+    ask_planner(memory, turn)
+    return START
+
+
+def _created(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
+    return START if _left(memory, event.effect) else take_creation(memory, event, turn)
+
+
+def _not_created(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+    if _left(memory, event.effect):
+        return START
+    memory.asking = None
+    return give_up(memory, event.code, event.reason, turn)
+
+
+# -- CONTINUE --------------------------------------------------------------------------------------
+
+
+def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
+    if _past_limit(memory, turn):
+        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
+    board = _board(memory)
+    changed = memory.timers_due(turn.at) and expire(memory, board, turn)
+    if memory.batch and not memory.asking and not memory.paused:
+        ask_planner(memory, turn)
+        changed = True
+    while skip_doomed(memory, board, turn) or start_ready(memory, board, turn):  # bounded: each round starts or settles a task
+        changed = True
+    if is_done(memory, board):
+        if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
+            return end(memory, board, turn)
+        ask_planner(memory, turn, batch=tuple(memory.unseen))
+        changed = True
+    return CONTINUE if changed else None
+
+
+def _edited(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
+    return CONTINUE if _left(memory, event.effect) else take_edit(memory, _board(memory), event, turn)
+
+
+def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+    if not _left(memory, event.effect):
+        drop_planning(memory, _board(memory), turn)
+    return CONTINUE
+
+
+def _task_ended(memory: AgentMemory, event: TaskEnded, turn: Turn) -> Status:
+    if not _left(memory, event.effect):
+        take_end(memory, _board(memory), event, turn)
+    return CONTINUE
+
+
+def _answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
+    if not (event.withdrawn and _left(memory, event.effect)):
+        take_answer(memory, _board(memory), event, turn)
+    return CONTINUE
+
+
+# -- in more than one state ------------------------------------------------------------------------
+
+
+def _cancelled(memory: AgentMemory, event: Cancel, turn: Turn) -> Status:
+    return give_up(memory, "cancelled", f"cancelled by {turn.actor}" + (f": {event.reason}" if event.reason else ""), turn)
+
+
+def _broke(memory: AgentMemory, event: Broke, turn: Turn) -> Status:
+    _left(memory, event.effect)
+    return give_up(memory, "defect", f"{event.event} could not be taken: {event.reason}", turn)
+
+
+def _stay(memory: AgentMemory, event: Drained, turn: Turn) -> None:
+    """Terminal states stay what they are, and make no entry of it."""
+
+
+def _noted_in(state: Status) -> dict[type[Event], Row]:
+    """Internal rows of a state: what is journaled there and changes no state."""
+
+    def claimed(memory: AgentMemory, event: Claimed, turn: Turn) -> Status:
+        return state
+
+    def paused(memory: AgentMemory, event: Pause, turn: Turn) -> Status:
+        memory.paused = True
+        return state
+
+    def unpaused(memory: AgentMemory, event: Unpause, turn: Turn) -> Status:
+        memory.paused = False
+        return state
+
+    def lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> Status:
+        memory.lost[event.device] = event.reason
+        return state
+
+    def found(memory: AgentMemory, event: DeviceFound, turn: Turn) -> Status:
+        memory.lost.pop(event.device, None)
+        return state
+
+    def progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> Status | None:
+        return state if event.of in memory.attempts else None
+
+    def left(memory: AgentMemory, event: TaskEnded | Planned | PlanningFailed | Answered | Withdrawn | Broke, turn: Turn) -> Status:
+        if isinstance(event, Answered) and not event.withdrawn:
+            raise Refused(f"{event.effect} is not asked any more")
+        _left(memory, event.effect)
+        return state
+
+    outcomes = (TaskEnded, Planned, PlanningFailed, Answered, Withdrawn)
+    controls: dict[type[Event], Row] = {Claimed: row(claimed), **{outcome: row(left) for outcome in outcomes}}
+    if state in (FINISH, FAIL):
+        return {**controls, Drained: row(_stay, state), Broke: row(left)}
+    return {
+        **controls,
+        Pause: row(paused),
+        Unpause: row(unpaused),
+        DeviceLost: row(lost),
+        DeviceFound: row(found),
+        Progressed: row(progressed),
+        Cancel: row(_cancelled, FAIL),
+        Broke: row(_broke, FAIL),
+    }
+
+
+def _board(memory: AgentMemory) -> Board:
+    if memory.board is None:
+        raise RuntimeError("CONTINUE without a constellation")
+    return memory.board
+
+
+def _past_limit(memory: AgentMemory, turn: Turn) -> bool:
+    return bool(memory.started_at) and turn.at >= memory.started_at + memory.options.wall_limit_s
+
+
+def _left(memory: AgentMemory, effect: str) -> bool:
+    """True for the outcome of an effect that was called off; it has no consequence."""
+    was_leaving = effect in memory.leaving
+    memory.leaving.discard(effect)
+    return was_leaving
+
+
+CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
+    "constellation agent",
+    states=ConstellationAgentStatus,
+    initial=START,
+    table={
+        START: {
+            **_noted_in(START),
+            Submitted: row(_submitted, CONTINUE, internal=True),
+            Drained: row(_plan_when_settled, FAIL, internal=True),
+            Planned: row(_created, CONTINUE, FAIL, internal=True),
+            PlanningFailed: row(_not_created, FAIL, internal=True),
+        },
+        CONTINUE: {
+            **_noted_in(CONTINUE),
+            Drained: row(_drained, CONTINUE, FINISH, FAIL),
+            Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
+            PlanningFailed: row(_not_edited, CONTINUE),
+            TaskEnded: row(_task_ended, CONTINUE),
+            Answered: row(_answered, CONTINUE),
+        },
+        FINISH: _noted_in(FINISH),
+        FAIL: _noted_in(FAIL),
+    },
+    effects=(AskPlanner, Dispatch, Ask, Withdraw),
+    memory=AgentMemory,
+)

@@ -1,0 +1,270 @@
+"""How attempts start and end: what is ready is started, what has ended is retried, asked about or settled."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.references import MissingReference
+from asterism.constellation.resolution import arguments_of, stand_ins
+from asterism.constellation.task import TaskError, TaskStar, TaskStatus
+from asterism.errors import Refused
+from asterism.kernel.machine import Event, Redo, Turn
+from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
+from asterism.machines.constellation_agent.memory import AgentMemory, Question
+from asterism.machines.control import Answered, Ask, Verb, Withdraw
+from asterism.machines.task_lifecycle import Completed, Continued, Failed, Retried, Skipped, Started, Stopped
+from asterism.machines.wiring import Board, move_task
+
+MAX_LOSSES = 10
+"""Attempts of one task that may be lost with their device before it counts as failed."""
+
+_VERBS: dict[str, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
+
+
+# -- starting --------------------------------------------------------------------------------------
+
+
+def start_ready(memory: AgentMemory, board: Board, turn: Turn) -> bool:
+    """Start every task that is ready and may start now, higher priority first; True if anything changed."""
+    if memory.paused or not board.startable:
+        return False
+    held = held_tasks(memory, board)
+    tasks, ordinal = board.constellation.tasks, board.constellation.ordinal
+    ready = [tasks[task_id] for task_id in board.startable if task_id not in held]
+    ready.sort(key=lambda task: (-task.priority, ordinal(task.task_id)))
+    changed = False
+    for task in ready:
+        if task.not_before <= turn.at and task.status is TaskStatus.PENDING:
+            changed = _start(memory, board, task, turn) or changed
+    return changed
+
+
+def held_tasks(memory: AgentMemory, board: Board) -> set[str]:
+    """Ids of tasks that wait for the planner: it has been, or is about to be, asked about what they depend on."""
+    roots = [*(memory.asking.batch if memory.asking else ()), *memory.batch]
+    if memory.options.hold == "none" or not (memory.asking or memory.batch):
+        return set()
+    if memory.options.hold == "all":
+        return set(board.startable)
+    return set().union(*(board.constellation.descendants(task_id) for task_id in roots if task_id in board.constellation.tasks))
+
+
+def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> bool:
+    if task.device in memory.lost:
+        there = next((device for device in stand_ins(task, memory.fleet) if device not in memory.lost), None)
+        if there is None:
+            return False
+        task.device = there
+    try:
+        arguments = arguments_of(task, board.constellation, memory.fleet)
+    except MissingReference as missing:
+        settle_task(memory, board, task, Skipped(error=TaskError(code="no_result", message=str(missing))), turn)
+        return True
+    attempt = _attempt(memory, task, arguments)
+    if task.requires_approval and task.approved != _shown(attempt):
+        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)} on {task.device}?", turn)
+        move_task(board, task, Started(effect=effect, inquiry=effect), turn)
+        return True
+    effect = turn.perform(attempt)
+    memory.attempts[effect] = attempt
+    move_task(board, task, Started(effect=effect), turn)
+    return True
+
+
+def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
+    profile = memory.fleet[task.device]
+    skill = profile.skill(task.resolved_skill)
+    return Dispatch(
+        task_id=task.task_id,
+        device=task.device,
+        skill=task.resolved_skill,
+        description=task.description or task.name,
+        arguments=arguments,
+        number=task.attempts + 1,
+        priority=task.priority,
+        timeout_s=task.timeout_s,
+        deadline=None if task.deadline_s is None else memory.started_at + task.deadline_s,
+        redone=Redo.SAME_KEY if skill is not None and skill.idempotent else Redo.NEVER,
+    )
+
+
+def _shown(attempt: Dispatch) -> str:
+    """Exactly what an approval is bound to."""
+    return msgspec.json.encode(_subject(attempt), order="deterministic").decode()
+
+
+def _subject(attempt: Dispatch) -> dict[str, Any]:
+    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
+
+
+def _named(task: TaskStar) -> str:
+    return f"{task.task_id} ({task.name})" if task.name else task.task_id
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def ask_person(memory: AgentMemory, kind: Any, attempt: Dispatch, prompt: str, turn: Turn) -> str:
+    """Ask a person about an attempt; returns the inquiry's id."""
+    limit_s = memory.options.inquiry_timeout_s
+    expires_at = turn.at + limit_s if limit_s else 0.0
+    ask = Ask(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
+    inquiry = turn.perform(ask)
+    memory.questions[inquiry] = Question(kind=kind, task_id=attempt.task_id, attempt=attempt, expires_at=expires_at)
+    if expires_at:
+        memory.wake(expires_at)
+    return inquiry
+
+
+def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
+    """Do what a person has answered.
+
+    Raises:
+        Refused: the question is not asked any more, or does not take this answer; it stays as it is.
+    """
+    question = memory.questions.get(event.effect)
+    if question is None:
+        raise Refused(f"{event.effect} is not asked any more")
+    if event.verb not in (*_VERBS[question.kind], "cancel"):
+        raise Refused(f"{event.effect} takes {', '.join(_VERBS[question.kind])}, not {event.verb}")
+    task, attempt = board.constellation.tasks[question.task_id], question.attempt
+    if event.verb == "edit":
+        attempt = _edited(memory, attempt, event.value)
+    del memory.questions[event.effect]
+    if event.verb in ("approve", "edit"):
+        attempt = msgspec.structs.replace(attempt, number=task.attempts + 1)
+        task.approved = _shown(attempt)
+        effect = turn.perform(attempt)
+        memory.attempts[effect] = attempt
+        move_task(board, task, Continued(effect=effect), turn)
+    elif event.verb == "respond":
+        settle_task(memory, board, task, Completed(result=event.value), turn)
+    else:
+        why = f"{turn.actor} said no" + (f": {event.reason}" if event.reason else "")
+        error = TaskError(code="rejected", message=why)
+        settled: Event = Stopped(error=error) if question.kind == "approval" else Failed(error=error)
+        settle_task(memory, board, task, settled, turn)
+
+
+def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
+    if not isinstance(value, dict):
+        raise Refused("an edit gives the new arguments, as a JSON object")
+    skill = memory.fleet[attempt.device].skill(attempt.skill)
+    unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
+    if skill is not None and unknown:
+        raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
+    return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
+
+
+# -- ending ----------------------------------------------------------------------------------------
+
+
+def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) -> None:
+    """An attempt has ended: settle its task, try it again, or ask a person."""
+    attempt = memory.attempts.pop(event.effect)
+    task = board.constellation.tasks[attempt.task_id]
+    error = event.error
+    if error is None:
+        settle_task(memory, board, task, Completed(result=event.result), turn)
+    elif error.code == "cancelled":
+        settle_task(memory, board, task, Stopped(error=error), turn)
+    elif error.code == "device_lost" and attempt.redone is not Redo.NEVER and task.attempts < MAX_LOSSES:
+        move_task(board, task, Retried(error=error, not_before=turn.at), turn)
+    elif error.code in task.retry.on and task.attempts < task.retry.max_attempts:
+        not_before = turn.at + _backoff_s(task, event.effect)
+        memory.wake(not_before)
+        move_task(board, task, Retried(error=error, not_before=not_before), turn)
+    elif error.code in ("interrupted", "device_lost"):
+        prompt = f"{_named(task)} on {task.device} was interrupted and may have finished ({error.message}). Run it again?"
+        inquiry = ask_person(memory, "interruption", attempt, prompt, turn)
+        move_task(board, task, Continued(effect=inquiry, inquiry=inquiry), turn)
+    else:
+        settle_task(memory, board, task, Failed(error=error), turn)
+
+
+def _backoff_s(task: TaskStar, effect: str) -> float:
+    """Exponential backoff with equal jitter; chance is a hash of the effect's id, so that a replay waits as long."""
+    wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
+    return wait_s * (0.5 + zlib.crc32(effect.encode()) / 2**33)
+
+
+def settle_task(memory: AgentMemory, board: Board, task: TaskStar, event: Event, turn: Turn) -> None:
+    """Settle a task, and note it for the planner."""
+    move_task(board, task, event, turn)
+    if task.status is TaskStatus.SKIPPED:
+        return
+    memory.unseen[task.task_id] = None
+    if memory.asking:
+        memory.asking.ended_since = True
+    if _planner_is_wanted(memory, board, task):
+        memory.batch[task.task_id] = None
+
+
+def _planner_is_wanted(memory: AgentMemory, board: Board, task: TaskStar) -> bool:
+    if memory.options.replan == "never" or memory.asks >= memory.options.max_asks:
+        return False
+    if memory.options.replan == "always" or task.status is not TaskStatus.COMPLETED:
+        return True
+    asked_for = isinstance(task.result, dict) and bool(task.result.get("replan"))
+    unmet = any(line.verdict is not None and not line.verdict.satisfied for line in board.constellation.lines_out(task.task_id))
+    return asked_for or unmet
+
+
+def skip_doomed(memory: AgentMemory, board: Board, turn: Turn) -> bool:
+    """Skip what can never start, unless the planner still has to answer for what made it so; True if anything changed."""
+    open_batches = {*(memory.asking.batch if memory.asking else ()), *memory.batch}
+    changed = False
+    progress = bool(board.doomed)
+    while progress:  # bounded: each round settles a task
+        progress = False
+        for task_id in tuple(board.doomed):
+            lines = [line for line in board.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
+            final = next((line for line in lines if line.source not in open_batches), None)
+            if final is not None and final.verdict is not None:
+                error = TaskError(code="unsatisfied", message=final.verdict.reason)
+                settle_task(memory, board, board.constellation.tasks[task_id], Skipped(error=error), turn)
+                progress = changed = True
+    return changed
+
+
+def expire(memory: AgentMemory, board: Board, turn: Turn) -> bool:
+    """Settle what has run out of time: questions, and tasks that have not started; True if anything changed.
+
+    Not here: an attempt under way. Its device's dispatcher ends it at the same moment.
+    """
+    changed = False
+    for inquiry, question in tuple(memory.questions.items()):
+        task = board.constellation.tasks[question.task_id]
+        late = question.attempt.deadline is not None and question.attempt.deadline <= turn.at
+        if late or 0 < question.expires_at <= turn.at:
+            call_off(memory, inquiry, turn)
+            error = TaskError(code="deadline" if late else "rejected", message=f"nobody answered in time: {inquiry}")
+            settle_task(memory, board, task, Failed(error=error), turn)
+            changed = True
+    for task in board.constellation.in_order():
+        if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= turn.at:
+            error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
+            settle_task(memory, board, task, Failed(error=error), turn)
+            changed = True
+    return changed
+
+
+def call_off(memory: AgentMemory, effect: str, turn: Turn) -> None:
+    """Withdraw an outstanding effect; its outcome will be taken without consequence."""
+    turn.perform(Withdraw(target=effect))
+    memory.leaving.add(effect)
+    memory.attempts.pop(effect, None)
+    memory.questions.pop(effect, None)
+
+
+def stop_all(memory: AgentMemory, board: Board, why: str, turn: Turn) -> None:
+    """Cancel every task that has not settled, and call off what is outstanding for them."""
+    board.startable.clear()
+    for task in board.constellation.in_order():
+        if task.effect:
+            call_off(memory, task.effect, turn)
+        if not task.settled:
+            move_task(board, task, Stopped(error=TaskError(code="cancelled", message=why)), turn)

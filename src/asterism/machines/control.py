@@ -1,0 +1,121 @@
+"""What every machine has in common: being claimed, paused and cancelled, and asking people.
+
+These are rows, events and effects that each machine puts into its own table; none of them is a state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+
+from asterism.kernel.machine import Effect, Event, Outcome
+
+Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
+Risk = Literal["low", "medium", "high"]
+
+
+class Claimed(Event, frozen=True, kw_only=True):
+    """An owner has taken the run; the first thing an owner writes."""
+
+    epoch: int
+    owner: str
+
+
+class Drained(Event, frozen=True, kw_only=True):
+    """Every event that had arrived was taken. The only event whose move looks at the whole; also how time passes."""
+
+
+class Pause(Event, frozen=True, kw_only=True):
+    """Start nothing new."""
+
+    reason: str = ""
+
+
+class Unpause(Event, frozen=True, kw_only=True):
+    """Start things again."""
+
+
+class Cancel(Event, frozen=True, kw_only=True):
+    """Stop the run for good."""
+
+    reason: str = ""
+
+
+class Broke(Outcome, frozen=True, kw_only=True):
+    """A move failed over the outcome of this effect: a defect of ours. The run ends, by name."""
+
+    event: str
+    reason: str
+
+
+class Answered(Outcome, frozen=True, kw_only=True):
+    """A person's answer to an inquiry.
+
+    Attributes:
+        verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``), cancel.
+        withdrawn: nobody answered; the question was called off, or it expired.
+    """
+
+    verb: Verb = "cancel"
+    value: Any = None
+    reason: str = ""
+    withdrawn: bool = False
+
+
+class Ask(Effect, frozen=True, kw_only=True):
+    """A durable question to a person. Its outcome comes through the inbox, under its id.
+
+    Attributes:
+        prompt: the question in words.
+        subject: exactly what is to be done (JSON); an approval is bound to it.
+        verbs: the answers it takes.
+        schema: JSON Schema of a ``respond`` or ``edit`` value; empty for any.
+        expires_at: seconds since the epoch; 0 for never.
+    """
+
+    performed_outside: ClassVar[bool] = False
+
+    prompt: str
+    subject: dict[str, Any] = msgspec.field(default_factory=dict)
+    verbs: tuple[Verb, ...] = ("approve", "reject")
+    schema: dict[str, Any] = msgspec.field(default_factory=dict)
+    risk: Risk = "low"
+    expires_at: float = 0.0
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Called off: nobody answered, and no answer is not a yes."""
+        return Answered(effect=effect, reason=why, withdrawn=True)
+
+
+class Withdraw(Effect, frozen=True, kw_only=True):
+    """Call another effect off. That one gets its own outcome first, this one after it."""
+
+    target: str
+
+    @property
+    def withdraws(self) -> str:
+        """The effect it calls off."""
+        return self.target
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Its own outcome; there is no other."""
+        return Withdrawn(effect=effect)
+
+
+class Withdrawn(Outcome, frozen=True, kw_only=True):
+    """An effect was called off, and its outcome is in the journal."""
+
+
+class Governed(Protocol):
+    """What a driver may ask of any machine's memory."""
+
+    paused: bool
+
+    def wake_at(self) -> float | None:
+        """When Drained has something to do though nothing arrives: seconds since the epoch."""
+        ...
+
+    def outcome(self) -> str:
+        """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""
+        ...

@@ -1,0 +1,164 @@
+"""The task lifecycle: the one table that moves a task's status.
+
+Its memory is the TaskStar itself. It asks for no effects: what a task's move means for the run is the
+wiring's business, and starting attempts is the constellation agent's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.constellation.task import TaskError, TaskStar, TaskStatus
+from asterism.kernel.machine import Event, Machine, Turn, row
+
+
+class Unblocked(Event, frozen=True, kw_only=True):
+    """Every dependency is satisfied."""
+
+
+class Blocked(Event, frozen=True, kw_only=True):
+    """Some dependency is not satisfied (any more): an edit added or changed one."""
+
+
+class Started(Event, frozen=True, kw_only=True):
+    """An attempt, or the question that must come before it, is under way.
+
+    Attributes:
+        effect: id of that effect.
+        inquiry: the same id if it is a question to a person; else empty.
+    """
+
+    effect: str
+    inquiry: str = ""
+
+
+class Continued(Event, frozen=True, kw_only=True):
+    """Still running, under another effect: an approved attempt, or a question about an interrupted one."""
+
+    effect: str
+    inquiry: str = ""
+
+
+class Completed(Event, frozen=True, kw_only=True):
+    """It returned."""
+
+    result: Any = None
+
+
+class Retried(Event, frozen=True, kw_only=True):
+    """An attempt failed and another will follow, not before ``not_before`` (seconds since the epoch)."""
+
+    error: TaskError
+    not_before: float
+
+
+class Failed(Event, frozen=True, kw_only=True):
+    """It failed for good."""
+
+    error: TaskError
+
+
+class Stopped(Event, frozen=True, kw_only=True):
+    """It was cancelled, or a person said no."""
+
+    error: TaskError
+
+
+class Skipped(Event, frozen=True, kw_only=True):
+    """It can never start."""
+
+    error: TaskError
+
+
+def _pending(task: TaskStar, event: Unblocked, turn: Turn) -> TaskStatus:
+    task.became_pending_at = turn.at
+    return TaskStatus.PENDING
+
+
+def _waiting(task: TaskStar, event: Blocked, turn: Turn) -> TaskStatus:
+    return TaskStatus.WAITING_DEPENDENCY
+
+
+def _started(task: TaskStar, event: Started, turn: Turn) -> TaskStatus:
+    task.effect, task.inquiry = event.effect, event.inquiry
+    task.error = None
+    task.started_at = task.started_at or turn.at
+    task.attempts += not event.inquiry
+    return TaskStatus.RUNNING
+
+
+def _continued(task: TaskStar, event: Continued, turn: Turn) -> TaskStatus:
+    task.effect, task.inquiry = event.effect, event.inquiry
+    task.attempts += not event.inquiry
+    return TaskStatus.RUNNING
+
+
+def _completed(task: TaskStar, event: Completed, turn: Turn) -> TaskStatus:
+    task.result = event.result
+    _end(task, None, turn)
+    return TaskStatus.COMPLETED
+
+
+def _retried(task: TaskStar, event: Retried, turn: Turn) -> TaskStatus:
+    task.effect = task.inquiry = ""
+    task.error, task.not_before = event.error, event.not_before
+    task.became_pending_at = turn.at
+    return TaskStatus.PENDING
+
+
+def _failed(task: TaskStar, event: Failed, turn: Turn) -> TaskStatus:
+    _end(task, event.error, turn)
+    return TaskStatus.FAILED
+
+
+def _stopped(task: TaskStar, event: Stopped, turn: Turn) -> TaskStatus:
+    _end(task, event.error, turn)
+    return TaskStatus.CANCELLED
+
+
+def _skipped(task: TaskStar, event: Skipped, turn: Turn) -> TaskStatus:
+    _end(task, event.error, turn)
+    return TaskStatus.SKIPPED
+
+
+def _end(task: TaskStar, error: TaskError | None, turn: Turn) -> None:
+    task.effect = task.inquiry = ""
+    task.error = error
+    task.ended_at = turn.at
+
+
+_WAITING, _PENDING, _RUNNING = TaskStatus.WAITING_DEPENDENCY, TaskStatus.PENDING, TaskStatus.RUNNING
+
+TASK_LIFECYCLE: Machine[TaskStar] = Machine(
+    "task",
+    states=TaskStatus,
+    initial=_WAITING,
+    table={
+        _WAITING: {
+            Unblocked: row(_pending, _PENDING),
+            Skipped: row(_skipped, TaskStatus.SKIPPED),
+            Failed: row(_failed, TaskStatus.FAILED),
+            Stopped: row(_stopped, TaskStatus.CANCELLED),
+        },
+        _PENDING: {
+            Blocked: row(_waiting, _WAITING),
+            Started: row(_started, _RUNNING),
+            Skipped: row(_skipped, TaskStatus.SKIPPED),
+            Failed: row(_failed, TaskStatus.FAILED),
+            Stopped: row(_stopped, TaskStatus.CANCELLED),
+        },
+        _RUNNING: {
+            Continued: row(_continued),
+            Completed: row(_completed, TaskStatus.COMPLETED),
+            Retried: row(_retried, _PENDING),
+            Failed: row(_failed, TaskStatus.FAILED),
+            Stopped: row(_stopped, TaskStatus.CANCELLED),
+        },
+        TaskStatus.COMPLETED: {},
+        TaskStatus.FAILED: {},
+        TaskStatus.CANCELLED: {},
+        TaskStatus.SKIPPED: {},
+    },
+    effects=(),
+    memory=lambda: TaskStar(task_id="", status=_WAITING),
+)
