@@ -1,0 +1,150 @@
+"""The driver: owns runs, feeds them from outside, and lets go of them.
+
+One driver serves many runs at once. Being killed at any moment is normal: whoever claims a run next
+replays its journal and redoes what has no outcome, which is also how a run is started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
+from asterism.kernel.machine import Effect, Event, Machine
+from asterism.kernel.run import Run
+from asterism.runtime.clock import Clock
+from asterism.runtime.ports import Observer, Performer, RunRow, Store
+from asterism.runtime.session import Session, load
+
+POLL_S = 0.2
+"""How often the inbox is looked at for rows from other processes."""
+
+
+class Driver:
+    """Drives runs; enter it as a context, which is what its tasks live in.
+
+    Args:
+        store: where the journals are.
+        clock: time.
+        machines: by name, those it can drive.
+        performers: by kind of effect.
+        observers: told of everything that is appended.
+        reap: called after a claim and before any redo: ends what a dead owner left working.
+        owner: how this driver names itself in claims.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        machines: Mapping[str, Machine[Any]],
+        performers: Mapping[type[Effect], Performer],
+        observers: Sequence[Observer] = (),
+        reap: Callable[[], object] = lambda: None,
+        owner: str = "",
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._machines = machines
+        self._performers = performers
+        self._observers = list(observers)
+        self._reap = reap
+        self._owner = owner
+        self._sessions: dict[str, Session] = {}
+        self._mail = asyncio.Event()
+        self._working = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[Driver]:
+        """The driver with its postman running; leaving lets go of everything."""
+        async with asyncio.TaskGroup() as group:
+            postman = group.create_task(self._deliver_mail(), name="postman")
+            try:
+                yield self
+            finally:
+                postman.cancel()
+
+    def observe(self, observer: Observer) -> None:
+        """Add an observer."""
+        self._observers.append(observer)
+
+    def announce(self, event: Event, actor: str) -> None:
+        """News that concerns every run driven here, such as a lost device."""
+        for session in self._sessions.values():
+            session.arrive(event, actor)
+
+    def look(self) -> None:
+        """Look at the inbox now rather than at the next poll."""
+        self._mail.set()
+
+    async def drive(self, run: str, *, park: bool = True) -> RunRow:
+        """Claim a run and take it as far as it goes.
+
+        Args:
+            run: its id.
+            park: return when only people can move it on; else stay until it has ended.
+
+        Returns:
+            Its row: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
+
+        Raises:
+            RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
+        """
+        if run in self._sessions:
+            raise RunOwned(run, "this process")
+        row = await self._store.run(run)
+        machine = self._machines.get(row.machine)
+        if machine is None:
+            raise InvalidInput(f"run {run} is of machine {row.machine!r}; this program has {', '.join(self._machines)}")
+        if row.status == "ended":
+            return row
+        epoch = await self._store.claim(run)
+        try:
+            live = await load(self._store, machine, run)
+            await asyncio.to_thread(self._reap)
+            await self._drive(live, epoch, park=park)
+        finally:
+            self._sessions.pop(run, None)
+            await asyncio.shield(self._store.release(run, epoch, force=True))
+        return await self._store.run(run)
+
+    async def _drive(self, live: Run[Any], epoch: int, *, park: bool) -> None:
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            session = Session(
+                live,
+                epoch,
+                store=self._store,
+                clock=self._clock,
+                performers=self._performers,
+                observers=self._observers,
+                group=group,
+            )
+            self._sessions[live.id] = session
+            self._working.set()
+            try:
+                await session.claim(self._owner)
+                await session.drive(park=park)
+            except Exception as error:  # boundary: out of the group as it is, not wrapped in a group of one
+                failure = error
+            finally:
+                session.abandon()
+        if failure is not None:
+            raise failure
+
+    async def _deliver_mail(self) -> None:
+        while True:
+            if not self._sessions:
+                self._working.clear()
+                await self._working.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await self._mail.wait()
+            self._mail.clear()
+            with contextlib.suppress(StoreUnavailable):  # the next poll tries again; an append that fails says so aloud
+                for row in await self._store.inbox(list(self._sessions)):
+                    if row.run in self._sessions:
+                        self._sessions[row.run].deliver([row])

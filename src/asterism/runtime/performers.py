@@ -1,0 +1,76 @@
+"""Performers of the constellation agent's effects: attempts on devices, questions to the planner."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.resolution import predecessor_results
+from asterism.kernel.machine import Outcome
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    ConstellationAgentStatus,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    Progressed,
+    TaskEnded,
+)
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.runtime.ports import Attempt, AttemptProgress, Dispatching, Planner, PlannerQuestion, PlanningUnavailable, Tell
+
+
+class AttemptPerformer:
+    """Carries ``Dispatch`` effects to devices."""
+
+    def __init__(self, dispatcher: Dispatching) -> None:
+        self._dispatcher = dispatcher
+
+    async def perform(self, effect_id: str, effect: Dispatch, memory: AgentMemory, tell: Tell) -> Outcome:
+        """One attempt, with the results of its direct predecessors."""
+        constellation = memory.constellation
+        task = constellation.tasks[effect.task_id]
+        attempt = Attempt(
+            key=effect_id,
+            run=effect_id.rpartition(":")[0],
+            task_id=effect.task_id,
+            device_id=effect.device,
+            skill=effect.skill,
+            description=effect.description,
+            arguments=effect.arguments,
+            results=predecessor_results(task, constellation),
+            number=effect.number,
+            priority=effect.priority,
+            timeout_s=effect.timeout_s,
+            deadline=effect.deadline,
+        )
+
+        def progress(sign: AttemptProgress) -> None:
+            tell(Progressed(of=effect_id, fraction=sign.fraction, message=sign.message))
+
+        end = await self._dispatcher.perform(attempt, progress)
+        return TaskEnded(effect=effect_id, result=end.result, error=end.error)
+
+
+class PlannerPerformer:
+    """Puts ``AskPlanner`` effects to the planner."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    async def perform(self, effect_id: str, effect: AskPlanner, memory: AgentMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - a planner says nothing meanwhile
+        """One question, with the constellation as it is now."""
+        question = PlannerQuestion(
+            key=effect_id,
+            mode=effect.mode.value,
+            request=effect.request,
+            fleet=memory.fleet,
+            constellation=memory.board.constellation.to_dict() if memory.board else None,
+            batch=effect.batch,
+            told=effect.told,
+        )
+        try:
+            proposal = await self._planner.propose(question)
+        except PlanningUnavailable as unavailable:
+            return PlanningFailed(effect=effect_id, code=unavailable.code, reason=str(unavailable))
+        fields = msgspec.structs.asdict(proposal)
+        return Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})

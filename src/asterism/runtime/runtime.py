@@ -1,0 +1,179 @@
+"""The runtime: what a program does with runs. Submit, drive, send, answer, look.
+
+Commands reach a run as inbox rows, whoever owns it; the sender waits for the verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.kernel.journal import Record
+from asterism.kernel.machine import Event, Machine
+from asterism.kernel.run import Run, event_body, packer
+from asterism.machines.control import Answered, Verb
+from asterism.runtime.clock import Clock
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
+from asterism.runtime.session import ACCEPTED
+
+VERDICT_POLL_S = 0.05
+"""How often a sender looks for its verdict."""
+
+
+class Runtime:
+    """Runs in one store, driven by one driver.
+
+    Attributes:
+        store, driver, clock: its parts.
+    """
+
+    def __init__(self, store: Store, driver: Driver, clock: Clock) -> None:
+        self.store = store
+        self.driver = driver
+        self.clock = clock
+
+    async def submit(self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "") -> str:
+        """Write a new run with its first entry; nobody drives it yet.
+
+        Args:
+            machine: of the run.
+            first: the event that begins it.
+            title: one line for people.
+            actor: who submits it.
+            run: its id; a fresh one by default.
+            session: the line of runs it belongs to; itself by default.
+
+        Returns:
+            The run's id.
+
+        Raises:
+            EditRefused, Refused: the machine does not take the event; nothing is written.
+        """
+        run = run or self.clock.new_id()
+        at = self.clock.now()
+        live = Run(machine, run)
+        entry = live.take(first, at=at, actor=actor)
+        if entry is None:
+            raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
+        row = RunRow(
+            run=run,
+            machine=machine.name,
+            title=title,
+            state=entry.state,
+            session=session or run,
+            actor=actor,
+            seq=1,
+            created_at=at,
+            updated_at=at,
+        )
+        await self.store.submit(row, packer(machine).pack(entry))
+        return run
+
+    async def drive(self, run: str, *, park: bool = True) -> RunRow:
+        """Claim a run and take it as far as it goes; see ``Driver.drive``."""
+        return await self.driver.drive(run, park=park)
+
+    async def send(self, run: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
+        """Put an event into a run's inbox, see to it that somebody takes it, and return the verdict.
+
+        If nobody owns the run, it is driven here until it has taken the event and only people can move it
+        on (so that a command to an unowned run does its work).
+
+        Args:
+            run: the run's id.
+            event: what happens to it.
+            actor: who says so.
+            key: the same key again gets the same verdict; a fresh one by default.
+            timeout_s: how long to wait for another owner's verdict.
+
+        Returns:
+            ``accepted``.
+
+        Raises:
+            RunNotFound: no such run.
+            Refused: the verdict was a refusal; or the owner did not answer in time.
+        """
+        await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
+        try:
+            await self.drive(run)
+        except RunOwned:
+            self.driver.look()
+        return await self.verdict(run, key, timeout_s=timeout_s)
+
+    async def post(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
+        """Put an event into a run's inbox; returns the row that is there, which is an earlier one if the key was used."""
+        await self.store.run(run)
+        there = await self.store.send(self._row(run, event, actor=actor, key=key))
+        self.driver.look()
+        return there
+
+    def _row(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
+        return InboxRow(run=run, key=key, actor=actor, kind=type(event).__name__, body=event_body(event), at=self.clock.now())
+
+    async def verdict(self, run: str, key: str, *, timeout_s: float = 30.0) -> str:
+        """Wait for the verdict on an inbox row.
+
+        Raises:
+            Refused: it is a refusal, or it did not come in time.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (verdict := await self.store.verdict(run, key)):  # noqa: ASYNC110 - the owner may be another process
+                    await asyncio.sleep(VERDICT_POLL_S)
+        except TimeoutError:
+            raise Refused(
+                f"run {run} has not taken it within {timeout_s:g} s; it will when its owner does: `asterism show {run}`"
+            ) from None
+        if verdict != ACCEPTED:
+            raise Refused(verdict)
+        return verdict
+
+    async def inquiry(self, inquiry: str) -> InquiryRow:
+        """One inquiry, open or closed.
+
+        Raises:
+            InvalidInput: no inquiry has that id.
+        """
+        run = inquiry.rpartition(":")[0]
+        found = [row for row in await self.store.inquiries(run=run, open_only=False) if row.inquiry == inquiry]
+        if not found:
+            raise InvalidInput(f"there is no question {inquiry!r}; `asterism inbox` lists the open ones")
+        return found[0]
+
+    async def post_answer(self, inquiry: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InquiryRow:
+        """Answer an open inquiry; the answer is validated before it is written, and the first one written wins.
+
+        Raises:
+            InvalidInput: no such inquiry, or an answer it does not take.
+            Refused: it is not asked any more, or somebody else has answered first.
+        """
+        asked = await self.inquiry(inquiry)
+        if asked.answer:
+            raise Refused(f"{inquiry} is not asked any more: {asked.answer}")
+        if 0 < asked.expires_at <= self.clock.now():
+            raise Refused(f"{inquiry} has expired")
+        if verb not in (*asked.verbs, "cancel"):
+            raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
+        if verb == "edit" and not isinstance(value, dict):
+            raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
+        event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
+        row = self._row(asked.run, event, actor=actor, key=inquiry)
+        there = await self.store.send(row)
+        self.driver.look()
+        if msgspec.structs.replace(there, verdict="") != row:
+            said = msgspec.json.decode(there.body, type=Answered).verb
+            raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
+        return asked
+
+    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
+        """Runs, newest first."""
+        return await self.store.runs(limit=limit, status=status)
+
+    async def records(self, run: str, *, after: int = 0) -> list[Record]:
+        """The journal of a run, from after a seq on."""
+        await self.store.run(run)
+        return await self.store.records(run, after=after)

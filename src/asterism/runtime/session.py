@@ -1,0 +1,311 @@
+"""One run in the hands of its owner: take what has arrived, step, append, perform.
+
+This is the only loop that moves a run. What happens between two appends is pure (``kernel.run``);
+what happens after one is somebody else's (performers, the store).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.errors import IllegalTransition, Refused, StoreUnavailable
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.run import Run, packer
+from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
+from asterism.runtime.clock import Clock
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Observer, Performer, RunStatus, Store
+
+APPEND_TRIES = 8
+"""Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
+MAX_BATCH = 1000
+"""Arrivals taken in one batch; the rest wait for the next."""
+ACCEPTED = "accepted"
+"""The verdict on an inbox row that was taken."""
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """An event on its way in, who caused it, and the inbox key it came under."""
+
+    event: Event
+    actor: str
+    key: str = ""
+
+
+class Session:
+    """The live state of one owned run.
+
+    Args:
+        run: the run, replayed to the end of its journal.
+        epoch: of the claim.
+        group: owns the tasks that perform effects.
+    """
+
+    def __init__(
+        self,
+        run: Run[Any],
+        epoch: int,
+        *,
+        store: Store,
+        clock: Clock,
+        performers: Mapping[type[Effect], Performer],
+        observers: Sequence[Observer],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self.run = run
+        self.epoch = epoch
+        self._store = store
+        self._clock = clock
+        self._performers = performers
+        self._observers = observers
+        self._group: asyncio.TaskGroup = group
+        self._packer = packer(run.machine)
+        self._arrived: collections.deque[Arrival] = collections.deque()
+        self._anything = asyncio.Event()
+        self._performing: dict[str, asyncio.Task[None]] = {}
+        self._called_off: set[str] = set()
+        self._folding: set[str] = set()
+        self._unreadable: list[tuple[str, str]] = []
+
+    # -- arriving ----------------------------------------------------------------------------------
+
+    def arrive(self, event: Event, actor: str, key: str = "") -> None:
+        """Something has happened; it is taken with the next batch."""
+        self._arrived.append(Arrival(event, actor, key))
+        self._anything.set()
+
+    def deliver(self, rows: Iterable[InboxRow]) -> None:
+        """Rows of the inbox; each is taken once however often it is delivered."""
+        for row in rows:
+            if row.key in self._folding:
+                continue
+            self._folding.add(row.key)
+            try:
+                self.arrive(self._packer.event(row.kind, row.body), row.actor, row.key)
+            except ValueError as error:
+                self._unreadable.append((row.key, str(error)))
+                self._anything.set()
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    async def claim(self, owner: str) -> None:
+        """Write the claim, then redo what the last owner left without an outcome, each by its rule."""
+        left = dict(self.run.outstanding)
+        await self._step([Arrival(Claimed(epoch=self.epoch, owner=owner), "system")], drain=False)
+        for effect_id, effect in left.items():
+            if effect_id in self.run.withdrawn:
+                self.arrive(effect.interrupted(effect_id, "called off"), "system")
+            elif effect.redo is Redo.NEVER:
+                self.arrive(effect.interrupted(effect_id, "its owner's process ended while it was under way"), "system")
+            else:
+                self._perform(effect_id, effect)
+
+    async def drive(self, *, park: bool) -> None:
+        """Go on until the run has ended, or (with ``park``) nothing is under way and only people can move it.
+
+        Raises:
+            StaleOwner: somebody else has claimed the run.
+            StoreUnavailable: the journal could not be written, again and again.
+        """
+        while True:
+            await self._step(self._take_arrived(), drain=True)
+            if self.run.ended or (park and self._is_idle()):
+                if await self._store.release(self.run.id, self.epoch):
+                    return
+                self.deliver(await self._store.inbox([self.run.id]))
+            await self._wait()
+
+    def status(self) -> RunStatus:
+        """The run's status, apart from its machine's state."""
+        if self.run.ended:
+            return "ended"
+        if self.run.memory.paused:
+            return "paused"
+        outstanding = self.run.outstanding.values()
+        return "waiting" if outstanding and not any(effect.performed_outside for effect in outstanding) else "active"
+
+    def _is_idle(self) -> bool:
+        return not self._arrived and not self._performing and self.status() in ("paused", "waiting")
+
+    def _take_arrived(self) -> list[Arrival]:
+        count = min(len(self._arrived), MAX_BATCH)
+        return [self._arrived.popleft() for _ in range(count)]
+
+    async def _wait(self) -> None:
+        """Until something arrives, or the machine's next time has come."""
+        if self._arrived:
+            return
+        self._anything.clear()
+        wake_at = self.run.memory.wake_at()
+        wait_s = None if wake_at is None else max(0.0, wake_at - self._clock.now())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._anything.wait()
+
+    # -- one batch ---------------------------------------------------------------------------------
+
+    async def _step(self, arrivals: list[Arrival], *, drain: bool) -> None:
+        """Take a batch: step, append, perform."""
+        while True:
+            entries: list[Entry] = []
+            folded = list(self._unreadable)
+            broken = self._take_all(arrivals, entries, folded)
+            if broken is None:
+                break
+            # A move failed halfway: nothing of this batch counts; the journal has the last good state.
+            self.run = await load(self._store, self.run.machine, self.run.id)
+            arrivals = broken
+        if drain and (entry := self.run.take(Drained(), at=self._clock.now(), actor="system")):
+            entries.append(entry)
+        if not entries and not folded:
+            return
+        await self._append(entries, folded)
+        self._unreadable = []
+        for observer in self._observers:
+            observer.appended(self.run.id, entries)
+        for entry in entries:
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                self._perform(effect_id, effect)
+
+    def _take_all(self, arrivals: list[Arrival], entries: list[Entry], folded: list[tuple[str, str]]) -> list[Arrival] | None:
+        """Step with each arrival. Returns the batch to take instead, if a move failed over an outcome."""
+        for index, arrival in enumerate(arrivals):
+            event, at = arrival.event, self._clock.now()
+            if not arrival.key and not isinstance(event, Outcome) and type(event) not in self.run.machine.table[self.run.state]:
+                continue  # a sign of life, or news of a device, that comes too late for this state
+            try:
+                entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
+            except (IllegalTransition, Refused) as refused:
+                if not arrival.key:
+                    raise
+                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=str(refused).partition("\n")[0])
+            except Exception as error:  # boundary: a defect in a move ends its run by name, and no other
+                if not isinstance(event, Outcome) or isinstance(event, Broke):
+                    raise
+                reason = f"{type(error).__name__}: {error}"
+                self._say(f"{type(event).__name__} could not be taken: {reason}")
+                broke = Broke(effect=event.effect, event=type(event).__name__, reason=reason)
+                return [*arrivals[:index], Arrival(broke, "system"), *arrivals[index + 1 :]]
+            if entry:
+                entries.append(entry)
+            if arrival.key:
+                folded.append((arrival.key, (entry.note if entry else "") or ACCEPTED))
+        return None
+
+    async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
+        """Write a batch; a failed write is tried again, said aloud. Nothing was performed yet, so nothing is lost."""
+        commit = Commit(
+            run=self.run.id,
+            epoch=self.epoch,
+            expected_seq=self.run.seq - len(entries),
+            records=[self._packer.pack(entry) for entry in entries],
+            state=str(self.run.state),
+            status=self.status(),
+            outcome=self.run.memory.outcome() if self.run.ended else "",
+            updated_at=self._clock.now(),
+            opened=[row for entry in entries for row in _opened(entry)],
+            closed=[closed for entry in entries for closed in _closed(entry)],
+            folded=folded,
+        )
+        for number in range(1, APPEND_TRIES + 1):
+            try:
+                await self._store.append(commit)
+            except StoreUnavailable as error:
+                if number == APPEND_TRIES:
+                    raise
+                self._say(f"{error}; trying again ({number} of {APPEND_TRIES - 1})")
+                await asyncio.sleep(0.25 * 2.0 ** (number - 1))
+            else:
+                break
+        self._folding.difference_update(key for key, _ in folded)
+
+    def _say(self, message: str) -> None:
+        for observer in self._observers:
+            observer.trouble(self.run.id, message)
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def _perform(self, effect_id: str, effect: Effect) -> None:
+        if isinstance(effect, Withdraw):
+            self._withdraw(effect_id, effect)
+        elif effect.performed_outside and effect_id in self.run.outstanding:
+            self._performing[effect_id] = self._group.create_task(self._performed(effect_id, effect), name=effect_id)
+
+    async def _performed(self, effect_id: str, effect: Effect) -> None:
+        def tell(event: Event) -> None:
+            self.arrive(event, effect.actor)
+
+        try:
+            outcome = await self._performers[type(effect)].perform(effect_id, effect, self.run.memory, tell)
+        except asyncio.CancelledError:
+            if effect_id not in self._called_off:
+                raise  # the owner is letting go of the run: the effect stays outstanding
+            outcome = effect.interrupted(effect_id, "called off")
+        except Exception as error:  # boundary: what went wrong in a performer is the outcome of its effect
+            self._say(f"{type(effect).__name__} {effect_id}: {type(error).__name__}: {error}")
+            outcome = effect.interrupted(effect_id, f"{type(error).__name__}: {error}")
+        del self._performing[effect_id]
+        self._called_off.discard(effect_id)
+        self.arrive(outcome, effect.actor)
+
+    def _withdraw(self, effect_id: str, effect: Withdraw) -> None:
+        """Call an effect off: its own outcome first, then the withdrawal's."""
+        target = self._performing.get(effect.target)
+        if target is not None:
+            self._called_off.add(effect.target)
+            target.cancel()
+            target.add_done_callback(lambda _: self.arrive(Withdrawn(effect=effect_id), "system"))
+            return
+        called_off = self.run.outstanding.get(effect.target)
+        if called_off is not None and not any(isinstance(a.event, Outcome) and a.event.effect == effect.target for a in self._arrived):
+            self.arrive(called_off.interrupted(effect.target, "called off"), "system")
+        self.arrive(Withdrawn(effect=effect_id), "system")
+
+    def abandon(self) -> None:
+        """Stop performing, and leave every outcome open: the next owner redoes what must be."""
+        for task in tuple(self._performing.values()):
+            task.cancel()
+
+
+def _opened(entry: Entry) -> list[InquiryRow]:
+    return [
+        InquiryRow(
+            inquiry=effect_id,
+            run=entry.run,
+            prompt=effect.prompt,
+            verbs=effect.verbs,
+            subject=msgspec.json.encode(effect.subject).decode(),
+            schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",
+            risk=effect.risk,
+            asked_at=entry.at,
+            expires_at=effect.expires_at,
+        )
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
+        if isinstance(effect, Ask)
+    ]
+
+
+def _closed(entry: Entry) -> list[tuple[str, str]]:
+    event = entry.event
+    if entry.note or not isinstance(event, Answered):
+        return []
+    return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]
+
+
+async def load(store: Store, machine: Machine[Any], run: str) -> Run[Any]:
+    """A run as its journal has it.
+
+    Raises:
+        RunNotFound: no such run.
+        JournalMismatch: the journal cannot be replayed.
+    """
+    live = Run(machine, run)
+    unpack = packer(machine).unpack
+    live.replay(unpack(record) for record in await store.records(run))
+    return live
