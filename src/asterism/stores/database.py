@@ -1,0 +1,160 @@
+"""A SQLite file of ours: made, recognised, brought up to date, and its errors put into words.
+
+A new database is made under another name and linked into place when it is whole, so that a full disk
+leaves nothing behind and of two processes that make it at once one simply finds it there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from asterism.errors import StoreUnavailable
+
+APPLICATION_ID = 0x41737465
+"""``Aste``, in the header of every database of ours."""
+
+BUSY_TIMEOUT_S = 5.0
+"""How long to wait for another process that is writing."""
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable, or name another database",
+    sqlite3.SQLITE_PERM: "it is read-only; make the file and its folder writable, or name another database",
+    sqlite3.SQLITE_BUSY: f"another process has kept it locked for {BUSY_TIMEOUT_S:.0f} s; try again when that one is done",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup, or name another file",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; make the file and its folder readable and writable",
+    sqlite3.SQLITE_IOERR: "the disk refused to read or write; check it, and the space left on it, then try again",
+}
+
+
+def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
+    """Open the database at ``path``, at the newest schema; usable from one thread at a time, whichever.
+
+    Args:
+        path: the file, symbolic links already resolved.
+        create: make it, and the folders above it, if there is none.
+
+    Raises:
+        StoreUnavailable: there is none, it is not ours, it is newer than we are, or it cannot be written.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            what = "a folder" if path.is_dir() else "not a regular file"
+            raise StoreUnavailable(f"database {path}: it is {what}; name a file")
+        if not path.exists():
+            if not create:
+                raise StoreUnavailable(f"database {path}: there is none; start a run to make it, or name another file")
+            _make(path)
+        if not os.access(path, os.W_OK):
+            raise StoreUnavailable(f"database {path}: {_ADVICE[sqlite3.SQLITE_READONLY]}")
+        with contextlib.ExitStack() as on_failure:
+            connection = _connect(path)
+            on_failure.callback(connection.close)
+            _recognise(connection, path, create=create)
+            _prepare(connection, path)
+            on_failure.pop_all()
+    except (sqlite3.Error, OSError) as error:
+        raise unavailable(path, error) from error
+    return connection
+
+
+def unavailable(path: Path, error: Exception) -> StoreUnavailable:
+    """What went wrong with the database, in words a user can act on."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        reason = getattr(error, "strerror", None) or str(error)
+        return StoreUnavailable(f"database {path}: {reason}; check the file and its folder")
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for the log's index
+        code = sqlite3.SQLITE_FULL
+    # The low byte of an extended code is its kind.
+    advice = _ADVICE.get(code & 0xFF, "SQLite could not go on; try again")
+    return StoreUnavailable(f"database {path}: {advice} ({error})")
+
+
+def newest_version() -> int:
+    """The schema version this program writes."""
+    return _migrations()[-1][0]
+
+
+def _migrations() -> list[tuple[int, Path]]:
+    return sorted((int(script.name.split("_", 1)[0]), script) for script in MIGRATIONS.glob("*.sql"))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with contextlib.closing(_connect(draft)) as connection:
+            _prepare(connection, draft)
+        # A link, unlike a rename, never replaces what another process has made meanwhile.
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    except sqlite3.Error as error:
+        raise unavailable(path, error) from error
+    finally:
+        for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
+            with contextlib.suppress(OSError):  # a folder that takes no file has none to give back
+                leftover.unlink()
+
+
+def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+    """Refuse a database that is not ours, before anything is written."""
+    application = _number(connection, "PRAGMA application_id")
+    version = _number(connection, "PRAGMA user_version")
+    if application != APPLICATION_ID:
+        if application or version or _number(connection, "SELECT count(*) FROM sqlite_master"):
+            raise StoreUnavailable(f"database {path}: it belongs to another program; name another file")
+        if not create:
+            raise StoreUnavailable(f"database {path}: it is empty; start a run to fill it, or name another file")
+    elif version > newest_version():
+        raise StoreUnavailable(
+            f"database {path}: it has schema version {version}, and this asterism knows versions up to {newest_version()}; upgrade asterism"
+        )
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Set the connection up, and apply the migrations that are missing: all, or (the caller closes the connection) none."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreUnavailable(f"database {path}: this file system does not allow SQLite's write-ahead log; name a file on a local disk")
+    connection.execute("PRAGMA synchronous = FULL")
+    if _number(connection, "PRAGMA user_version") == newest_version():
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    # Read again: another process may have been at it.
+    version = _number(connection, "PRAGMA user_version")
+    for number, script in _migrations():
+        if number > version:
+            for statement in _statements(script.read_text(encoding="utf-8")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+    if version == 0:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("COMMIT")
+
+
+def _statements(script: str) -> Iterator[str]:
+    # Not executescript: that commits the open transaction first.
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    (number,) = connection.execute(query).fetchone()
+    return int(number)

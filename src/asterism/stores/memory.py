@@ -1,0 +1,175 @@
+"""The store in memory: the same promises within one process, for simulations and tests.
+
+Several handles on one ``Memory`` stand for several processes on one database. Everything happens inline
+and in order; each operation yields to the event loop once, before it does anything, so that a simulated
+scheduler can interleave handles and a cancelled operation was not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
+from asterism.kernel.journal import Record
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
+from asterism.stores.consistency import check_commit, check_submission
+
+Fault = Callable[[str], Exception | None]
+"""Asked before each write with its name (``append``, …); an exception it returns is raised instead."""
+
+
+class Memory:
+    """What all handles share. Runs, inquiries and inbox rows are in order of arrival."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, RunRow] = {}
+        self.records: dict[str, list[Record]] = {}
+        self.inquiries: dict[str, InquiryRow] = {}
+        self.inbox: dict[tuple[str, str], InboxRow] = {}
+        self.living: set[str] = set()
+        self.handles = 0
+
+
+class MemoryStore:
+    """``Store`` in memory; one handle, which stands for one process.
+
+    Args:
+        memory: what it shares with other handles; new if None.
+        name: what the others call it; a number if empty.
+        fail: consulted before each write of this handle.
+    """
+
+    def __init__(self, memory: Memory | None = None, *, name: str = "", fail: Fault | None = None) -> None:
+        self.memory = memory or Memory()
+        self.memory.handles += 1
+        # The number keeps a name that is used again from being taken for the handle that had it before.
+        self._me = f"{name or 'process'} {self.memory.handles}"
+        self._fail = fail
+        self._closed = ""
+        self.memory.living.add(self._me)
+
+    def connect(self, *, name: str = "", fail: Fault | None = None) -> MemoryStore:
+        """Another handle on the same content, as another process would open it."""
+        return MemoryStore(self.memory, name=name, fail=fail)
+
+    def crash(self) -> None:
+        """Die as by kill -9: nothing is released, what it owned can be claimed, nothing works any more."""
+        self._closed = "it crashed"
+        self.memory.living.discard(self._me)
+
+    async def submit(self, row: RunRow, first: Record) -> None:
+        check_submission(row, first)
+        await self._begin("submit")
+        if row.run in self.memory.runs:
+            raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
+        self.memory.runs[row.run] = msgspec.structs.replace(row, epoch=0, seq=1, owner="")
+        self.memory.records[row.run] = [first]
+
+    async def claim(self, run: str) -> int:
+        await self._begin("claim")
+        row = self._row(run)
+        if row.owner in self.memory.living:
+            raise RunOwned(run, row.owner + (" (this one)" if row.owner == self._me else ""))
+        self.memory.runs[run] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me)
+        return row.epoch + 1
+
+    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+        await self._begin("release")
+        row = self.memory.runs.get(run)
+        if row is None or row.epoch != epoch:
+            return True
+        if not force and self._unfolded({run}):
+            return False
+        self.memory.runs[run] = msgspec.structs.replace(row, owner="")
+        return True
+
+    async def append(self, commit: Commit) -> None:
+        check_commit(commit)
+        await self._begin("append")
+        memory, run = self.memory, commit.run
+        row = memory.runs.get(run)
+        if row is None or (row.epoch, row.seq) != (commit.epoch, commit.expected_seq):
+            raise StaleOwner(run, commit.epoch)
+        opened = {inquiry.inquiry: inquiry for inquiry in commit.opened}
+        if len(opened) < len(commit.opened) or opened.keys() & memory.inquiries.keys():
+            raise ValueError(f"run {run}: a commit opens an inquiry whose id is used already")
+        memory.inquiries.update(opened)
+        for key, answer in commit.closed:
+            inquiry = memory.inquiries.get(key)
+            if inquiry is not None and inquiry.run == run and not inquiry.answer:
+                memory.inquiries[key] = msgspec.structs.replace(inquiry, answer=answer)
+        for key, verdict in commit.folded:
+            sent = memory.inbox.get((run, key))
+            if sent is not None and not sent.verdict:
+                memory.inbox[run, key] = msgspec.structs.replace(sent, verdict=verdict)
+        memory.records[run].extend(commit.records)
+        memory.runs[run] = msgspec.structs.replace(
+            row,
+            seq=row.seq + len(commit.records),
+            state=commit.state,
+            status=commit.status,
+            outcome=commit.outcome,
+            updated_at=commit.updated_at,
+        )
+
+    async def run(self, run: str) -> RunRow:
+        await self._begin()
+        return self._shown(self._row(run))
+
+    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
+        await self._begin()
+        found = [row for row in reversed(self.memory.runs.values()) if status is None or row.status == status]
+        found.sort(key=lambda row: row.created_at, reverse=True)
+        return [self._shown(row) for row in found[:limit]]
+
+    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        await self._begin()
+        # Seqs have no gaps, so a record's place is its seq.
+        later = self.memory.records.get(run, [])[max(after, 0) :]
+        return later[:limit]
+
+    async def send(self, row: InboxRow) -> InboxRow:
+        """Also raises RunNotFound: a row for a run that is not there would never be folded."""
+        await self._begin("send")
+        self._row(row.run)
+        return self.memory.inbox.setdefault((row.run, row.key), msgspec.structs.replace(row, verdict=""))
+
+    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
+        await self._begin()
+        return self._unfolded(set(runs))
+
+    async def verdict(self, run: str, key: str) -> str:
+        await self._begin()
+        row = self.memory.inbox.get((run, key))
+        return row.verdict if row else ""
+
+    async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+        await self._begin()
+        every = self.memory.inquiries.values()
+        return [inquiry for inquiry in every if run in (None, inquiry.run) and not (open_only and inquiry.answer)]
+
+    async def close(self) -> None:
+        self._closed = self._closed or "this program has closed it"
+        self.memory.living.discard(self._me)
+
+    async def _begin(self, write: str = "") -> None:
+        await asyncio.sleep(0)
+        if self._closed:
+            raise StoreUnavailable(f"store of {self._me}: {self._closed}")
+        if write and self._fail and (fault := self._fail(write)):
+            raise fault
+
+    def _row(self, run: str) -> RunRow:
+        try:
+            return self.memory.runs[run]
+        except KeyError:
+            raise RunNotFound(run) from None
+
+    def _shown(self, row: RunRow) -> RunRow:
+        return row if row.owner in self.memory.living else msgspec.structs.replace(row, owner="")
+
+    def _unfolded(self, runs: set[str]) -> list[InboxRow]:
+        return [row for row in self.memory.inbox.values() if row.run in runs and not row.verdict]

@@ -1,0 +1,222 @@
+"""The store in a SQLite file: one writer thread, group commit, durable when a call returns.
+
+Any number of processes may open the same file. Who owns a run is told by ``owners``; the file next to the
+database, ``<database>.owners/<id>``, is made when a store first claims a run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
+from asterism.kernel.journal import Record
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
+from asterism.stores.consistency import check_commit, check_submission
+from asterism.stores.database import open_database
+from asterism.stores.owners import Owners
+from asterism.stores.writer import GroupWriter
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+INSERT_RUN = """
+INSERT INTO runs (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
+INSERT_ENTRY = """
+INSERT INTO entries (run, seq, at, actor, kind, state, body, key, note, version, epoch)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT_INQUIRY = """
+INSERT INTO inquiries (inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT_INBOX = """
+INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
+SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? ON CONFLICT (run, key) DO NOTHING"""
+
+ADVANCE_RUN = "UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ? WHERE run = ? AND epoch = ? AND seq = ?"
+CLAIM_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run = ?"
+ABANDON_RUN = "UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?"
+RELEASE_RUN = """
+UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?
+AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.run = runs.run AND verdict = '')"""
+CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? AND answer = ''"
+FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
+
+SELECT_RUN = """
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at
+FROM runs WHERE run = ?"""
+SELECT_RUNS = """
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at
+FROM runs WHERE ?1 IS NULL OR status = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?2"""
+SELECT_RECORDS = """
+SELECT run, seq, at, actor, kind, state, body, key, note, version
+FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"""
+SELECT_INBOX_ROW = "SELECT run, key, actor, kind, body, at, verdict FROM inbox WHERE run = ? AND key = ?"
+# The unfolded come first and the wanted runs are only read out of their JSON if there is one.
+SELECT_INBOX = """
+SELECT run, key, actor, kind, body, at, verdict FROM inbox INDEXED BY inbox_unfolded
+WHERE verdict = '' AND +run IN (SELECT value FROM json_each(?)) ORDER BY rowid"""
+SELECT_INQUIRIES = """
+SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
+FROM inquiries WHERE (?1 IS NULL OR run = ?1) ORDER BY rowid"""
+SELECT_OPEN_INQUIRIES = """
+SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
+FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) ORDER BY rowid"""
+
+
+class SqliteStore:
+    """``Store`` in a SQLite file. Use ``open``; close it, or its thread keeps the program from ending."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._owners = Owners(Path(f"{path}.owners"))
+        self._writer = GroupWriter(connection, path)
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool) -> Self:
+        """Open the database at ``path``; with ``create`` make it, and the folders above it, if there is none.
+
+        Raises:
+            StoreUnavailable: it cannot be used; says why and what to do. Nothing was written.
+        """
+        # Whatever name it is called by, its owners must meet in one folder.
+        resolved = Path(path).resolve()
+        return cls(resolved, open_database(resolved, create=create))
+
+    async def submit(self, row: RunRow, first: Record) -> None:
+        check_submission(row, first)
+        await self._writer.write(partial(_submit, row, first))
+
+    async def claim(self, run: str) -> int:
+        return await self._writer.write(partial(_claim, self._owners, run))
+
+    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+        return await self._writer.write(partial(_release, run, epoch, force))
+
+    async def append(self, commit: Commit) -> None:
+        check_commit(commit)
+        await self._writer.write(partial(_append, commit))
+
+    async def run(self, run: str) -> RunRow:
+        return await self._writer.read(partial(_run, self._owners, run))
+
+    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
+        return await self._writer.read(partial(_runs, self._owners, limit, status))
+
+    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        return await self._writer.read(partial(_records, run, after, limit))
+
+    async def send(self, row: InboxRow) -> InboxRow:
+        """Also raises RunNotFound: a row for a run that is not there would never be folded."""
+        return await self._writer.write(partial(_send, row))
+
+    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
+        return await self._writer.read(partial(_inbox, runs))
+
+    async def verdict(self, run: str, key: str) -> str:
+        return await self._writer.read(partial(_verdict, run, key))
+
+    async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+        return await self._writer.read(partial(_inquiries, run, open_only))
+
+    async def close(self) -> None:
+        await self._writer.close()
+        self._owners.leave()
+
+
+# -- in the writer's thread; each refuses, if it does, before its first write ------------------------
+
+
+def _submit(row: RunRow, first: Record, connection: sqlite3.Connection) -> None:
+    fresh = msgspec.structs.replace(row, epoch=0, seq=1, owner="")
+    if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
+        raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
+    connection.execute(INSERT_ENTRY, (*msgspec.structs.astuple(first), 0))
+
+
+def _claim(owners: Owners, run: str, connection: sqlite3.Connection) -> int:
+    seen = connection.execute("SELECT epoch, owner FROM runs WHERE run = ?", (run,)).fetchone()
+    if seen is None:
+        raise RunNotFound(run)
+    epoch, owner = seen
+    if holder := owners.living(owner):
+        raise RunOwned(run, holder)
+    # The write lock is held since the group began: nobody claims between this look and this update.
+    connection.execute(CLAIM_RUN, (owners.enter(), run))
+    return int(epoch) + 1
+
+
+def _release(run: str, epoch: int, force: bool, connection: sqlite3.Connection) -> bool:  # noqa: FBT001 - bound by name above
+    if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run, epoch)).rowcount:
+        return True
+    return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run, epoch)).fetchone() is None
+
+
+def _append(commit: Commit, connection: sqlite3.Connection) -> None:
+    run, epoch, seq = commit.run, commit.epoch, commit.expected_seq
+    advanced = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, run, epoch, seq)
+    if not connection.execute(ADVANCE_RUN, advanced).rowcount:
+        raise StaleOwner(run, epoch)
+    connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
+    if commit.opened:
+        connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in commit.opened])
+    if commit.closed:
+        connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
+    if commit.folded:
+        connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
+
+
+def _run(owners: Owners, run: str, connection: sqlite3.Connection) -> RunRow:
+    found = _rows(RunRow, connection.execute(SELECT_RUN, (run,)))
+    if not found:
+        raise RunNotFound(run)
+    return msgspec.structs.replace(found[0], owner=owners.living(found[0].owner))
+
+
+def _runs(owners: Owners, limit: int, status: RunStatus | None, connection: sqlite3.Connection) -> list[RunRow]:
+    found = _rows(RunRow, connection.execute(SELECT_RUNS, (status, limit)))
+    words = {owner: owners.living(owner) for owner in {row.owner for row in found}}
+    return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
+
+
+def _records(run: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
+    return _rows(Record, connection.execute(SELECT_RECORDS, (run, after, -1 if limit is None else limit)))
+
+
+def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:
+    connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run))
+    present = _rows(InboxRow, connection.execute(SELECT_INBOX_ROW, (row.run, row.key)))
+    if not present:
+        raise RunNotFound(row.run)
+    return present[0]
+
+
+def _inbox(runs: Sequence[str], connection: sqlite3.Connection) -> list[InboxRow]:
+    return _rows(InboxRow, connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
+
+
+def _verdict(run: str, key: str, connection: sqlite3.Connection) -> str:
+    found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run, key)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def _inquiries(run: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
+    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run,))
+    return [InquiryRow(**{**fields, "verbs": msgspec.json.decode(fields["verbs"], type=tuple[str, ...])}) for fields in _fields(cursor)]
+
+
+def _packed(inquiry: InquiryRow) -> tuple[Any, ...]:
+    verbs = msgspec.json.encode(inquiry.verbs).decode()
+    return msgspec.structs.astuple(msgspec.structs.replace(inquiry, verbs=verbs))
+
+
+def _rows(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
+    return [of(**fields) for fields in _fields(cursor)]
+
+
+def _fields(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -1,0 +1,41 @@
+"""A process that drives a SQLite store, told what to do line by line; it says how each went.
+
+Lines in: ``claim RUN``, ``append RUN EPOCH SEQ``. Lines out: ``ready``, then one word or sentence for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from asterism.errors import AsterismError
+from asterism.kernel.journal import Record
+from asterism.runtime.ports import Commit
+from asterism.stores.sqlite import SqliteStore
+
+
+async def obey(store: SqliteStore, verb: str, run: str, *numbers: str) -> str:
+    if verb == "claim":
+        return str(await store.claim(run))
+    epoch, seq = map(int, numbers)
+    record = Record(run=run, seq=seq + 1, at=0.0, actor="other", kind="Done", state="CONTINUE", body="{}")
+    await store.append(Commit(run=run, epoch=epoch, expected_seq=seq, records=(record,), state="CONTINUE", status="active"))
+    return "appended"
+
+
+async def main(path: str) -> None:
+    store = SqliteStore.open(path, create=True)
+    try:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            try:
+                said = await obey(store, *line.split())
+            except AsterismError as refusal:
+                said = f"{type(refusal).__name__}: {refusal}"
+            print(said, flush=True)
+    finally:
+        await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

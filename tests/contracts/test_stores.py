@@ -1,0 +1,646 @@
+"""What every store promises, played on each of them. A new store joins by a ``World`` in ``WORLDS``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import pytest
+
+from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
+from asterism.kernel.journal import Record
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
+from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.sqlite import SqliteStore
+
+
+class World(Protocol):
+    """One database, and processes that open it."""
+
+    async def open(self) -> Store:
+        """A store, as another process would open it."""
+        ...
+
+    async def kill(self, store: Store) -> None:
+        """End that process, its runs unreleased."""
+        ...
+
+
+class MemoryWorld:
+    def __init__(self, _folder: Path) -> None:
+        self._memory = Memory()
+
+    async def open(self) -> Store:
+        return MemoryStore(self._memory)
+
+    async def kill(self, store: Store) -> None:
+        assert isinstance(store, MemoryStore)
+        store.crash()
+
+
+class SqliteWorld:
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "runs.db"
+
+    async def open(self) -> Store:
+        return SqliteStore.open(self._path, create=True)
+
+    async def kill(self, store: Store) -> None:
+        # What others see of a death: the lock is gone, the row is as it was. Real kills are below.
+        await store.close()
+
+
+WORLDS: dict[str, Callable[[Path], World]] = {"memory": MemoryWorld, "sqlite": SqliteWorld}
+
+Scenario = Callable[[World], Awaitable[None]]
+Play = Callable[[Scenario], None]
+
+
+class Closing:
+    """A world whose stores are closed at the end, whatever happens."""
+
+    def __init__(self, world: World, stack: AsyncExitStack) -> None:
+        self._world = world
+        self._stack = stack
+        self.kill = world.kill
+
+    async def open(self) -> Store:
+        store = await self._world.open()
+        self._stack.push_async_callback(store.close)
+        return store
+
+
+@pytest.fixture(params=sorted(WORLDS))
+def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
+    world = WORLDS[request.param](tmp_path)
+
+    async def whole(scenario: Scenario) -> None:
+        async with AsyncExitStack() as stack:
+            await scenario(Closing(world, stack))
+
+    return lambda scenario: asyncio.run(whole(scenario))
+
+
+def row(run: str = "r1", *, created_at: float = 100.0, status: RunStatus = "active") -> RunRow:
+    return RunRow(
+        run=run,
+        machine="constellation",
+        title="count the files — ja",
+        state="START",
+        status=status,
+        session="s1",
+        parent="p0",
+        tenant="t",
+        actor="ada",
+        created_at=created_at,
+        updated_at=created_at,
+    )
+
+
+def record(run: str = "r1", seq: int = 1) -> Record:
+    body = '{"event": {"text": "größer"}, "effects": []}'
+    return Record(
+        run=run, seq=seq, at=100.5 + seq, actor="ada", kind="Request", state="START", body=body, key=f"k{seq}", note="n", version=1
+    )
+
+
+def commit(run: str = "r1", *, epoch: int = 1, after: int = 1, count: int = 1) -> Commit:
+    records = tuple(record(run, after + number) for number in range(1, count + 1))
+    return Commit(run=run, epoch=epoch, expected_seq=after, records=records, state="CONTINUE", status="active", updated_at=200.0)
+
+
+def inquiry(name: str = "r1:2.0", run: str = "r1") -> InquiryRow:
+    return InquiryRow(
+        inquiry=name,
+        run=run,
+        prompt="Deploy?",
+        verbs=("approve", "reject"),
+        subject='{"a": 1}',
+        schema="{}",
+        risk="high",
+        asked_at=150.0,
+        expires_at=900.0,
+    )
+
+
+def letter(key: str = "c1", run: str = "r1", *, body: str = "{}", actor: str = "ada") -> InboxRow:
+    return InboxRow(run=run, key=key, actor=actor, kind="Cancel", body=body, at=120.0)
+
+
+def with_(base: Commit, **changes: object) -> Commit:
+    return msgspec.structs.replace(base, **changes)
+
+
+# -- submitting and reading --------------------------------------------------------------------------
+
+
+def test_a_submitted_run_reads_back_with_its_first_record_and_without_an_owner(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(msgspec.structs.replace(row(), epoch=7, seq=7, owner="me"), record())
+        assert await store.run("r1") == msgspec.structs.replace(row(), epoch=0, seq=1, owner="")
+        assert await store.records("r1") == [record()]
+
+    play(scenario)
+
+
+def test_the_same_run_again_is_refused_and_changes_nothing(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        with pytest.raises(InvalidInput, match="'r1' already"):
+            await store.submit(row(created_at=999.0), msgspec.structs.replace(record(), body="[]"))
+        assert (await store.run("r1")).created_at == 100.0
+        assert await store.records("r1") == [record()]
+
+    play(scenario)
+
+
+def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        for wrong in (record(seq=2), record("r2")):
+            with pytest.raises(ValueError, match="first record"):
+                await store.submit(row(), wrong)
+        assert await store.runs() == []
+
+    play(scenario)
+
+
+def test_a_run_that_is_not_there_is_said_not_to_be_there(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        for ask in (store.run("nope"), store.claim("nope"), store.send(letter(run="nope"))):
+            with pytest.raises(RunNotFound, match="nope"):
+                await ask
+        assert await store.records("nope") == []
+        assert await store.inbox(["nope"]) == []
+        assert await store.verdict("nope", "c1") == ""
+        assert await store.inquiries(run="nope") == []
+        assert await store.release("nope", 1)
+        with pytest.raises(StaleOwner):
+            await store.append(commit("nope"))
+
+    play(scenario)
+
+
+def test_runs_are_listed_newest_first_by_status_and_up_to_the_limit(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row("a", created_at=3.0), record("a"))
+        await store.submit(row("b", created_at=1.0, status="waiting"), record("b"))
+        await store.submit(row("c", created_at=2.0), record("c"))
+        await store.submit(row("d", created_at=2.0), record("d"))
+        assert [run.run for run in await store.runs()] == ["a", "d", "c", "b"]
+        assert [run.run for run in await store.runs(limit=2)] == ["a", "d"]
+        assert [run.run for run in await store.runs(status="waiting")] == ["b"]
+        assert await store.runs(status="ended") == []
+
+    play(scenario)
+
+
+def test_records_come_in_order_and_page_by_page(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        epoch = await store.claim("r1")
+        await store.append(commit(epoch=epoch, count=9))
+        assert [it.seq for it in await store.records("r1")] == list(range(1, 11))
+        assert [it.seq for it in await store.records("r1", after=3, limit=4)] == [4, 5, 6, 7]
+        assert [it.seq for it in await store.records("r1", after=7, limit=4)] == [8, 9, 10]
+        assert await store.records("r1", after=10) == []
+        assert await store.records("r1", limit=0) == []
+
+    play(scenario)
+
+
+def test_what_was_written_is_there_after_reopening(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        first = await world.open()
+        await first.submit(row(), record())
+        await first.append(with_(commit(epoch=await first.claim("r1")), opened=(inquiry(),)))
+        await first.send(letter())
+        await first.close()
+        second = await world.open()
+        assert await second.records("r1") == [record(), record(seq=2)]
+        assert await second.inquiries() == [inquiry()]
+        assert await second.inbox(["r1"]) == [letter()]
+        assert (await second.run("r1")).epoch == 1
+
+    play(scenario)
+
+
+# -- owning ------------------------------------------------------------------------------------------
+
+
+def test_claiming_raises_the_epoch_and_names_the_owner_in_words(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        assert await store.claim("r1") == 1
+        seen = await store.run("r1")
+        assert seen.epoch == 1
+        assert seen.owner.startswith("process ")
+        assert (await store.runs())[0].owner == seen.owner
+
+    play(scenario)
+
+
+def test_a_live_owner_is_not_robbed_not_even_by_itself(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(row(), record())
+        await one.claim("r1")
+        with pytest.raises(RunOwned, match=r"driven by process .* with `asterism log r1"):
+            await other.claim("r1")
+        with pytest.raises(RunOwned, match="this one"):
+            await one.claim("r1")
+        assert (await other.run("r1")).epoch == 1
+
+    play(scenario)
+
+
+def test_a_released_run_can_be_claimed_by_another(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(row(), record())
+        assert await one.release("r1", await one.claim("r1"))
+        assert (await one.run("r1")).owner == ""
+        assert await other.claim("r1") == 2
+
+    play(scenario)
+
+
+def test_the_runs_of_a_dead_owner_can_be_claimed_and_it_is_not_named_any_more(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        for name in ("r1", "r2"):
+            await one.submit(row(name), record(name))
+            await one.claim(name)
+        await world.kill(one)
+        assert (await other.run("r1")).owner == ""
+        assert await other.claim("r1") == 2
+        assert await other.claim("r2") == 2
+
+    play(scenario)
+
+
+def test_a_run_is_not_released_while_its_inbox_holds_something_unfolded(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(row(), record())
+        epoch = await one.claim("r1")
+        await other.send(letter())
+        assert not await one.release("r1", epoch)
+        with pytest.raises(RunOwned):
+            await other.claim("r1")
+        await one.append(with_(commit(epoch=epoch), folded=(("c1", "accepted"),)))
+        assert await one.release("r1", epoch)
+        assert await other.claim("r1") == 2
+
+    play(scenario)
+
+
+def test_a_release_with_a_stale_epoch_changes_nothing(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(row(), record())
+        stale = await one.claim("r1")
+        await one.release("r1", stale)
+        await other.claim("r1")
+        await other.send(letter())
+        assert await one.release("r1", stale)
+        with pytest.raises(RunOwned):
+            await one.claim("r1")
+
+    play(scenario)
+
+
+def test_many_claims_at_once_have_one_winner(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        stores = [await world.open() for _ in range(8)]
+        await stores[0].submit(row(), record())
+        outcomes: list[str] = []
+
+        async def claim(store: Store) -> None:
+            try:
+                outcomes.append(str(await store.claim("r1")))
+            except RunOwned:
+                outcomes.append("owned")
+
+        async with asyncio.TaskGroup() as group:
+            for store in stores:
+                group.create_task(claim(store))
+        assert sorted(outcomes) == ["1", *["owned"] * 7]
+
+    play(scenario)
+
+
+# -- appending ---------------------------------------------------------------------------------------
+
+
+def test_an_append_moves_the_row_and_writes_its_records(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        epoch = await store.claim("r1")
+        await store.append(with_(commit(epoch=epoch, count=2), state="FINISH", status="ended", outcome="finished", updated_at=321.0))
+        seen = await store.run("r1")
+        assert (seen.seq, seen.state, seen.status, seen.outcome, seen.updated_at) == (3, "FINISH", "ended", "finished", 321.0)
+        assert await store.records("r1", after=1) == [record(seq=2), record(seq=3)]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("epoch", "after"), [(0, 1), (2, 1), (1, 0), (1, 2)])
+def test_an_append_whose_guard_does_not_hold_is_refused_whole(play: Play, epoch: int, after: int) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        await store.claim("r1")
+        await store.send(letter())
+        before = await store.run("r1")
+        with pytest.raises(StaleOwner, match="r1"):
+            await store.append(with_(commit(epoch=epoch, after=after), opened=(inquiry(),), folded=(("c1", "accepted"),)))
+        assert await store.run("r1") == before
+        assert await store.records("r1") == [record()]
+        assert await store.inquiries(open_only=False) == []
+        assert await store.verdict("r1", "c1") == ""
+
+    play(scenario)
+
+
+def test_one_append_carries_inquiries_and_verdicts(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        epoch = await store.claim("r1")
+        await store.send(letter())
+        await store.append(with_(commit(epoch=epoch), opened=(inquiry(), inquiry("r1:2.1")), folded=(("c1", "accepted"),)))
+        assert await store.inquiries(run="r1") == [inquiry(), inquiry("r1:2.1")]
+        assert await store.verdict("r1", "c1") == "accepted"
+        assert await store.inbox(["r1"]) == []
+        await store.append(with_(commit(epoch=epoch, after=2), closed=(("r1:2.0", "approve"),)))
+        assert await store.inquiries() == [inquiry("r1:2.1")]
+        closed = msgspec.structs.replace(inquiry(), answer="approve")
+        assert await store.inquiries(open_only=False) == [closed, inquiry("r1:2.1")]
+        assert await store.inquiries(run="other", open_only=False) == []
+
+    play(scenario)
+
+
+def test_a_verdict_and_an_answer_once_given_stay(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        epoch = await store.claim("r1")
+        await store.send(letter())
+        await store.append(with_(commit(epoch=epoch), opened=(inquiry(),), closed=(("r1:2.0", "reject"),), folded=(("c1", "refused"),)))
+        await store.append(with_(commit(epoch=epoch, after=2), closed=(("r1:2.0", "approve"),), folded=(("c1", "accepted"),)))
+        assert await store.verdict("r1", "c1") == "refused"
+        assert [it.answer for it in await store.inquiries(open_only=False)] == ["reject"]
+
+    play(scenario)
+
+
+def test_a_commit_with_a_gap_or_of_another_run_or_with_a_used_inquiry_is_a_mistake_and_writes_nothing(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        epoch = await store.claim("r1")
+        await store.append(with_(commit(epoch=epoch), opened=(inquiry(),)))
+        good = commit(epoch=epoch, after=2)
+        wrong = (
+            with_(good, records=(record(seq=4),)),
+            with_(good, records=(record("r2", 3),)),
+            with_(good, opened=(inquiry("new", run="r2"),)),
+            with_(good, opened=(inquiry("new"), inquiry())),
+        )
+        for mistake in wrong:
+            with pytest.raises(ValueError, match=r"commit|stored"):
+                await store.append(mistake)
+        assert await store.inquiries() == [inquiry()]
+        await store.append(good)
+        assert (await store.run("r1")).seq == 3
+
+    play(scenario)
+
+
+def test_a_stale_append_does_not_fail_the_others_of_its_group(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        names = [f"r{number}" for number in range(64)]
+        for name in names:
+            await store.submit(row(name), record(name))
+            await store.claim(name)
+        stale, mistaken = {"r7", "r40"}, {"r9"}
+        await store.append(with_(commit("r0"), opened=(inquiry(run="r0"),)))
+        refused: list[str] = []
+
+        async def append(name: str) -> None:
+            it = commit(name, epoch=9 if name in stale else 1, after=2 if name == "r0" else 1, count=3)
+            try:
+                await store.append(with_(it, opened=(inquiry(run=name),)) if name in mistaken else it)
+            except (StaleOwner, ValueError) as error:
+                refused.append(f"{name} {type(error).__name__}")
+
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(append(name))
+        assert sorted(refused) == ["r40 StaleOwner", "r7 StaleOwner", "r9 ValueError"]
+        for name in names[1:]:
+            assert len(await store.records(name)) == (1 if name in stale | mistaken else 4), name
+
+    play(scenario)
+
+
+# -- the inbox ---------------------------------------------------------------------------------------
+
+
+def test_sending_the_same_key_again_returns_the_row_that_is_there_and_later_its_verdict(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(row(), record())
+        epoch = await one.claim("r1")
+        assert await other.send(letter()) == letter()
+        assert await other.send(letter(body='{"again": true}')) == letter()
+        await one.append(with_(commit(epoch=epoch), folded=(("c1", "refused: too late"),)))
+        assert await other.send(letter()) == msgspec.structs.replace(letter(), verdict="refused: too late")
+        assert await other.verdict("r1", "c1") == "refused: too late"
+        assert await one.inbox(["r1"]) == []
+
+    play(scenario)
+
+
+def test_of_two_answers_with_one_key_one_wins_and_both_are_told_which(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        stores = [await world.open(), await world.open()]
+        await stores[0].submit(row(), record())
+        async with asyncio.TaskGroup() as group:
+            told = [
+                group.create_task(store.send(letter("r1:2.0", body=f'{{"by": {number}}}', actor=f"person {number}")))
+                for number, store in enumerate(stores)
+            ]
+        assert told[0].result() == told[1].result()
+        assert await stores[0].inbox(["r1"]) == [told[0].result()]
+
+    play(scenario)
+
+
+def test_the_inbox_shows_the_unfolded_rows_of_the_runs_asked_for_oldest_first(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        for name in ("r1", "r2", "r3"):
+            await one.submit(row(name), record(name))
+        assert await one.inbox(["r1", "r2", "r3"]) == []
+        for key, name in (("b", "r2"), ("a", "r1"), ("c", "r3"), ("0", "r2")):
+            await other.send(letter(key, name))
+        assert [(it.run, it.key) for it in await one.inbox(["r1", "r2"])] == [("r2", "b"), ("r1", "a"), ("r2", "0")]
+        assert await one.inbox([]) == []
+
+    play(scenario)
+
+
+def test_a_row_cannot_bring_its_own_verdict(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        assert await store.send(msgspec.structs.replace(letter(), verdict="accepted")) == letter()
+
+    play(scenario)
+
+
+def test_closing_twice_is_harmless(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.close()
+        await store.close()
+
+    play(scenario)
+
+
+# -- with real processes -----------------------------------------------------------------------------
+
+
+@contextmanager
+def driver(path: Path) -> Iterator[Callable[[str], str]]:
+    """Another process on that database; calling it sends a line and returns what it says. It is killed at the end."""
+    script = Path(__file__).with_name("store_process.py")
+    with subprocess.Popen([sys.executable, str(script), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        lines, replies = process.stdin, process.stdout
+        try:
+            assert replies.readline() == "ready\n"
+
+            def tell(line: str) -> str:
+                lines.write(line + "\n")
+                lines.flush()
+                return replies.readline().rstrip()
+
+            yield tell
+        finally:
+            process.kill()
+
+
+def on(path: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        store = SqliteStore.open(path, create=True)
+        try:
+            await act(store)
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def submitted(path: Path, names: Sequence[str]) -> None:
+    async def act(store: SqliteStore) -> None:
+        for name in names:
+            await store.submit(row(name), record(name))
+
+    on(path, act)
+
+
+def test_after_kill_9_of_its_owner_a_run_is_claimed_by_the_next_and_its_journal_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    submitted(path, ["r1"])
+
+    async def live(store: SqliteStore) -> None:
+        with pytest.raises(RunOwned, match=r"driven by process \d+ on "):
+            await store.claim("r1")
+
+    async def dead(store: SqliteStore) -> None:
+        assert [it.seq for it in await store.records("r1")] == [1, 2, 3]
+        assert (await store.run("r1")).owner == ""
+        assert await store.claim("r1") == 2
+        await store.append(commit(epoch=2, after=3))
+        assert len(list((tmp_path / "runs.db.owners").iterdir())) == 1
+
+    with driver(path) as tell:
+        assert tell("claim r1") == "1"
+        assert tell("append r1 1 1") == "appended"
+        assert tell("append r1 1 2") == "appended"
+        on(path, live)
+    on(path, dead)
+    assert list((tmp_path / "runs.db.owners").iterdir()) == []
+
+
+def test_of_processes_that_claim_at_once_exactly_one_wins_each_run(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    names = [f"r{number}" for number in range(20)]
+    submitted(path, names)
+    with ExitStack() as stack:
+        drivers = [stack.enter_context(driver(path)) for _ in range(3)]
+
+        def claim_all(tell: Callable[[str], str]) -> list[str]:
+            return [tell(f"claim {name}") for name in names]
+
+        async def race() -> list[list[str]]:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(asyncio.to_thread(claim_all, tell)) for tell in drivers]
+            return [task.result() for task in tasks]
+
+        told = asyncio.run(race())
+    for outcomes in zip(*told, strict=True):
+        lost = [outcome for outcome in outcomes if outcome != "1"]
+        assert len(lost) == len(drivers) - 1
+        assert all(outcome.startswith("RunOwned") for outcome in lost)
+
+
+def test_a_child_that_outlives_its_parent_does_not_keep_the_parents_runs(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    submitted(path, ["r1"])
+    program = """
+import asyncio, os, sys, warnings
+from asterism.stores.sqlite import SqliteStore
+async def main():
+    store = SqliteStore.open(sys.argv[1], create=False)
+    await store.claim("r1")
+    warnings.simplefilter("ignore")
+    if os.fork():
+        os.kill(os.getpid(), 9)
+    os.read(0, 1)
+    os._exit(0)
+asyncio.run(main())
+"""
+    reader, writer = os.pipe()
+    # The child ends when the pipe that it reads is closed.
+    parent = subprocess.run([sys.executable, "-c", program, str(path)], stdin=reader, check=False)
+    assert parent.returncode == -9
+
+    async def act(store: SqliteStore) -> None:
+        assert await store.claim("r1") == 2
+
+    try:
+        on(path, act)
+    finally:
+        os.close(writer)
+        os.close(reader)

@@ -1,0 +1,240 @@
+"""Opening: each thing that can be in the way is one clear error, and nothing was written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from asterism.errors import StoreUnavailable
+from asterism.stores import database
+from asterism.stores.database import newest_version, open_database
+
+
+def made(path: Path) -> Path:
+    open_database(path, create=True).close()
+    return path
+
+
+def test_a_new_database_is_ours_at_the_newest_version_durable_and_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folders" / "runs.db"
+    with closing(open_database(path, create=True)) as connection:
+        answers = [
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version", "journal_mode", "synchronous")
+        ]
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert answers == [database.APPLICATION_ID, newest_version(), "wal", 2]
+    assert tables == {"runs", "entries", "inquiries", "inbox"}
+    assert [it.name for it in path.parent.iterdir()] == ["runs.db"]
+
+
+def test_migrations_are_numbered_from_one_without_gaps() -> None:
+    assert [number for number, _ in database._migrations()] == list(range(1, newest_version() + 1))
+
+
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    before = path.read_bytes()
+    open_database(path, create=False).close()
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_is_filled_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    path.touch()
+    with pytest.raises(StoreUnavailable, match="it is empty"):
+        open_database(path, create=False)
+    assert path.read_bytes() == b""
+    open_database(path, create=True).close()
+    open_database(path, create=False).close()
+
+
+def test_a_database_that_is_not_there_is_not_made_for_a_reader(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"runs\.db: there is none; start a run"):
+        open_database(tmp_path / "folder" / "runs.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"name = 'digits'\n", b"\x00" * 8192, b"SQLite format 4" * 300])
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_bytes(content)
+    with pytest.raises(StoreUnavailable, match=r"fleet\.toml: it is not a SQLite database; name another file"):
+        open_database(path, create=True)
+    assert path.read_bytes() == content
+    assert [it.name for it in tmp_path.iterdir()] == ["fleet.toml"]
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE t (a)", "PRAGMA application_id = 7", "PRAGMA user_version = 1"])
+def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as theirs:
+        theirs.execute(statement)
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match="it belongs to another program"):
+        open_database(path, create=True)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused_with_both_versions_named(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    with closing(sqlite3.connect(path)) as later:
+        later.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match=f"schema version 99, .* up to {newest_version()}; upgrade asterism"):
+        open_database(path, create=True)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_and_a_device_are_not_databases(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="it is a folder; name a file"):
+        open_database(tmp_path, create=True)
+    with pytest.raises(StoreUnavailable, match="it is not a regular file; name a file"):
+        open_database(Path(os.devnull), create=True)
+
+
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreUnavailable, match=r"runs\.db: (Not a directory|File exists); check"):
+        open_database(tmp_path / "file" / "runs.db", create=True)
+
+
+def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(content)
+    with pytest.raises(StoreUnavailable, match="it is damaged; restore it"):
+        open_database(path, create=True)
+
+
+def test_a_database_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.01)
+    path = tmp_path / "runs.db"
+    path.touch()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreUnavailable, match="another process has kept it locked"):
+            open_database(path, create=True)
+
+
+def test_a_reader_opens_while_another_process_writes(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        open_database(path, create=False).close()
+
+
+def test_a_failed_migration_leaves_the_version_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path / "runs.db")
+    (tmp_path / "0001_first.sql").write_text("")
+    (tmp_path / "0002_next.sql").write_text("CREATE TABLE more (a);\n-- and; then\nCREATE TABLE runs (a);\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "MIGRATIONS", tmp_path)
+        with pytest.raises(StoreUnavailable, match="table runs already exists"):
+            open_database(path, create=True)
+    with closing(open_database(path, create=False)) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
+
+
+def test_an_older_database_gets_the_migrations_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path / "runs.db")
+    (tmp_path / "0001_first.sql").write_text("CREATE TABLE runs (again);\n")
+    (tmp_path / "0002_next.sql").write_text("CREATE TABLE more (a);\n")
+    monkeypatch.setattr(database, "MIGRATIONS", tmp_path)
+    with closing(open_database(path, create=False)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT count(*) FROM more").fetchone() == (0,)
+
+
+def test_many_who_make_it_at_once_all_find_one_database(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    errors: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            open_database(path, create=True).close()
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=make) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [it.name for it in tmp_path.iterdir()] == ["runs.db"]
+
+
+def test_when_the_disk_refuses_to_write_no_database_is_left_behind(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (36_864, hard))
+    try:
+        with pytest.raises(StoreUnavailable, match="the disk refused"):
+            open_database(tmp_path / "runs.db", create=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def mounted(folder: Path, size: str) -> Iterator[None]:
+    """A file system of that size; skips where a test may not mount one."""
+    folder.mkdir(exist_ok=True)
+    with suppress(FileNotFoundError):
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True, check=False)
+        if not mount.returncode:
+            try:
+                yield
+            finally:
+                subprocess.run(["umount", "--lazy", str(folder)], check=True)
+            return
+    pytest.skip("mounting a small file system is not allowed here")
+
+
+def test_a_full_disk_is_said_and_no_database_is_left_behind(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    with mounted(small, "16k"):
+        with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
+            open_database(small / "runs.db", create=True)
+        assert list(small.iterdir()) == []
+
+
+def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    with read_only(folder) as lock:
+        path = made(folder / "runs.db")
+        lock()
+        with pytest.raises(StoreUnavailable, match="writable"):
+            open_database(path, create=True)
+        with pytest.raises(StoreUnavailable, match=r"new\.db: (it cannot be opened|it is read-only)"):
+            open_database(folder / "new.db", create=True)
+        assert [it.name for it in folder.iterdir()] == ["runs.db"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
+def test_a_read_only_file_is_said(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    path.chmod(0o444)
+    with pytest.raises(StoreUnavailable, match="it is read-only; make the file and its folder writable"):
+        open_database(path, create=True)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[Callable[[], object]]:
+    """A folder and a call that makes it read-only; permissions do not hold root back, a mount does."""
+    if os.geteuid() != 0:
+        folder.mkdir()
+        yield lambda: folder.chmod(0o555)
+        folder.chmod(0o755)
+        return
+    with mounted(folder, "1m"):
+        yield lambda: subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)

@@ -1,0 +1,94 @@
+"""Who lives is told by a lock, and by nothing that can lie."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asterism.errors import StoreUnavailable
+from asterism.stores.owners import Owners
+
+
+def test_an_owner_lives_until_it_leaves_and_says_which_process_it_is(tmp_path: Path) -> None:
+    one, other = Owners(tmp_path / "owners"), Owners(tmp_path / "owners")
+    me = one.enter()
+    words = f"process {os.getpid()} on {os.uname().nodename}"
+    assert other.living(me) == words
+    assert one.living(me) == f"{words} (this one)"
+    one.leave()
+    assert other.living(me) == ""
+    assert list((tmp_path / "owners").iterdir()) == []
+
+
+def test_entering_twice_is_being_the_same_and_leaving_twice_is_harmless(tmp_path: Path) -> None:
+    owners = Owners(tmp_path)
+    assert owners.enter() == owners.enter()
+    assert len(list(tmp_path.iterdir())) == 1
+    owners.leave()
+    owners.leave()
+
+
+def test_each_time_of_entering_has_a_new_id(tmp_path: Path) -> None:
+    owners = Owners(tmp_path)
+    first = owners.enter()
+    owners.leave()
+    assert owners.enter() != first
+    owners.leave()
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    assert Owners(tmp_path / "owners").living("abc") == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_finds_an_owner_dead_removes_its_file(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_text('{"pid": 1, "host": "gone"}')
+    assert Owners(tmp_path).living("abc") == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_who_look_at_once_do_not_take_each_other_for_the_owner(tmp_path: Path) -> None:
+    import fcntl  # noqa: PLC0415
+
+    (tmp_path / "abc").touch()
+    with (tmp_path / "abc").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert Owners(tmp_path).living("abc") == ""
+
+
+def test_an_id_that_leads_out_of_the_folder_is_nobody(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    assert Owners(tmp_path / "owners").living("../precious") == ""
+    assert (tmp_path / "precious").exists()
+
+
+def test_a_living_owner_whose_file_cannot_be_read_is_still_alive(tmp_path: Path) -> None:
+    one = Owners(tmp_path)
+    me = one.enter()
+    (tmp_path / me).write_text("?")
+    assert Owners(tmp_path).living(me) == "another process"
+    one.leave()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "owners").touch()
+    with pytest.raises(StoreUnavailable, match=r"owners folder .*: File exists"):
+        Owners(tmp_path / "owners").enter()
+
+
+def test_a_program_started_by_an_owner_does_not_hold_its_lock(tmp_path: Path) -> None:
+    one = Owners(tmp_path)
+    me = one.enter()
+    started = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
+    path = tmp_path / me
+    kept = path.read_bytes()
+    one.leave()
+    path.write_bytes(kept)
+    try:
+        assert Owners(tmp_path).living(me) == ""
+    finally:
+        started.communicate(b"\n")

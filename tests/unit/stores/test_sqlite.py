@@ -1,0 +1,116 @@
+"""What only the SQLite store does."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from asterism.errors import InvalidInput, StaleOwner
+from asterism.kernel.journal import Record
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow
+from asterism.stores.database import open_database
+from asterism.stores.sqlite import SqliteStore
+
+ROW = RunRow(run="r1", machine="m", title="t", state="START")
+FIRST = Record(run="r1", seq=1, at=1.0, actor="ada", kind="Request", state="START", body="{}")
+NEXT = Commit(run="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replace(FIRST, seq=2),), state="CONTINUE", status="active")
+
+
+def on(path: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        store = SqliteStore.open(path, create=True)
+        try:
+            await act(store)
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("table", "struct", "more"),
+    [("runs", RunRow, ()), ("entries", Record, ("epoch",)), ("inquiries", InquiryRow, ()), ("inbox", InboxRow, ())],
+)
+def test_a_table_has_the_fields_of_its_rows_in_their_order(
+    tmp_path: Path, table: str, struct: type[msgspec.Struct], more: tuple[str, ...]
+) -> None:
+    with closing(open_database(tmp_path / "a.db", create=True)) as connection:
+        columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
+    assert columns == (*struct.__struct_fields__, *more)
+
+
+def test_looking_at_runs_makes_no_owners_folder(tmp_path: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        await store.submit(ROW, FIRST)
+        await store.runs()
+
+    on(tmp_path / "a.db", act)
+    assert [it.name for it in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_one_database_under_two_names_has_one_set_of_owners(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+
+    async def act(store: SqliteStore) -> None:
+        await store.submit(ROW, FIRST)
+        await store.claim("r1")
+        other = SqliteStore.open(tmp_path / "link.db", create=False)
+        try:
+            assert (await other.run("r1")).owner.startswith("process")
+        finally:
+            await other.close()
+
+    on(tmp_path / "a.db", act)
+
+
+def test_an_owner_whose_lock_was_taken_away_is_stale_once_another_has_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+
+    async def act(store: SqliteStore) -> None:
+        await store.submit(ROW, FIRST)
+        await store.claim("r1")
+        shutil.rmtree(tmp_path / "a.db.owners")
+        other = SqliteStore.open(path, create=False)
+        try:
+            assert await other.claim("r1") == 2
+            with pytest.raises(StaleOwner):
+                await store.append(NEXT)
+            await other.append(msgspec.structs.replace(NEXT, epoch=2))
+        finally:
+            await other.close()
+
+    on(path, act)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT seq, epoch FROM entries ORDER BY seq").fetchall() == [(1, 0), (2, 2)]
+
+
+def test_a_text_that_is_not_unicode_is_the_callers_error(tmp_path: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        with pytest.raises(InvalidInput, match="not valid Unicode"):
+            await store.submit(msgspec.structs.replace(ROW, title="caf\udce9"), FIRST)
+        assert await store.runs() == []
+
+    on(tmp_path / "a.db", act)
+
+
+def test_a_quiet_inbox_is_one_seek(tmp_path: Path) -> None:
+    from asterism.stores.sqlite import SELECT_INBOX  # noqa: PLC0415
+
+    with closing(open_database(tmp_path / "a.db", create=True)) as connection:
+        steps = 0
+
+        def count() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        connection.set_progress_handler(count, 1)
+        connection.execute(SELECT_INBOX, ("[" + ",".join(['"r"'] * 10_000) + "]",)).fetchall()
+    assert steps < 30
