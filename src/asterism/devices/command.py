@@ -1,0 +1,121 @@
+"""Commands: programs that a fleet file declares as skills. No shell is ever involved.
+
+An argument takes exactly one place in argv, whatever it holds. It is passed as it is: a value that
+begins with ``-`` is an option to most programs, so put ``--`` before the placeholder where that matters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.profile import JsonSchema
+from asterism.devices.message import AttemptError, CommandJob
+
+TEXT_OUTPUT: JsonSchema = {
+    "type": "object",
+    "properties": {"output": {"type": "string"}, "exit_code": {"type": "integer"}},
+    "required": ["output", "exit_code"],
+}
+
+_PLACEHOLDER = re.compile(r"\{(\{[A-Za-z_]\w*\})\}|\{([A-Za-z_]\w*)\}")
+_STDERR_BYTES = 4096
+_STDERR_LINES = 5
+_CHUNK_BYTES = 65536
+
+
+def placeholders(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Names in ``{name}``, in order of appearance. ``{{name}}`` is not a placeholder: it stands for ``{name}``."""
+    return tuple(dict.fromkeys(match[2] for part in argv for match in _PLACEHOLDER.finditer(part) if match[2]))
+
+
+def parameters_schema(argv: tuple[str, ...]) -> JsonSchema:
+    """JSON Schema of the arguments: every placeholder a required string."""
+    names = placeholders(argv)
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
+
+
+def program_path(program: str, folder: Path) -> str:
+    """A program with a slash in its name is relative to the fleet's folder, any other is looked up on the PATH."""
+    return str(folder / program) if os.sep in program else program
+
+
+def filled(argv: tuple[str, ...], arguments: dict[str, Any]) -> list[str]:
+    """The argv with its placeholders filled. Raises AttemptError ``bad_arguments``."""
+    names = placeholders(argv)
+    missing = [name for name in names if name not in arguments]
+    unknown = [name for name in arguments if name not in names]
+    if missing or unknown:
+        what = f"missing {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
+        raise AttemptError("bad_arguments", f"{argv[0]}: {what}; its arguments are: {', '.join(names) or 'none'}")
+    texts = {name: _text(name, arguments[name]) for name in names}
+    return [_PLACEHOLDER.sub(lambda match: match[1] or texts[match[2]], part) for part in argv]
+
+
+def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_bytes: int) -> object:
+    """Run the program to its end.
+
+    Raises:
+        AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is too large or not
+            the JSON it should be, ``bad_arguments``.
+    """
+    argv = filled(job.argv, arguments)
+    program = argv[0]
+    try:
+        process = subprocess.Popen(  # noqa: S603  argv comes from the fleet file, and no shell reads it
+            [program_path(program, folder), *argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    except OSError as error:
+        raise AttemptError("raised", f"{program} could not be started: {error.strerror or error}") from error
+    with process:
+        try:
+            output, complaint = _outputs(process, limit_bytes)
+        except AttemptError:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+        last = "\n".join(complaint.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
+        raise AttemptError("raised", f"{program} ended with {how}{': ' + last if last else ''}")
+    if job.output == "text":
+        return {"output": output.decode(errors="replace").rstrip("\n"), "exit_code": 0}
+    try:
+        return msgspec.json.decode(output)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise AttemptError("bad_result", f"the output of {program} is not JSON: {error}") from error
+
+
+def _text(name: str, value: object) -> str:
+    text = value if isinstance(value, str) else None
+    if isinstance(value, (bool, int, float)):
+        text = msgspec.json.encode(value).decode()
+    if text is None or "\0" in text:
+        raise AttemptError("bad_arguments", f"argument {name} must be a text or a number without NUL, not {type(value).__name__}")
+    return text
+
+
+def _outputs(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes]:
+    """All of stdout and the end of stderr, which also goes to the log as it comes."""
+    output, complaint = bytearray(), b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
+        selector.register(process.stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
+        while selector.get_map():
+            for key, _ in selector.select():
+                chunk = os.read(key.fd, _CHUNK_BYTES)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stdout:
+                    output += chunk
+                else:
+                    os.write(2, chunk)
+                    complaint = (complaint + chunk)[-_STDERR_BYTES:]
+            if len(output) > limit_bytes:
+                raise AttemptError("bad_result", f"the output is larger than {limit_bytes} bytes; write it to a file and return its path")
+    return bytes(output), complaint

@@ -1,0 +1,305 @@
+"""Dispatcher: the queue between the runs and their devices.
+
+It decides *when* a device gets an attempt and *for how long*: slots, turns, timeouts, deadlines, lost
+devices. It does not retry, choose devices, or know why an attempt is made.
+
+An attempt is *waiting*, then *performing*, then over. While it performs it may be *stopped* (timeout,
+deadline, cancel, device lost): its device's coroutine is cancelled, which kills, and the caller is
+answered once the device has let go, so that nothing of the attempt is left working when the next one
+starts. A device that does not let go within the grace is said to be stuck: the caller gets its answer
+all the same, the slot stays taken until the device ends.
+
+Each performance is a task of a group that the dispatcher owns, because it must be able to outlive its
+caller. Everything else happens in callbacks of the loop: no task waits in a queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
+from functools import partial
+from types import TracebackType
+from typing import Literal, Self
+
+import msgspec
+
+from asterism.constellation.task import ErrorCode, TaskError
+from asterism.devices.queue import FairQueue, Ticket
+from asterism.devices.throttle import Throttle
+from asterism.errors import InvalidInput
+from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+
+DEFAULT_QUEUE_LIMIT = 10_000
+DEFAULT_GRACE_S = 10.0
+
+
+class DeviceNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """Something happened to a device.
+
+    Attributes:
+        device_id: to which.
+        kind: ``lost``; ``found`` again; ``stuck``: one of its slots is taken by an attempt that was stopped and does not end.
+        message: in words.
+        key: of the attempt that is stuck; else empty.
+    """
+
+    device_id: str
+    kind: Literal["lost", "found", "stuck"]
+    message: str = ""
+    key: str = ""
+
+
+Listener = Callable[[DeviceNotice], None]
+
+
+class _Item:
+    """One attempt on its way through. ``ticket`` while it waits, ``task`` from when it is performed, ``stopped`` once it is to end."""
+
+    __slots__ = ("attempt", "context", "end", "over", "stopped", "task", "throttle", "ticket", "timers")
+
+    def __init__(self, attempt: Attempt, progress: ProgressSink, end: asyncio.Future[AttemptEnd]) -> None:
+        self.attempt = attempt
+        self.end = end
+        self.throttle = Throttle(attempt.key, progress)
+        self.context: Context = copy_context()  # it may be started from the callback of another attempt
+        self.ticket: Ticket | None = None
+        self.task: asyncio.Task[AttemptEnd] | None = None
+        self.stopped: TaskError | None = None
+        self.timers: list[asyncio.TimerHandle] = []
+        self.over = False
+
+    def finish(self, end: AttemptEnd) -> None:
+        """Answer the caller, if it still waits; later answers are dropped."""
+        self.over = True
+        self.throttle.close()
+        for timer in self.timers:
+            timer.cancel()
+        if not self.end.done():
+            self.end.set_result(end)
+
+
+class _Lane:
+    """A device with its slots and its queue."""
+
+    def __init__(self, device: Device, queue_limit: int) -> None:
+        self.device = device
+        self.slots = device.profile.concurrency
+        self.waiting: FairQueue[_Item] = FairQueue(queue_limit)
+        self.performing: dict[asyncio.Task[AttemptEnd], _Item] = {}
+        self.lost = ""  # why; empty while it is there
+
+
+class Dispatcher:
+    """Performs attempts on the devices of a fleet. Use it as ``async with Dispatcher(…)``.
+
+    Leaving the block stops everything and waits until the devices have let go, stuck ones included.
+
+    Args:
+        devices: by id; the profile's concurrency is read once.
+        clock: seconds since the epoch, for deadlines.
+        queue_limit: how many attempts may wait for one device.
+        grace_s: how long a stopped device may take to let go before it is said to be stuck.
+
+    Raises:
+        InvalidInput: a device with a concurrency below 1.
+    """
+
+    def __init__(
+        self,
+        devices: Mapping[str, Device],
+        clock: Callable[[], float],
+        *,
+        queue_limit: int = DEFAULT_QUEUE_LIMIT,
+        grace_s: float = DEFAULT_GRACE_S,
+    ) -> None:
+        self._lanes = {device_id: _Lane(device, queue_limit) for device_id, device in devices.items()}
+        for device_id, lane in self._lanes.items():
+            if lane.slots < 1:
+                message = f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1"
+                raise InvalidInput(message)
+        self._clock = clock
+        self._grace_s = grace_s
+        self._listeners: list[Listener] = []
+        self._group = asyncio.TaskGroup()
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._loop = asyncio.get_running_loop()
+        self._open = True
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._open = False
+        for lane in self._lanes.values():
+            self._stop_all(lane, "cancelled", "the dispatcher was closed")
+        # Not told of the error: it would cancel again, and disturb devices that are busy killing.
+        await self._group.__aexit__(None, None, None)
+
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        """Have an attempt performed by its device, and wait for its end.
+
+        Cancelling this takes the attempt out of the queue or kills it, and comes through once the device
+        has let go (or is stuck). What happens to the attempt is never raised. ``progress`` is throttled
+        (``throttle.py``), is called in the loop, and not after the end.
+
+        Errors in the answer: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device raised);
+        ``no_device`` (unknown, or too many wait for it); ``cancelled`` (the dispatcher is closed).
+        """
+        lane = self._lanes.get(attempt.device_id)
+        refusal = self._refusal(lane, attempt)
+        if lane is None or refusal is not None:
+            return AttemptEnd(error=refusal)
+        item = _Item(attempt, progress, self._loop.create_future())
+        if attempt.deadline is not None:
+            item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._pass_deadline, lane, item))
+        if len(lane.performing) < lane.slots:
+            lane.waiting.passed(attempt.run)
+            self._start(lane, item)
+        else:
+            item.ticket = lane.waiting.add(attempt.run, attempt.priority, item)
+        try:
+            return await item.end
+        except asyncio.CancelledError:
+            if not item.over:
+                item.end = self._loop.create_future()  # the first one was cancelled with its caller
+                self._stop(lane, item, TaskError(code="cancelled", message="cancelled by its run"))
+                await item.end
+            raise
+
+    def lose(self, device_id: str, why: str = "it does not answer") -> None:
+        """A device went away: what it performs and what waits for it ends with ``device_lost``; new attempts do so at once.
+
+        Raises:
+            InvalidInput: no such device.
+        """
+        lane = self._lane(device_id)
+        if lane.lost:
+            return
+        lane.lost = f"device {device_id!r} is lost: {why}"
+        self._stop_all(lane, "device_lost", lane.lost)
+        self._notify(DeviceNotice(device_id=device_id, kind="lost", message=lane.lost))
+
+    def find(self, device_id: str) -> None:
+        """A lost device is back. Its slots that are stuck stay taken.
+
+        Raises:
+            InvalidInput: no such device.
+        """
+        lane = self._lane(device_id)
+        if lane.lost:
+            lane.lost = ""
+            self._notify(DeviceNotice(device_id=device_id, kind="found", message=f"device {device_id!r} is back"))
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell the listener, in the loop, what happens to devices, until the returned function is called."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def is_lost(self, device_id: str) -> bool:
+        """True between ``lose`` and ``find``. InvalidInput if there is no such device."""
+        return bool(self._lane(device_id).lost)
+
+    def queue_depth(self, device_id: str) -> int:
+        """How many attempts wait for the device. InvalidInput if there is no such device."""
+        return len(self._lane(device_id).waiting)
+
+    def running(self, device_id: str) -> int:
+        """How many slots of the device are taken, stuck ones included. InvalidInput if there is no such device."""
+        return len(self._lane(device_id).performing)
+
+    # -- from here on: one lane, one item ----------------------------------------------------------
+
+    def _lane(self, device_id: str) -> _Lane:
+        try:
+            return self._lanes[device_id]
+        except KeyError:
+            raise InvalidInput(self._unknown(device_id)) from None
+
+    def _unknown(self, device_id: str) -> str:
+        return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
+
+    def _refusal(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
+        """Why the attempt cannot even wait, or None."""
+        if not self._open:
+            return TaskError(code="cancelled", message="the dispatcher is not open")
+        if lane is None:
+            return TaskError(code="no_device", message=self._unknown(attempt.device_id))
+        if lane.lost:
+            return TaskError(code="device_lost", message=lane.lost)
+        if attempt.deadline is not None and attempt.deadline <= self._clock():
+            return TaskError(code="deadline", message="its deadline had passed before it could be queued")
+        if lane.waiting.full and len(lane.performing) >= lane.slots:
+            message = f"device {attempt.device_id!r} is overloaded: {len(lane.waiting)} attempts wait for it, and no more may"
+            return TaskError(code="no_device", message=message)
+        return None
+
+    def _start(self, lane: _Lane, item: _Item) -> None:
+        item.ticket = None
+        item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
+        lane.performing[task] = item
+        task.add_done_callback(partial(self._ended, lane, item))
+        timeout_s = item.attempt.timeout_s
+        if timeout_s is not None:
+            error = TaskError(code="timeout", message=f"it took longer than its timeout of {timeout_s:g} s")
+            item.timers.append(self._loop.call_later(timeout_s, self._stop, lane, item, error))
+
+    def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptEnd]) -> None:
+        """The device has let go: answer, and give the slot to the next."""
+        del lane.performing[task]
+        if task.cancelled():
+            error = item.stopped or TaskError(code="crashed", message="the device cancelled its own work")
+            item.finish(AttemptEnd(error=error))
+        elif task.exception() is None:
+            item.finish(AttemptEnd(error=item.stopped) if item.stopped else task.result())
+        while lane.waiting and len(lane.performing) < lane.slots:
+            self._start(lane, lane.waiting.take())
+
+    def _pass_deadline(self, lane: _Lane, item: _Item) -> None:
+        if item.ticket is not None:
+            message = f"its deadline passed while it waited for device {item.attempt.device_id!r}"
+        else:
+            message = "its deadline passed while it was performed"
+        self._stop(lane, item, TaskError(code="deadline", message=message))
+
+    def _stop(self, lane: _Lane, item: _Item, error: TaskError) -> None:
+        """End an item for a reason. The first reason counts, and a result that is already there counts more."""
+        if item.ticket is not None:
+            lane.waiting.remove(item.ticket)
+            item.ticket = None
+            item.finish(AttemptEnd(error=error))
+        elif item.stopped is None and item.task is not None and item.task.cancel():
+            item.stopped = error
+            item.timers.append(self._loop.call_later(self._grace_s, self._give_up, item))
+
+    def _stop_all(self, lane: _Lane, code: ErrorCode, message: str) -> None:
+        error = TaskError(code=code, message=message)
+        for item in lane.waiting.clear():
+            item.ticket = None
+            item.finish(AttemptEnd(error=error))
+        for item in list(lane.performing.values()):
+            self._stop(lane, item, error)
+
+    def _give_up(self, item: _Item) -> None:
+        """The grace is over: answer the caller, and say that the slot is stuck."""
+        attempt = item.attempt
+        stuck = f"device {attempt.device_id!r} was told to stop and has not let go after {self._grace_s:g} s"
+        if item.stopped is not None:
+            item.finish(AttemptEnd(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
+        self._notify(DeviceNotice(device_id=attempt.device_id, kind="stuck", message=stuck, key=attempt.key))
+
+    def _notify(self, notice: DeviceNotice) -> None:
+        for listener in tuple(self._listeners):
+            listener(notice)
+
+
+async def _perform(device: Device, item: _Item) -> AttemptEnd:
+    """The device's work as a task that only ever ends with an ``AttemptEnd`` or cancelled."""
+    try:
+        return await device.perform(item.attempt, item.throttle.report)
+    except Exception as error:  # boundary: whatever a device raises is reported as the attempt's end
+        message = f"device {item.attempt.device_id!r} broke: {type(error).__name__}: {error}"
+        if item.stopped is not None:
+            item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
+        return AttemptEnd(error=TaskError(code="crashed", message=message))

@@ -1,0 +1,152 @@
+"""The fleet file: TOML that names devices. Everything wrong with it is one line: file, key, what, and what is allowed.
+
+Kinds of devices come from a registry, so that this module knows none of them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from asterism.errors import InvalidInput
+from asterism.runtime.ports import Device
+
+Table = TypeVar("Table")
+Word = Annotated[str, Meta(pattern=r"^\S+$")]
+
+
+class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every ``[[devices]]`` table may say; each kind adds its own keys. See AgentProfile for what they mean."""
+
+    id: Word
+    kind: str = "local"
+    description: str = ""
+    aliases: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    concurrency: Annotated[int, Meta(ge=1)] = 1
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class DeviceKind(msgspec.Struct, frozen=True):
+    """One kind of device.
+
+    Attributes:
+        entry: type of its table, a DeviceEntry.
+        open: makes the device of a table, given the fleet file's folder; raises InvalidInput with the key,
+            relative to the table, in front: ``skills[2]: …``.
+    """
+
+    entry: type[DeviceEntry]
+    open: Callable[[Any, Path], Awaitable[Device]]
+
+
+Kinds = Mapping[str, DeviceKind]
+
+
+class FleetFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet file, read and checked but not opened.
+
+    Attributes:
+        path, folder: where it is.
+        name: its name; the file's own if it gives none.
+        devices: in the order of the file.
+    """
+
+    path: Path
+    folder: Path
+    name: str
+    devices: tuple[DeviceEntry, ...]
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str = ""
+    devices: tuple[dict[str, Any], ...] = ()
+
+
+def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
+    """Read a fleet file; nothing is imported or started.
+
+    Raises:
+        InvalidInput: it is missing, not TOML, or says something that it may not.
+    """
+    try:
+        document = _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, path, "")
+    except OSError as error:
+        raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path}: not TOML: {error}") from error
+    if not document.devices:
+        raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
+    entries = tuple(_entry(raw, kinds, path, index) for index, raw in enumerate(document.devices))
+    _refuse_shared_names(entries, path)
+    return FleetFile(path=path, folder=path.absolute().parent, name=document.name or path.stem, devices=entries)
+
+
+async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
+    """Read a fleet file and make its devices, by id and in order.
+
+    Raises:
+        InvalidInput: as ``read_fleet``, or a device cannot be made of its table.
+    """
+    fleet = read_fleet(path, kinds)
+    devices: dict[str, Device] = {}
+    for index, entry in enumerate(fleet.devices):
+        try:
+            devices[entry.id] = await kinds[entry.kind].open(entry, fleet.folder)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {_place(index, entry.id)}.{error}") from error
+    return devices
+
+
+def _place(index: int, device_id: object) -> str:
+    return f"devices[{index}] ({device_id})" if isinstance(device_id, str) and device_id else f"devices[{index}]"
+
+
+def _entry(raw: dict[str, Any], kinds: Kinds, path: Path, index: int) -> DeviceEntry:
+    place = _place(index, raw.get("id"))
+    kind = raw.get("kind", "local")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InvalidInput(f"{path}: {place}.kind: unknown kind {kind!r}; allowed: {', '.join(sorted(kinds))}")
+    return _converted(raw, kinds[kind].entry, path, place)
+
+
+def _converted(raw: object, to: type[Table], path: Path, place: str) -> Table:
+    """``raw`` as the type ``to``, or InvalidInput with the place of what is wrong."""
+    try:
+        return msgspec.convert(raw, to, strict=True)
+    except msgspec.ValidationError as error:
+        what, _, inner = str(error).partition(" - at `$")
+        inner = inner.rstrip("`")
+        where = f"{place}{inner}".lstrip(".")
+        if unknown := re.search(r"unknown field `(.*)`", what):
+            what = f"unknown key {unknown[1]!r}; allowed: {', '.join(_keys(to, inner))}"
+        raise InvalidInput(f"{path}: {where + ': ' if where else ''}{what.replace('`', '')}") from error
+
+
+def _keys(struct: type, inner: str) -> tuple[str, ...]:
+    """Keys of the table at ``inner``, a path like ``.commands[0]``, under ``struct``."""
+    here: Any = msgspec.inspect.type_info(struct)
+    for name, index in re.findall(r"\.(\w+)|(\[\d+\])", inner):
+        here = here.item_type if index else next(field.type for field in here.fields if field.encode_name == name)
+    return tuple(field.encode_name for field in here.fields)
+
+
+def _refuse_shared_names(entries: tuple[DeviceEntry, ...], path: Path) -> None:
+    """Two devices may share no id and no alias: a request could mean either."""
+    owners: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        if entry.id in (each.id for each in entries[:index]):
+            raise InvalidInput(f"{path}: {_place(index, entry.id)}.id: there is another device {entry.id!r}; ids are unique")
+        names = [("id", entry.id), *((f"aliases[{number}]", alias) for number, alias in enumerate(entry.aliases))]
+        for key, name in names:
+            other = owners.setdefault(name.casefold(), index)
+            if other != index:
+                raise InvalidInput(f"{path}: {_place(index, entry.id)}.{key}: {name!r} already names device {entries[other].id!r}")

@@ -1,0 +1,155 @@
+"""Local devices: skills that run in processes of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
+from asterism.devices.command import TEXT_OUTPUT, parameters_schema, placeholders, program_path
+from asterism.devices.fleet import DeviceEntry, DeviceKind, Word
+from asterism.devices.message import CommandJob, FunctionJob, Job, OutputForm
+from asterism.devices.pool import Kit, WorkerPool
+from asterism.devices.source import module_part
+from asterism.errors import InvalidInput
+from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+
+
+class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ``[[devices.commands]]`` table: a program as a skill.
+
+    Attributes:
+        argv: program and arguments; ``{name}`` becomes a string parameter.
+        output: ``text`` -> ``{"output": …, "exit_code": 0}``; ``json`` -> stdout, parsed.
+        timeout_s: bound on one attempt, whatever the task says.
+    """
+
+    name: Word
+    argv: tuple[str, ...]
+    description: str = ""
+    idempotent: bool = False
+    tags: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    output: OutputForm = "text"
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+
+
+class LocalEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of kind ``local``."""
+
+    skills: tuple[str, ...] = ()
+    commands: tuple[CommandEntry, ...] = ()
+
+
+class Performance(msgspec.Struct, frozen=True):
+    """How one skill is carried out: by which job, and within what time, if that is bounded here."""
+
+    job: Job
+    timeout_s: float | None = None
+
+
+class LocalDevice:
+    """A device whose skills run in workers of a pool."""
+
+    def __init__(self, profile: AgentProfile, performances: Mapping[str, Performance], kit: Kit, pool: WorkerPool) -> None:
+        self._profile = profile
+        self._performances = performances
+        self._kit = kit
+        self._pool = pool
+
+    @property
+    def profile(self) -> AgentProfile:
+        return self._profile
+
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        performance = self._performances.get(attempt.skill)
+        if performance is None:
+            message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._performances) or 'none'}"
+            return AttemptEnd(error=TaskError(code="no_device", message=message))
+        bound = asyncio.timeout(performance.timeout_s)
+        try:
+            async with bound:
+                return await self._pool.perform(self._kit, performance.job, attempt, progress)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {performance.timeout_s:g} s"
+            return AttemptEnd(error=TaskError(code="timeout", message=message))
+
+
+def local_kind(pool: WorkerPool) -> DeviceKind:
+    """The kind ``local``, over this pool."""
+
+    async def open_local(entry: LocalEntry, folder: Path) -> Device:
+        return await _opened(entry, folder, pool)
+
+    return DeviceKind(LocalEntry, open_local)
+
+
+async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDevice:
+    """The device of a table. Raises InvalidInput, the key in front."""
+    for index, command in enumerate(entry.commands):
+        _check_command(command, f"commands[{index}]", folder)
+    kit = Kit(folder, tuple(sorted({module_part(source) for source in entry.skills})))
+    answers = await pool.describe(kit, entry.skills) if entry.skills else ()
+    skills: dict[str, Skill] = {}
+    performances: dict[str, Performance] = {}
+    for index, (source, answer) in enumerate(zip(entry.skills, answers, strict=True)):
+        if isinstance(answer, str):
+            raise InvalidInput(f"skills[{index}]: {source!r}: {answer}")
+        _add(skills, answer, f"skills[{index}]")
+        performances[answer.name] = Performance(FunctionJob(source))
+    for index, command in enumerate(entry.commands):
+        _add(skills, _command_skill(command), f"commands[{index}].name")
+        performances[command.name] = Performance(CommandJob(command.argv, command.output), command.timeout_s)
+    profile = AgentProfile(
+        device_id=entry.id,
+        kind=entry.kind,
+        description=entry.description,
+        aliases=entry.aliases,
+        capabilities=entry.capabilities,
+        skills=tuple(skills.values()),
+        concurrency=entry.concurrency,
+        metadata=entry.metadata,
+    )
+    return LocalDevice(profile, performances, kit, pool)
+
+
+def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
+    if skill.name in skills:
+        raise InvalidInput(f"{key}: there is another skill {skill.name!r} on this device; names are unique, @skill(name=…) gives one")
+    skills[skill.name] = skill
+
+
+def _check_command(command: CommandEntry, key: str, folder: Path) -> None:
+    if not command.argv or not command.argv[0]:
+        raise InvalidInput(f'{key}.argv: it is empty; write the program and its arguments, like ["wc", "-l", "{{path}}"]')
+    program = command.argv[0]
+    if placeholders((program,)):
+        raise InvalidInput(f"{key}.argv[0]: {program!r}: a placeholder may not choose the program; allowed from argv[1] on")
+    nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
+    if nul is not None:
+        raise InvalidInput(f"{key}.argv[{nul}]: it holds a NUL character, which no argument may")
+    if shutil.which(program_path(program, folder)) is None:
+        raise InvalidInput(
+            f"{key}.argv[0]: there is no program {program!r}; allowed: one on the PATH, or a path relative to the fleet file"
+        )
+
+
+def _command_skill(command: CommandEntry) -> Skill:
+    return Skill(
+        name=command.name,
+        description=command.description,
+        parameters=parameters_schema(command.argv),
+        output=TEXT_OUTPUT if command.output == "text" else None,
+        idempotent=command.idempotent,
+        tags=command.tags,
+        examples=command.examples,
+    )

@@ -1,0 +1,170 @@
+"""The pool: warm workers, one attempt at a time each, grouped by the sources they may import.
+
+A worker goes back to the pool only when its attempt left nothing behind; otherwise, and whenever an
+attempt is cancelled, its whole process group is killed and nothing else is touched.
+Not here: concurrency of a device and timeouts (the dispatcher cancels).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import msgspec
+
+from asterism.constellation.profile import Skill
+from asterism.constellation.task import TaskError
+from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
+from asterism.devices.ledger import Ledger
+from asterism.devices.message import Describe, Described, Done, Exited, Failed, Job, Work
+from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+
+RESULT_BYTES = 1 << 20
+IMPORT_TIMEOUT_S = 120.0
+
+_START_TRIES = 3
+
+End = TypeVar("End", bound=Described | Done | Failed | Exited)
+
+
+class Kit(msgspec.Struct, frozen=True):
+    """What the workers of one group have in common.
+
+    Attributes:
+        folder: where file sources are relative to.
+        modules: files and modules they may import; devices that name the same ones share workers.
+    """
+
+    folder: Path
+    modules: tuple[str, ...]
+
+
+class WorkerPool:
+    """Workers of this process. ``async with`` it, or call :meth:`close`.
+
+    Args:
+        ledger: directory where this process writes down its workers, for ``reap_orphans``.
+        idle: how many warm workers a kit keeps.
+        limit: how many workers work at a time, over all kits; further attempts wait.
+        result_bytes: bound on a result, as JSON.
+    """
+
+    def __init__(self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES) -> None:
+        self._ledger = Ledger(ledger)
+        self._most_idle = idle
+        self._slots = asyncio.Semaphore(limit)
+        self._result_bytes = result_bytes
+        self._idle: dict[Kit, list[WorkerHandle]] = {}
+        self._workers: set[WorkerHandle] = set()
+        self._open = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Kill every worker. An attempt that is still running ends as ``crashed``, and its worker is cleared away there."""
+        idle = [worker for workers in self._idle.values() for worker in workers]
+        self._idle.clear()
+        self._open = False
+        for worker in self._workers:
+            worker.kill_group()
+        for worker in idle:
+            await self._discard(worker)
+
+    async def describe(self, kit: Kit, sources: Sequence[str]) -> tuple[Skill | str, ...]:
+        """For each source its skill, or what is wrong with it in words. User code is imported in a worker only."""
+        order = Describe(tuple(sources))
+        try:
+            async with asyncio.timeout(IMPORT_TIMEOUT_S):
+                end = await self._lend(kit, lambda worker: worker.describe(order))
+        except TimeoutError:
+            return (f"its import took longer than {IMPORT_TIMEOUT_S:g} s",) * len(sources)
+        except NeverStarted as error:
+            return (f"does not import: {error}",) * len(sources)
+        return end.answers if isinstance(end, Described) else (f"does not import: {exit_text(end)}",) * len(sources)
+
+    async def perform(self, kit: Kit, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        """Carry out one attempt. Cancelling it kills its process group before the cancellation goes on."""
+        order = Work(
+            job=job,
+            key=attempt.key,
+            task_id=attempt.task_id,
+            number=attempt.number,
+            arguments=attempt.arguments,
+            results=attempt.results,
+            limit_bytes=self._result_bytes,
+        )
+
+        def say(fraction: float | None, message: str) -> None:
+            progress(AttemptProgress(key=attempt.key, fraction=fraction, message=message))
+
+        try:
+            return _ended(await self._lend(kit, lambda worker: worker.perform(order, say)))
+        except NeverStarted as error:
+            return AttemptEnd(error=TaskError(code="crashed", message=f"it was not begun: {error}"))
+
+    async def _lend(self, kit: Kit, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+        """Use a worker. Raises NeverStarted when none begins."""
+        for _ in range(_START_TRIES - 1):
+            with contextlib.suppress(NeverStarted):  # an idle worker may have died unseen
+                return await self._lend_once(kit, use)
+        return await self._lend_once(kit, use)
+
+    async def _lend_once(self, kit: Kit, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+        async with self._slots:
+            worker = await self._take(kit)
+            reusable = False
+            try:
+                end = await use(worker)
+                reusable = isinstance(end, Described) or (not isinstance(end, Exited) and end.reusable)
+            finally:
+                await self._put_back(kit, worker, reusable=reusable)
+            return end
+
+    async def _take(self, kit: Kit) -> WorkerHandle:
+        if not self._open:
+            raise NeverStarted("the pool of workers is closed")
+        idle = self._idle.get(kit)
+        if idle:
+            return idle.pop()
+        try:
+            worker = await WorkerHandle.spawn(kit.folder, self._result_bytes)
+        except OSError as error:
+            raise NeverStarted(f"no worker could be started: {error}") from error
+        self._workers.add(worker)
+        self._write_down()
+        return worker
+
+    async def _put_back(self, kit: Kit, worker: WorkerHandle, *, reusable: bool) -> None:
+        idle = self._idle.setdefault(kit, [])
+        if reusable and self._open and len(idle) < self._most_idle:
+            idle.append(worker)
+        else:
+            await self._discard(worker)
+
+    async def _discard(self, worker: WorkerHandle) -> None:
+        try:
+            await worker.kill()
+        finally:
+            self._workers.discard(worker)
+            self._write_down()
+
+    def _write_down(self) -> None:
+        self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
+
+
+def _ended(end: Done | Failed | Exited) -> AttemptEnd:
+    match end:
+        case Done(result):
+            return AttemptEnd(result=msgspec.json.decode(result))
+        case Failed(code, message):
+            return AttemptEnd(error=TaskError(code=code, message=message))
+        case Exited():
+            return AttemptEnd(error=TaskError(code="crashed", message=exit_text(end)))

@@ -1,0 +1,54 @@
+"""Which process is which: a pid together with the time it was born, so that a reused pid is not mistaken."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PS_TIMEOUT_S = 5.0
+_GROUP_FIELD = 2  # of /proc/<pid>/stat, counted after the name: state, parent, group, …
+_START_FIELD = 19
+
+
+def birth(pid: int) -> str | None:
+    """When the process was born, as a word to compare; None if there is no such process, or only its zombie."""
+    if sys.platform != "linux":
+        return _birth_by_ps(pid)
+    fields = _stat(pid)
+    return None if fields is None else f"{fields[_START_FIELD]}@{_boot()}"
+
+
+def group_lives(group: int) -> bool:
+    """True if a process of the group still runs; zombies do not."""
+    if sys.platform != "linux":
+        return any(line.split()[0] == str(group) for line in _ps("-A", "-o", "pgid=,stat=") if " Z" not in line)
+    pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+    return any(fields is not None and fields[_GROUP_FIELD] == str(group) for fields in map(_stat, pids))
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if fields[0] in "ZX" else fields
+
+
+@functools.cache
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+
+
+def _birth_by_ps(pid: int) -> str | None:
+    lines = _ps("-o", "stat=,lstart=", "-p", str(pid))
+    state, _, start = lines[0].strip().partition(" ") if lines else ("Z", "", "")
+    return None if state.startswith("Z") else "-".join(start.split())
+
+
+def _ps(*arguments: str) -> list[str]:
+    done = subprocess.run(["ps", *arguments], capture_output=True, text=True, check=False, timeout=_PS_TIMEOUT_S)  # noqa: S603, S607
+    return done.stdout.splitlines()

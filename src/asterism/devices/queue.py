@@ -1,0 +1,83 @@
+"""FairQueue: what waits for a busy device. Runs take turns; within a run the higher priority goes first, then the earlier."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Ticket(NamedTuple):
+    """A place in the queue, to take something out by. Unique in its queue: ``order`` is (priority, minus the arrival)."""
+
+    run: str
+    order: tuple[int, int]
+
+
+class FairQueue(Generic[T]):
+    """A bounded queue, fair over runs. Adding, taking and removing are O(log n), apart from one move in memory.
+
+    Args:
+        limit: how many may wait; the caller asks ``full`` before it adds.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._arrivals = itertools.count()
+        self._last_run = ""
+        # By run, the run whose turn it is first; a run's list has its best at the end.
+        self._waiting: OrderedDict[str, list[tuple[tuple[int, int], T]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def full(self) -> bool:
+        """True when no more may be added."""
+        return self._size >= self._limit
+
+    def add(self, run: str, priority: int, item: T) -> Ticket:
+        """Put an item at its place."""
+        order = (priority, -next(self._arrivals))
+        insort(self._waiting.setdefault(run, []), (order, item))
+        self._size += 1
+        return Ticket(run, order)
+
+    def take(self) -> T:
+        """The next item. IndexError if there is none."""
+        if not self._waiting:
+            message = "take from an empty queue"
+            raise IndexError(message)
+        if len(self._waiting) > 1 and self._last_run in self._waiting:
+            # A run that emptied its share and came back may be first again; it has just had its turn.
+            self._waiting.move_to_end(self._last_run)
+        run, items = self._waiting.popitem(last=False)
+        _, item = items.pop()
+        if items:
+            self._waiting[run] = items
+        self._last_run = run
+        self._size -= 1
+        return item
+
+    def passed(self, run: str) -> None:
+        """This run was served without waiting; that was its turn."""
+        self._last_run = run
+
+    def remove(self, ticket: Ticket) -> None:
+        """Take out what the ticket stands for; it must be there."""
+        items = self._waiting[ticket.run]
+        del items[bisect_left(items, (ticket.order,))]
+        if not items:
+            del self._waiting[ticket.run]
+        self._size -= 1
+
+    def clear(self) -> list[T]:
+        """Take out everything, in no promised order of runs."""
+        items = [item for waiting in self._waiting.values() for _, item in reversed(waiting)]
+        self._waiting.clear()
+        self._size = 0
+        return items

@@ -1,0 +1,234 @@
+"""Skills: plain Python functions that say what they take, what they return and whether they may be repeated.
+
+User files import this module, so it imports little. Not here: finding and running them (``source``, ``worker``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from asterism.constellation.profile import JsonSchema, Skill
+from asterism.errors import InvalidInput
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_MARK = "__asterism_skill__"
+
+
+def _unheard(fraction: float | None, message: str) -> None:
+    """Progress of a skill that nobody listens to: called as a plain function, in a test."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SkillContext:
+    """What an attempt knows of itself. A parameter annotated with this type receives it.
+
+    Attributes:
+        key: idempotency key; the same again when the attempt is redone after a crash.
+        attempt: which attempt this is, from 1.
+        task_id: the task it is for.
+        results: JSON results of the direct predecessors, by task id.
+        sink: where progress goes; bound by the worker.
+    """
+
+    key: str = ""
+    attempt: int = 1
+    task_id: str = ""
+    results: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sink: Callable[[float | None, str], None] = _unheard
+
+    def progress(self, fraction: float | None = None, message: str = "") -> None:
+        """Say how far it is (0 to 1) and what it is doing; either may be left out. Any thread may call it."""
+        self.sink(None if fraction is None else min(max(float(fraction), 0.0), 1.0), str(message))
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    name: str
+    idempotent: bool
+    tags: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+@overload
+def skill(function: Function, /) -> Function: ...
+@overload
+def skill(
+    *, name: str = "", idempotent: bool = False, tags: typing.Iterable[str] = (), examples: typing.Iterable[str] = ()
+) -> Callable[[Function], Function]: ...
+def skill(
+    function: Function | None = None,
+    /,
+    *,
+    name: str = "",
+    idempotent: bool = False,
+    tags: typing.Iterable[str] = (),
+    examples: typing.Iterable[str] = (),
+) -> Function | Callable[[Function], Function]:
+    """Make a function a skill. It stays the function it was and can be called as before.
+
+    Args:
+        function: the function, where the decorator is used without arguments.
+        name: name of the skill; the function's name if empty.
+        idempotent: True if it may be performed again under the same key after a crash.
+        tags: further words that name it.
+        examples: requests it would serve.
+
+    Raises:
+        InvalidInput: not a function, or one whose parameters cannot be given by name.
+    """
+    mark = _Mark(name, idempotent, tuple(tags), tuple(examples))
+
+    def decorate(function: Function) -> Function:
+        _require_named_parameters(function)
+        setattr(function, _MARK, mark)
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def is_skill(function: object) -> bool:
+    """True for a function that was decorated with ``@skill``."""
+    return isinstance(getattr(function, _MARK, None), _Mark)
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """How to call one skill.
+
+    Attributes:
+        skill: what planners see of it.
+        arguments: struct type of its arguments; those with a default may be ``UNSET``.
+        context: names of the parameters that receive the SkillContext.
+    """
+
+    skill: Skill
+    arguments: type[msgspec.Struct]
+    context: tuple[str, ...]
+
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, as the types the function asks for. Raises msgspec.ValidationError."""
+        given = msgspec.convert(arguments, self.arguments, strict=False, dec_hook=_revive)
+        values = {name: getattr(given, name) for name in self.arguments.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+
+def contract_of(function: Callable[..., Any]) -> Contract:
+    """Read a decorated function.
+
+    Raises:
+        InvalidInput: a type hint cannot be resolved or has no JSON form.
+    """
+    mark: _Mark = getattr(function, _MARK)
+    title = mark.name or function.__name__
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise InvalidInput(
+            f"skill {title}: a type hint cannot be resolved ({error}); import its type outside `if TYPE_CHECKING`"
+        ) from error
+    parameters = inspect.signature(function).parameters
+    context = tuple(name for name in parameters if _takes_context(hints.get(name)))
+    asked = {name: parameter for name, parameter in parameters.items() if name not in context}
+    try:
+        arguments = msgspec.defstruct(
+            title, [_field(parameter, hints.get(name, Any)) for name, parameter in asked.items()], kw_only=True, forbid_unknown_fields=True
+        )
+        schema = _object_schema(arguments)
+        output = _object_schema(hints["return"]) if _is_record(hints.get("return")) else None
+    except TypeError as error:
+        raise InvalidInput(f"skill {title}: a type hint has no JSON Schema: {error}") from error
+    _add_defaults(schema, asked)
+    description = Skill(
+        name=title,
+        description=" ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split()),
+        parameters=schema,
+        output=output,
+        idempotent=mark.idempotent,
+        tags=mark.tags,
+        examples=mark.examples,
+    )
+    return Contract(description, arguments, context)
+
+
+def describe(function: Callable[..., Any]) -> Skill:
+    """What planners see of a decorated function. Raises InvalidInput."""
+    return contract_of(function).skill
+
+
+def plain(value: object) -> object:
+    """A value as JSON types, where msgspec would not know how: paths, and numbers of other libraries. Raises TypeError."""
+    match value:
+        case Path():
+            return str(value)
+        case Integral():
+            return int(value)
+        case Real():
+            return float(value)
+        case _:
+            raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} has no JSON form")
+
+
+def _require_named_parameters(function: object) -> None:
+    if not inspect.isfunction(function):
+        raise InvalidInput(f"@skill needs a function, not {function!r}")
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            message = (
+                f"skill {function.__qualname__}: its parameter `{str(parameter).partition(':')[0]}` cannot be given by name; "
+                f"name each parameter ({name}: …) instead of *args, **kwargs or positional-only ones"
+            )
+            raise InvalidInput(message)
+
+
+def _takes_context(hint: object) -> bool:
+    return hint is SkillContext or SkillContext in typing.get_args(hint)
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    if parameter.default is parameter.empty:
+        return parameter.name, hint
+    # The default is the function's own affair: an argument that is not given is not passed.
+    return parameter.name, hint | msgspec.UnsetType, msgspec.UNSET
+
+
+def _is_record(hint: object) -> bool:
+    return isinstance(hint, type) and (typing.is_typeddict(hint) or dataclasses.is_dataclass(hint) or issubclass(hint, msgspec.Struct))
+
+
+def _object_schema(record: type) -> JsonSchema:
+    """JSON Schema of a record, the object itself on top and the types it refers to under ``$defs``."""
+    (top,), components = msgspec.json.schema_components([record], schema_hook=_path_schema, ref_template="#/$defs/{name}")
+    name = top["$ref"].removeprefix("#/$defs/")
+    schema = {key: value for key, value in components[name].items() if key != "title"}
+    refers_to_itself = b'"' + top["$ref"].encode() + b'"' in msgspec.json.encode(components)
+    shared = {key: value for key, value in components.items() if key != name or refers_to_itself}
+    return schema | {"$defs": shared} if shared else schema
+
+
+def _add_defaults(schema: JsonSchema, parameters: Mapping[str, inspect.Parameter]) -> None:
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty:
+            continue
+        try:
+            schema["properties"][name] = schema["properties"][name] | {"default": msgspec.to_builtins(parameter.default, enc_hook=plain)}
+        except TypeError:
+            continue  # a default without a JSON form still works; planners just do not see it
+
+
+def _path_schema(hint: type) -> JsonSchema:
+    if hint is Path:
+        return {"type": "string", "format": "path"}
+    raise TypeError(f"{hint.__qualname__}; use str, int, float, bool, list, dict, Path, a dataclass, a TypedDict or a Struct")
+
+
+def _revive(hint: type, value: Any) -> Any:
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"expected {hint.__qualname__}")

@@ -1,0 +1,102 @@
+"""Where a skill comes from: ``file.py:function`` relative to a folder, or ``package.module:function``.
+
+Runs inside workers only: it imports user code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from asterism.devices.skill import is_skill
+from asterism.errors import InvalidInput
+
+_MESSAGE_CHARS = 2000
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+
+def module_part(source: str) -> str:
+    """The file or module of a source, without its function."""
+    return source.rpartition(":")[0]
+
+
+def load(source: str, folder: Path) -> Callable[..., Any]:
+    """Import the module of a source and find its skill.
+
+    Raises:
+        InvalidInput: the source is malformed, missing, does not import, or is not a skill.
+    """
+    place, _, name = source.rpartition(":")
+    if not place or not name.isidentifier():
+        raise InvalidInput("a skill is written file.py:function or package.module:function")
+    module = _import(place, folder)
+    found = getattr(module, name, None)
+    if found is None:
+        skills = sorted(key for key, value in vars(module).items() if is_skill(value))
+        raise InvalidInput(f"{place} has no function {name}; its skills are: {', '.join(skills) or 'none'}")
+    if not callable(found) or isinstance(found, type):
+        raise InvalidInput(f"{name} of {place} is not a function but a {type(found).__name__}")
+    if not is_skill(found):
+        raise InvalidInput(f"{name} of {place} is not a skill; add @skill (from asterism import skill) above it")
+    return found  # type: ignore[no-any-return]
+
+
+def told(error: BaseException) -> str:
+    """``TypeName: text (file:line)``: the last line of user code that the error passed through."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if _is_user_code(frame.filename)] or frames
+    if isinstance(error, SyntaxError) or not ours:
+        return text  # it names its own file and line
+    return f"{text} ({Path(ours[-1].filename).name}:{ours[-1].lineno})"
+
+
+def _is_user_code(filename: str) -> bool:
+    return not filename.startswith((_LIBRARY, _PACKAGE, "<")) and f"{os.sep}site-packages{os.sep}" not in filename
+
+
+def _import(place: str, folder: Path) -> ModuleType:
+    path = (folder / place).resolve() if place.endswith(".py") else None
+    if path and not path.is_file():
+        raise InvalidInput(f"there is no file {place}")
+    _prefer(path.parent if path else folder)
+    try:
+        return _import_file(path) if path else importlib.import_module(place)
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}: {error}") from error
+    except (Exception, SystemExit) as error:  # boundary: user code; whatever its import raises is told
+        raise InvalidInput(f"{place} does not import: {told(error)}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    for module in tuple(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path):
+            return module
+    # Under its plain name a module can be found again by pickle and multiprocessing; where that name is taken, its path is one.
+    name = str(path) if path.stem in sys.modules or path.stem in sys.stdlib_module_names else path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:  # boundary: user code; half a module must not be found by the next import
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _prefer(folder: Path) -> None:
+    """Let user code import its neighbours, as a script may."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -1,0 +1,85 @@
+"""Throttle: keeps a talkative attempt from flooding its run with progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from asterism.runtime.ports import AttemptProgress, ProgressSink
+
+REPORT_EVERY_S = 0.25
+MAX_REPORTS = 500
+MAX_MESSAGES = 20
+MAX_MESSAGE_LENGTH = 500
+
+
+class Throttle:
+    """Passes on the first report at once, and then at most one per ``REPORT_EVERY_S``, ``MAX_REPORTS`` in all.
+
+    What comes in between is merged: the latest fraction; the last ``MAX_MESSAGES`` messages, a line each,
+    in order, each cut at ``MAX_MESSAGE_LENGTH``, with a line that says how many were left out.
+    The last report is always passed on, at the latest by ``close``.
+    """
+
+    __slots__ = ("_closed", "_fraction", "_key", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")
+
+    def __init__(self, key: str, sink: ProgressSink) -> None:
+        self._key = key
+        self._sink = sink
+        self._passed = 0
+        self._next_at = 0.0
+        self._pending = False
+        self._fraction: float | None = None
+        self._messages: deque[str] | None = None
+        self._left_out = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def report(self, progress: AttemptProgress) -> None:
+        """Take a report (a ``ProgressSink``). After ``close`` it is ignored."""
+        if self._closed:
+            return
+        self._merge(progress)
+        if self._passed >= MAX_REPORTS - 1 or self._timer is not None:
+            return  # the last one of all is kept for close()
+        loop = asyncio.get_running_loop()
+        if self._passed == 0 or loop.time() >= self._next_at:
+            self._pass_on()
+        else:
+            self._timer = loop.call_at(self._next_at, self._pass_on)
+
+    def close(self) -> None:
+        """Pass on what is pending, and nothing after it."""
+        if self._pending and not self._closed:
+            self._pass_on()
+        self._closed = True
+
+    def _merge(self, progress: AttemptProgress) -> None:
+        self._pending = True
+        if progress.fraction is not None:
+            self._fraction = progress.fraction
+        if progress.message:
+            if self._messages is None:
+                self._messages = deque(maxlen=MAX_MESSAGES)
+            self._left_out += len(self._messages) == MAX_MESSAGES
+            self._messages.append(_cut(progress.message))
+
+    def _pass_on(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines = list(self._messages or ())
+        if self._left_out:
+            lines.insert(0, f"({self._left_out} earlier messages left out)")
+        merged = AttemptProgress(key=self._key, fraction=self._fraction, message="\n".join(lines))
+        self._pending = False
+        self._fraction = None
+        self._messages = None
+        self._left_out = 0
+        self._passed += 1
+        self._next_at = asyncio.get_running_loop().time() + REPORT_EVERY_S
+        self._sink(merged)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 1] + "…"

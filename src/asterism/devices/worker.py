@@ -1,0 +1,218 @@
+"""The process that performs attempts: ``python -m asterism.devices.worker TALK LIFELINE FOLDER``.
+
+It is two processes in one process group. The *guardian*, its leader, runs no user code: it waits for the
+end of its parent (the lifeline closes, or it is adopted) and then kills the whole group, itself included.
+The *performer*, its child, imports skills and performs one attempt after the other. Were the guardian a
+thread of the performer, a skill that never releases the interpreter lock would outlive its parent.
+
+Not here: deciding what is performed, and when it is killed (``pool``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import inspect
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from asterism.constellation.profile import Skill
+from asterism.devices import command, source
+from asterism.devices.message import (
+    AttemptError,
+    CommandJob,
+    Describe,
+    Described,
+    Done,
+    Exited,
+    Failed,
+    Order,
+    Progress,
+    Report,
+    Started,
+    Work,
+)
+from asterism.devices.skill import Contract, SkillContext, contract_of, plain
+from asterism.errors import InvalidInput
+
+_GUARD_INTERVAL_S = 1.0
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MAX_CHILDREN = 10_000
+
+
+def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
+    """Split into guardian and performer; neither returns."""
+    parent, guardian = os.getppid(), os.getpid()
+    talk = socket.socket(fileno=talk_fd)
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, the wakeup fd is not written
+    signal.set_wakeup_fd(waker)
+    performer = os.fork()
+    if performer:
+        _guard(performer, parent, talk, lifeline_fd, wake)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for fd in (lifeline_fd, wake, waker):
+        os.close(fd)
+    _die_with(guardian)
+    Performer(talk, folder).serve()
+    os._exit(0)
+
+
+def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, wake: int) -> NoReturn:
+    """Report the end of the performer, and end everything with the parent."""
+    reported = False
+    while True:
+        ready, _, _ = select.select([lifeline_fd, wake], [], [], _GUARD_INTERVAL_S)
+        # The lifeline alone is not enough: a child that the parent forked may hold its other end.
+        if lifeline_fd in ready or os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
+        if wake in ready:
+            os.read(wake, 512)
+        if reported:
+            continue
+        ended, status = os.waitpid(performer, os.WNOHANG)
+        if ended:
+            reported = True
+            # The performer may have died in the middle of a line.
+            _say(talk, Exited(os.waitstatus_to_exitcode(status)), before=b"\n")
+
+
+def _die_with(guardian: int) -> None:
+    """On Linux: die when the guardian does (it has one thread, so the death of a thread is its death), and adopt orphaned descendants."""
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if os.getppid() != guardian:
+        os._exit(1)
+
+
+def _say(talk: socket.socket, report: Report, *, before: bytes = b"") -> None:
+    talk.sendall(before + msgspec.json.encode(report) + b"\n")
+
+
+class Performer:
+    """Takes orders one at a time and reports on them."""
+
+    def __init__(self, talk: socket.socket, folder: Path) -> None:
+        self._talk = talk
+        self._folder = folder
+        self._home = Path.cwd()
+        self._contracts: dict[str, Contract] = {}
+        self._saying = threading.Lock()
+
+    def serve(self) -> None:
+        """Until the parent hangs up."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+        orders = self._talk.makefile("rb")
+        decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+        for line in orders:
+            match decoder.decode(line):
+                case Describe(sources):
+                    self._say(Described(tuple(self._described(each) for each in sources)))
+                case Work() as work:
+                    self._say(Started())
+                    self._say(self._performed(work))
+
+    def _say(self, report: Report) -> None:
+        with self._saying:
+            _say(self._talk, report)
+
+    def _described(self, name: str) -> Skill | str:
+        try:
+            return self._contract(name).skill
+        except InvalidInput as error:
+            return str(error)
+
+    def _contract(self, name: str) -> Contract:
+        if name not in self._contracts:
+            self._contracts[name] = contract_of(source.load(name, self._folder))
+        return self._contracts[name]
+
+    def _performed(self, work: Work) -> Done | Failed:
+        """One attempt, from its arguments to its end."""
+        performer = os.getpid()
+        try:
+            os.chdir(self._home)  # an earlier skill may have gone elsewhere
+            if isinstance(work.job, CommandJob):
+                result = command.perform(work.job, work.arguments, self._folder, work.limit_bytes)
+            else:
+                result = self._called(work, work.job.source)
+            packed = _packed(result, work.limit_bytes)
+            end: Done | Failed = Done(packed, reusable=not _has_children())
+        except AttemptError as error:
+            end = Failed(error.code, error.message, reusable=error.code == "bad_arguments")
+        except InvalidInput as error:
+            end = Failed("raised", str(error))
+        except BaseException as error:  # boundary: user code; SystemExit and its like are its failure too
+            end = Failed("raised", source.told(error))
+        if os.getpid() != performer:
+            os._exit(0)  # a process the skill forked and let run into our code
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        return end
+
+    def _called(self, work: Work, name: str) -> object:
+        contract = self._contract(name)
+        try:
+            values = contract.values(work.arguments)
+        except msgspec.ValidationError as error:
+            names = ", ".join(contract.skill.parameter_names()) or "none"
+            raise AttemptError("bad_arguments", f"skill {contract.skill.name}: {error}; its arguments are: {names}") from error
+        context = SkillContext(
+            key=work.key,
+            attempt=work.number,
+            task_id=work.task_id,
+            results=work.results,
+            sink=lambda fraction, message: self._say(Progress(fraction, message)),
+        )
+        function = source.load(name, self._folder)
+        result = function(**values, **dict.fromkeys(contract.context, context))
+        if inspect.iscoroutine(result):
+            import asyncio  # noqa: PLC0415  only async skills pay for it
+
+            return asyncio.run(result)
+        return result
+
+
+def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
+    """The result as JSON. Raises AttemptError ``bad_result``."""
+    try:
+        builtins = msgspec.to_builtins(result, str_keys=True, enc_hook=plain)
+        packed = json.dumps(builtins, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise AttemptError("bad_result", f"the result is not JSON: {error}; return dicts, lists, texts, finite numbers") from error
+    if len(packed) > limit_bytes:
+        message = f"the result has {len(packed)} bytes, more than {limit_bytes}; write it to a file and return its path"
+        raise AttemptError("bad_result", message)
+    return msgspec.Raw(packed)
+
+
+def _has_children() -> bool:
+    """True if a process that the attempt started still runs. Reaps those that have ended."""
+    try:
+        for _ in range(_MAX_CHILDREN):
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return True
+    except ChildProcessError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

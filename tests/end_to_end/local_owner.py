@@ -1,0 +1,23 @@
+"""A process that owns a pool and performs one attempt; its progress goes to stdout, line by line, until it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from asterism.devices.message import FunctionJob
+from asterism.devices.pool import Kit, WorkerPool
+from asterism.runtime.ports import Attempt
+
+
+async def main(ledger: str, skill: str) -> None:
+    async with WorkerPool(Path(ledger)) as pool:
+        attempt = Attempt(key="r:1.0", run="r", task_id="t", device_id="d", skill=skill)
+        kit = Kit(Path(__file__).parent, ("local_skills.py",))
+        end = await pool.perform(kit, FunctionJob(f"local_skills.py:{skill}"), attempt, lambda it: print(it.message, flush=True))
+        print(end, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,515 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskError
+from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.errors import InvalidInput
+from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Script, by_skill
+from asterism.simulation.loop import run
+
+EPOCH = 1_000_000.0
+
+
+def ignore(_: AttemptProgress) -> None:
+    pass
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def clock() -> float:
+    return EPOCH + now()
+
+
+class World:
+    """One device, the laptop, and its dispatcher, with what was seen of both. Times are seconds from the start."""
+
+    def __init__(self, script: Script | None = None, concurrency: int = 1, faults: Faults | None = None, **options: Any) -> None:
+        self.ledger = Ledger(clock)
+        profile = AgentProfile(device_id="laptop", concurrency=concurrency)
+        self.device = FakeDevice(profile, self.ledger, script, faults)
+        self.dispatcher = Dispatcher({"laptop": self.device}, clock, **options)
+        self.arrived: list[str] = []
+        self.ends: dict[str, tuple[float, AttemptEnd]] = {}
+        self.notices: list[tuple[float, DeviceNotice]] = []
+        self.dispatcher.subscribe(lambda notice: self.notices.append((now(), notice)))
+
+    async def perform(self, key: str, run: str = "r", progress: ProgressSink = ignore, **fields: Any) -> AttemptEnd:
+        attempt = Attempt(**{"key": key, "run": run, "task_id": key, "device_id": "laptop", "skill": key, **fields})
+        self.arrived.append(key)
+        end = await self.dispatcher.perform(attempt, progress)
+        self.ends[key] = (now(), end)
+        return end
+
+    def started(self) -> list[tuple[float, str]]:
+        return [(entry.started_at - EPOCH, entry.key) for entry in self.ledger.performances]
+
+    def ended(self, key: str) -> tuple[float, str]:
+        at, end = self.ends[key]
+        return at, end.error.code if end.error else "completed"
+
+
+def live(world: World, *steps: Callable[[asyncio.TaskGroup], Awaitable[None] | None], seed: int = 0) -> None:
+    """Take the steps inside the open dispatcher and wait for every task they began; then nothing may be left."""
+
+    async def main() -> None:
+        async with world.dispatcher, asyncio.TaskGroup() as group:
+            for step in steps:
+                waiting = step(group)
+                if waiting is not None:
+                    await waiting
+        assert world.ledger.performing == []
+        assert world.dispatcher.queue_depth("laptop") == 0
+        assert world.dispatcher.running("laptop") == 0
+
+    run(main(), seed)
+
+
+def begin(world: World, key: str, **fields: Any) -> Callable[[asyncio.TaskGroup], Awaitable[None]]:
+    """Begin an attempt and let it arrive, so that the next one comes later whatever the seed."""
+
+    async def step(group: asyncio.TaskGroup) -> None:
+        group.create_task(world.perform(key, **fields), name=key)
+        while key not in world.arrived:  # noqa: ASYNC110 - it takes a few steps, no time
+            await asyncio.sleep(0)
+
+    return step
+
+
+def at(when: float, act: Callable[[], object]) -> Callable[[asyncio.TaskGroup], Awaitable[None]]:
+    async def step() -> None:
+        await asyncio.sleep(when - now())
+        act()
+
+    return lambda _: step()
+
+
+def cancel(key: str) -> None:
+    (task,) = (task for task in asyncio.all_tasks() if task.get_name() == key)
+    task.cancel()
+
+
+# -- turns -------------------------------------------------------------------------------------------
+
+
+def test_a_free_device_starts_at_once_and_its_result_comes_back() -> None:
+    world = World(by_skill({"a": Behaviour(duration_s=3, result={"rows": 7})}))
+    live(world, begin(world, "a"))
+    assert world.ends == {"a": (3.0, AttemptEnd(result={"rows": 7}))}
+
+
+def test_what_a_skill_says_went_wrong_comes_back_as_it_is() -> None:
+    error = TaskError(code="raised", message="ValueError: no")
+    world = World(by_skill({"a": Behaviour(error=error)}))
+    live(world, begin(world, "a"))
+    assert world.ends["a"] == (1.0, AttemptEnd(error=error))
+
+
+def test_runs_take_turns_however_many_attempts_one_of_them_has() -> None:
+    world = World()
+    live(world, *(begin(world, key, run=key[0]) for key in ("a0", "a1", "a2", "a3", "b0", "b1", "c0")))
+    assert world.started() == [(0, "a0"), (1, "b0"), (2, "c0"), (3, "a1"), (4, "b1"), (5, "a2"), (6, "a3")]
+
+
+def test_within_a_run_the_higher_priority_goes_first_then_the_earlier() -> None:
+    world = World()
+    priorities = {"first": 0, "low": -1, "normal": 0, "high": 5, "normal too": 0, "high too": 5}
+    live(world, *(begin(world, key, priority=priority) for key, priority in priorities.items()))
+    assert [key for _, key in world.started()] == ["first", "high", "high too", "normal", "normal too", "low"]
+
+
+def test_a_priority_does_not_push_other_runs_aside() -> None:
+    world = World()
+    live(world, begin(world, "a0", run="A"), *(begin(world, f"a{n}", run="A", priority=9) for n in (1, 2)), begin(world, "b0", run="B"))
+    assert [key for _, key in world.started()] == ["a0", "b0", "a1", "a2"]
+
+
+def test_two_slots_perform_two_at_a_time() -> None:
+    world = World(concurrency=2)
+    live(world, *(begin(world, key) for key in "abcd"))
+    assert world.started() == [(0, "a"), (0, "b"), (1, "c"), (1, "d")]
+
+
+def test_an_attempt_runs_in_the_context_of_its_own_caller() -> None:
+    trace: ContextVar[str] = ContextVar("trace", default="none")
+    seen: list[tuple[str, str]] = []
+
+    def script(attempt: Attempt) -> Behaviour:
+        seen.append((attempt.key, trace.get()))
+        return Behaviour()
+
+    world = World(script)
+
+    async def with_trace(key: str) -> None:
+        trace.set(f"trace of {key}")
+        await world.perform(key)
+
+    async def main() -> None:
+        async with world.dispatcher, asyncio.TaskGroup() as group:
+            for key in "ab":
+                group.create_task(with_trace(key))
+
+    run(main())
+    assert sorted(seen) == [("a", "trace of a"), ("b", "trace of b")]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answered(seed: int) -> None:
+    rng = random.Random(seed)
+    slots = rng.randint(1, 3)
+    faults = Faults(seed=seed, raised=0.1, crashed=0.1, hangs=0.1, slow=0.1, stubborn=0.1, breaks=0.1)
+    most = 0
+
+    def script(_: Attempt) -> Behaviour:
+        nonlocal most
+        most = max(most, len(world.ledger.performing) + 1)
+        return Behaviour(duration_s=rng.choice((0, 0.5, 2)))
+
+    world = World(script, slots, faults)
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(rng.random() * 10)
+        deadline = rng.choice((None, clock() + 10))
+        await world.perform(f"k{number}", run=f"r{number % 3}", timeout_s=rng.choice((1, 5)), deadline=deadline)
+
+    async def main() -> None:
+        async with world.dispatcher:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(number)) for number in range(30)]
+                for _ in range(20):
+                    await asyncio.sleep(rng.random())
+                    rng.choice(tasks).cancel()
+                    if rng.random() < 0.1:
+                        world.dispatcher.lose("laptop")
+                        world.dispatcher.find("laptop")
+            assert world.dispatcher.queue_depth("laptop") == 0
+        assert world.ledger.performing == []
+        assert all(task.cancelled() or task.exception() is None for task in tasks)
+        assert len({entry.key for entry in world.ledger.performances}) == len(world.ledger.performances)
+
+    run(main(), seed)
+    assert 0 < most <= slots
+
+
+# -- bounds in time ----------------------------------------------------------------------------------
+
+
+def test_a_timeout_counts_from_the_moment_the_device_takes_it_and_kills() -> None:
+    world = World(by_skill({"slow": Behaviour(hangs=True)}, Behaviour(duration_s=5)))
+    live(world, begin(world, "first"), begin(world, "slow", timeout_s=2.5), begin(world, "next", timeout_s=6))
+    assert world.ends["slow"] == (7.5, AttemptEnd(error=TaskError(code="timeout", message="it took longer than its timeout of 2.5 s")))
+    assert world.ended("next") == (12.5, "completed")
+    assert [entry.how for entry in world.ledger.performances] == ["done", "killed", "done"]
+
+
+def test_a_deadline_while_it_waits_ends_it_there_and_it_never_starts() -> None:
+    world = World(by_skill({}, Behaviour(duration_s=10)))
+    live(world, begin(world, "first"), begin(world, "late", deadline=EPOCH + 4), begin(world, "next"))
+    error = TaskError(code="deadline", message="its deadline passed while it waited for device 'laptop'")
+    assert world.ends["late"] == (4.0, AttemptEnd(error=error))
+    assert world.started() == [(0, "first"), (10, "next")]
+
+
+def test_a_deadline_while_it_is_performed_kills() -> None:
+    world = World(by_skill({}, Behaviour(duration_s=10)))
+    live(world, begin(world, "a", deadline=EPOCH + 4, timeout_s=5))
+    assert world.ended("a") == (4, "deadline")
+
+
+def test_a_deadline_that_has_passed_is_said_at_once() -> None:
+    world = World()
+    live(world, begin(world, "a", deadline=EPOCH))
+    assert world.ended("a") == (0, "deadline")
+    assert world.started() == []
+
+
+def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
+    world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=5)}))
+    live(world, begin(world, "a", timeout_s=1, deadline=EPOCH + 2))
+    assert world.ends["a"] == (6.0, AttemptEnd(error=TaskError(code="timeout", message="it took longer than its timeout of 1 s")))
+
+
+def test_bounds_that_are_kept_leave_no_trace() -> None:
+    world = World()
+    live(world, begin(world, "a", deadline=EPOCH + 4, timeout_s=5), at(20, lambda: None))
+    assert world.ended("a") == (1, "completed")
+
+
+# -- cancels -----------------------------------------------------------------------------------------
+
+
+def test_a_cancel_while_it_waits_leaves_the_queue_clean() -> None:
+    world = World()
+    live(world, begin(world, "a"), begin(world, "b"), begin(world, "c"), at(0.5, lambda: cancel("b")))
+    assert world.started() == [(0, "a"), (1, "c")]
+    assert "b" not in world.ends
+
+
+def test_a_cancel_while_it_is_performed_kills_and_then_frees_the_slot() -> None:
+    world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=3)}))
+    live(world, begin(world, "a"), begin(world, "b"), at(2, lambda: cancel("a")))
+    assert world.started() == [(0, "a"), (5, "b")]
+    assert world.ledger.performances[0].how == "killed"
+    assert "a" not in world.ends
+
+
+def test_a_cancel_comes_through_only_when_the_device_has_let_go() -> None:
+    world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=3)}))
+    came_through: list[float] = []
+
+    async def caller() -> None:
+        try:
+            await world.perform("a")
+        finally:
+            came_through.append(now())
+
+    async def main() -> None:
+        async with world.dispatcher, asyncio.TaskGroup() as group:
+            task = group.create_task(caller())
+            await asyncio.sleep(1)
+            task.cancel()
+
+    run(main())
+    assert came_through == [4]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_cancel_in_the_moment_of_the_end_never_hangs(seed: int) -> None:
+    world = World()
+
+    async def main() -> None:
+        async with world.dispatcher, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(world.perform("a")), group.create_task(world.perform("b"))]
+            await asyncio.sleep(1)
+            for _ in range(seed % 5):
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+
+    run(main(), seed)
+    assert world.ledger.performing == []
+
+
+def test_a_cancel_before_the_device_made_its_first_step_never_touches_it() -> None:
+    touched = []
+    for seed in range(30):
+        world = World()
+        live(world, begin(world, "a"), lambda _: cancel("a"), seed=seed)
+        touched.append(len(world.ledger.performances))
+    assert set(touched) == {0, 1}
+
+
+# -- devices that misbehave --------------------------------------------------------------------------
+
+
+def test_a_stubborn_device_keeps_its_slot_but_the_caller_gets_the_answer() -> None:
+    world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=60)}), grace_s=10)
+    live(world, begin(world, "a", timeout_s=5), begin(world, "b"))
+    at_s, end = world.ends["a"]
+    assert at_s == 15
+    assert end.error == TaskError(
+        code="timeout",
+        message="it took longer than its timeout of 5 s; device 'laptop' was told to stop and has not let go after 10 s",
+    )
+    assert [(when, notice.kind, notice.key) for when, notice in world.notices] == [(15, "stuck", "a")]
+    assert world.started() == [(0, "a"), (65, "b")]
+
+
+def test_a_device_that_raises_is_a_crash_with_its_words() -> None:
+    world = World(by_skill({"a": Behaviour(breaks="the cable is out")}))
+    live(world, begin(world, "a"), begin(world, "b"))
+    error = TaskError(code="crashed", message="device 'laptop' broke: RuntimeError: the cable is out")
+    assert world.ends["a"] == (1.0, AttemptEnd(error=error))
+    assert world.ended("b") == (2, "completed")
+
+
+class Clumsy:
+    """A device that raises, cancels itself, or returns a result although it was stopped."""
+
+    profile = AgentProfile(device_id="laptop")
+
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        if attempt.skill == "cancels itself":
+            raise asyncio.CancelledError
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            progress(AttemptProgress(key=attempt.key, message="stopping"))
+            if attempt.skill == "breaks in its kill":
+                raise OSError("no such process") from None
+        return AttemptEnd(result="too late")
+
+
+def test_a_clumsy_device_gets_no_say_once_it_was_stopped() -> None:
+    async def main() -> list[tuple[str, str]]:
+        ends: list[tuple[str, str]] = []
+        async with Dispatcher({"laptop": Clumsy()}, clock) as dispatcher:
+            for skill in ("cancels itself", "breaks in its kill", "returns"):
+                attempt = Attempt(key="k", run="r", task_id="t", device_id="laptop", skill=skill, timeout_s=1)
+                end = await dispatcher.perform(attempt, ignore)
+                assert end.error
+                ends.append((end.error.code, end.error.message))
+        return ends
+
+    assert run(main()) == [
+        ("crashed", "the device cancelled its own work"),
+        ("timeout", "it took longer than its timeout of 1 s; then device 'laptop' broke: OSError: no such process"),
+        ("timeout", "it took longer than its timeout of 1 s"),
+    ]
+
+
+def test_a_lost_device_ends_what_it_performs_and_what_waits_for_it() -> None:
+    world = World(by_skill({}, Behaviour(duration_s=10)))
+    dispatcher = world.dispatcher
+    live(
+        world,
+        begin(world, "a"),
+        begin(world, "b"),
+        at(3, lambda: dispatcher.lose("laptop", "no heartbeat for 30 s")),
+        begin(world, "c"),
+        at(5, lambda: dispatcher.find("laptop")),
+        begin(world, "d"),
+    )
+    assert [world.ended(key) for key in "abcd"] == [(3, "device_lost"), (3, "device_lost"), (3, "device_lost"), (15, "completed")]
+    error = world.ends["a"][1].error
+    assert error is not None
+    assert error.message == "device 'laptop' is lost: no heartbeat for 30 s"
+    assert world.started() == [(0, "a"), (5, "d")]
+    assert [(when, notice.kind) for when, notice in world.notices] == [(3, "lost"), (5, "found")]
+
+
+def test_losing_and_finding_twice_is_told_once() -> None:
+    world = World()
+    dispatcher = world.dispatcher
+    acts = (dispatcher.lose, dispatcher.lose, dispatcher.find, dispatcher.find)
+    live(world, *(at(1, lambda act=act: act("laptop")) for act in acts))  # type: ignore[misc]
+    assert [notice.kind for _, notice in world.notices] == ["lost", "found"]
+    assert not dispatcher.is_lost("laptop")
+
+
+def test_who_has_unsubscribed_is_not_told() -> None:
+    dispatcher = Dispatcher({"laptop": Clumsy()}, clock)
+    told: list[DeviceNotice] = []
+    dispatcher.subscribe(told.append)()
+    dispatcher.lose("laptop")
+    assert told == []
+
+
+def test_an_unknown_device_is_named_with_those_there_are() -> None:
+    world = World()
+    live(world, begin(world, "a", device_id="lapdog"))
+    error = TaskError(code="no_device", message="there is no device 'lapdog'; the fleet has 'laptop'")
+    assert world.ends["a"] == (0.0, AttemptEnd(error=error))
+    for ask in (world.dispatcher.lose, world.dispatcher.find, world.dispatcher.queue_depth, world.dispatcher.running):
+        with pytest.raises(InvalidInput, match="no device 'lapdog'"):
+            ask("lapdog")
+
+
+def test_a_full_queue_says_so() -> None:
+    world = World(queue_limit=2)
+    live(world, *(begin(world, key) for key in "abcd"))
+    assert world.ended("d") == (0, "no_device")
+    error = world.ends["d"][1].error
+    assert error is not None
+    assert error.message == "device 'laptop' is overloaded: 2 attempts wait for it, and no more may"
+    assert [world.ended(key)[1] for key in "abc"] == ["completed"] * 3
+
+
+def test_a_device_without_a_slot_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="concurrency is 0"):
+        World(concurrency=0)
+
+
+def test_depth_and_running_say_what_is_there() -> None:
+    world = World(concurrency=2)
+    seen: list[tuple[int, int]] = []
+    ask = world.dispatcher
+    live(world, *(begin(world, key) for key in "abcde"), at(0.5, lambda: seen.append((ask.running("laptop"), ask.queue_depth("laptop")))))
+    assert seen == [(2, 3)]
+
+
+def test_closing_stops_everything_and_waits_until_the_devices_have_let_go() -> None:
+    world = World(by_skill({}, Behaviour(hangs=True, ignores_cancel_s=4)))
+
+    async def main() -> float:
+        async with asyncio.TaskGroup() as group:
+            async with world.dispatcher:
+                group.create_task(world.perform("a"))
+                group.create_task(world.perform("b"))
+                await asyncio.sleep(1)
+            closed_at = now()
+        assert (await world.perform("c")).error == TaskError(code="cancelled", message="the dispatcher is not open")
+        return closed_at
+
+    assert run(main()) == 5
+    assert {world.ended("a"), world.ended("b")} == {(5, "cancelled"), (1, "cancelled")}
+    assert world.ledger.performing == []
+
+
+# -- progress ----------------------------------------------------------------------------------------
+
+
+def reports(behaviour: Behaviour, **fields: Any) -> list[tuple[float, float | None, str]]:
+    seen: list[tuple[float, float | None, str]] = []
+    world = World(by_skill({}, behaviour))
+    live(world, begin(world, "a", progress=lambda progress: seen.append((now(), progress.fraction, progress.message)), **fields))
+    return seen
+
+
+def test_the_first_report_passes_at_once_the_rest_merged_four_times_a_second() -> None:
+    marks = ((0.0, 0.0, "begin"), (0.1, 0.1, "one"), (0.125, 0.2, ""), (0.2, None, "two"), (0.5, 0.5, "three"))
+    assert reports(Behaviour(duration_s=2, marks=marks)) == [(0, 0.0, "begin"), (0.25, 0.2, "one\ntwo"), (0.5, 0.5, "three")]
+
+
+def test_the_last_report_is_kept_and_comes_before_the_end() -> None:
+    assert reports(Behaviour(duration_s=0.125, marks=((0, 0.1, ""), (0.125, 1.0, "done")))) == [(0, 0.1, ""), (0.125, 1.0, "done")]
+    assert reports(Behaviour(hangs=True, marks=((0, 0.1, ""), (0.125, 0.9, "nearly"))), timeout_s=0.2) == [
+        (0, 0.1, ""),
+        (0.2, 0.9, "nearly"),
+    ]
+
+
+def test_a_flood_is_bounded_in_number_and_in_size() -> None:
+    marks = tuple((n / 100, None, f"line {n}") for n in range(20_000))
+    seen = reports(Behaviour(duration_s=200, marks=marks))
+    assert len(seen) == 500
+    first, *lines = seen[-1][2].splitlines()
+    assert first.endswith("earlier messages left out)")
+    assert lines == [f"line {n}" for n in range(19_980, 20_000)]
+    assert max(len(message.splitlines()) for _, _, message in seen[:-1]) == 21
+
+
+def test_a_long_message_is_cut() -> None:
+    ((_, _, message),) = reports(Behaviour(marks=((0, None, "x" * 10_000),)))
+    assert message == "x" * 499 + "…"
+
+
+def test_what_is_reported_after_the_end_is_dropped() -> None:
+    kept: list[Callable[[AttemptProgress], None]] = []
+    seen: list[AttemptProgress] = []
+
+    class Chatterbox:
+        profile = AgentProfile(device_id="laptop")
+
+        async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+            kept.append(progress)
+            return AttemptEnd(result=attempt.number)
+
+    async def main() -> None:
+        async with Dispatcher({"laptop": Chatterbox()}, clock) as dispatcher:
+            await dispatcher.perform(Attempt(key="k", run="r", task_id="t", device_id="laptop", skill="s"), seen.append)
+            kept[0](AttemptProgress(key="k", message="one more thing"))
+            await asyncio.sleep(1)
+
+    run(main())
+    assert seen == []
