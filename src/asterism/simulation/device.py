@@ -1,0 +1,223 @@
+"""Devices of a simulated world: they do what a script says, in virtual time, and remember what they did.
+
+The ``Ledger`` is the world's memory. It outlives the driver, the dispatcher and the devices, so that
+a checker can ask after any number of crashes what was really performed, and whether anything still is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskError
+from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+
+How = Literal["done", "failed", "killed", "broke"]
+"""``killed``: its cancel was honoured, or its world crashed. ``broke``: the device itself raised."""
+
+
+class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
+    """What a device does with one attempt.
+
+    Attributes:
+        duration_s: how long it works before it ends.
+        result: JSON value it returns.
+        error: returned in place of a result.
+        marks: progress to report, as (seconds from the start, fraction or None, message), in order;
+            what lies past the duration is not reported.
+        hangs: never ends by itself.
+        ignores_cancel_s: how long it goes on after a cancel before it lets go.
+        breaks: raise RuntimeError with this text, against the contract of the port; empty for no.
+    """
+
+    duration_s: float = 1.0
+    result: Any = None
+    error: TaskError | None = None
+    marks: tuple[tuple[float, float | None, str], ...] = ()
+    hangs: bool = False
+    ignores_cancel_s: float = 0.0
+    breaks: str = ""
+
+
+Script = Callable[[Attempt], Behaviour]
+
+
+def by_skill(behaviours: Mapping[str, Behaviour], otherwise: Behaviour = Behaviour()) -> Script:  # noqa: B008 - frozen
+    """A script that goes by the name of the skill."""
+    return lambda attempt: behaviours.get(attempt.skill, otherwise)
+
+
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
+    """Trouble laid over a script. Each chance is between 0 and 1; they exclude each other, so their sum is at most 1.
+
+    What happens depends on the seed, the attempt's key and how often that key was performed before, never
+    on the order in which attempts arrive.
+
+    Attributes:
+        raised, crashed: the attempt ends with that error, half way.
+        hangs: it never ends.
+        slow: it takes ten times as long.
+        stubborn: it hangs, and ignores its cancel for 30 s.
+        breaks: the device raises.
+    """
+
+    seed: int = 0
+    raised: float = 0.0
+    crashed: float = 0.0
+    hangs: float = 0.0
+    slow: float = 0.0
+    stubborn: float = 0.0
+    breaks: float = 0.0
+
+    def befall(self, behaviour: Behaviour, key: str, earlier: int) -> Behaviour:
+        """The behaviour with the fault that the seed holds for the performance number ``earlier`` of this key, if any."""
+        draw = random.Random(f"{self.seed}:{key}:{earlier}").random()
+        half = behaviour.duration_s / 2
+        outcomes = (
+            (self.raised, {"duration_s": half, "error": TaskError(code="raised", message="simulated: the skill raised")}),
+            (self.crashed, {"duration_s": half, "error": TaskError(code="crashed", message="simulated: its process died")}),
+            (self.hangs, {"hangs": True}),
+            (self.slow, {"duration_s": behaviour.duration_s * 10}),
+            (self.stubborn, {"hangs": True, "ignores_cancel_s": 30.0}),
+            (self.breaks, {"duration_s": half, "breaks": "simulated: the device broke"}),
+        )
+        for chance, changes in outcomes:
+            if draw < chance:
+                return msgspec.structs.replace(behaviour, **changes)
+            draw -= chance
+        return behaviour
+
+
+class Performance(msgspec.Struct, kw_only=True):
+    """One attempt as it was really performed. ``ended_at`` and ``how`` are None while it goes on.
+
+    Attributes:
+        key, run, task_id, device_id, skill: of the attempt.
+        number: its place in the ledger, from 0.
+        started_at, ended_at: by the clock of the ledger.
+        how: how it ended.
+    """
+
+    key: str
+    run: str
+    task_id: str
+    device_id: str
+    skill: str
+    number: int
+    started_at: float
+    ended_at: float | None = None
+    how: How | None = None
+
+
+class Ledger:
+    """Everything the devices of a world performed, in the order in which it began.
+
+    Args:
+        clock: seconds since the epoch; should not start again with a new loop.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.performances: list[Performance] = []
+        self._by_key: dict[str, list[Performance]] = {}
+        self._open: dict[int, Performance] = {}
+
+    @property
+    def performing(self) -> list[str]:
+        """Keys of what goes on now, oldest first; a key is there twice if it is performed twice at once."""
+        return [entry.key for entry in self._open.values()]
+
+    def of(self, key: str) -> list[Performance]:
+        """The performances of one key."""
+        return list(self._by_key.get(key, ()))
+
+    def begin(self, attempt: Attempt) -> Performance:
+        """A device has begun."""
+        entry = Performance(
+            key=attempt.key,
+            run=attempt.run,
+            task_id=attempt.task_id,
+            device_id=attempt.device_id,
+            skill=attempt.skill,
+            number=len(self.performances),
+            started_at=self._clock(),
+        )
+        self.performances.append(entry)
+        self._by_key.setdefault(entry.key, []).append(entry)
+        self._open[entry.number] = entry
+        return entry
+
+    def end(self, entry: Performance, how: How) -> None:
+        """It is over. The first end counts: an abandoned coroutine says its own when it is collected, after the crash did."""
+        if self._open.pop(entry.number, None) is not None:
+            entry.ended_at = self._clock()
+            entry.how = how
+
+    def crash(self) -> None:
+        """The process of the devices died, and what they were performing with it."""
+        for entry in list(self._open.values()):
+            self.end(entry, "killed")
+
+
+class FakeDevice:
+    """A device of the simulated world.
+
+    Args:
+        profile: what it says it is.
+        ledger: where it writes down what it performs.
+        script: what it does with an attempt; 1 s and the result None where it is not given.
+        faults: trouble laid over the script.
+    """
+
+    def __init__(self, profile: AgentProfile, ledger: Ledger, script: Script | None = None, faults: Faults | None = None) -> None:
+        self.profile = profile
+        self._ledger = ledger
+        self._script = script or by_skill({})
+        self._faults = faults or Faults()
+
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        """Carry out the script. Raises RuntimeError where the script breaks the device."""
+        behaviour = self._faults.befall(self._script(attempt), attempt.key, len(self._ledger.of(attempt.key)))
+        entry = self._ledger.begin(attempt)
+        how: How = "killed"
+        try:
+            await _work(behaviour, attempt.key, progress)
+            if behaviour.breaks:
+                how = "broke"
+                raise RuntimeError(behaviour.breaks)
+            how = "failed" if behaviour.error else "done"
+            return AttemptEnd(result=None if behaviour.error else behaviour.result, error=behaviour.error)
+        except asyncio.CancelledError:
+            await _ignore_cancel(behaviour.ignores_cancel_s)
+            raise
+        finally:
+            self._ledger.end(entry, how)
+
+
+async def _work(behaviour: Behaviour, key: str, progress: ProgressSink) -> None:
+    loop = asyncio.get_running_loop()
+    started_at = loop.time()
+    for after_s, fraction, message in behaviour.marks:
+        if after_s > behaviour.duration_s:
+            break
+        await asyncio.sleep(started_at + after_s - loop.time())
+        progress(AttemptProgress(key=key, fraction=fraction, message=message))
+    if behaviour.hangs:
+        await loop.create_future()
+    await asyncio.sleep(started_at + behaviour.duration_s - loop.time())
+
+
+async def _ignore_cancel(duration_s: float) -> None:
+    """Go on for so long, whoever cancels meanwhile."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + duration_s
+    while (left_s := until - loop.time()) > 0:
+        try:
+            await asyncio.sleep(left_s)
+        except asyncio.CancelledError:
+            continue
