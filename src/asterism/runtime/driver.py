@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
@@ -32,6 +32,7 @@ class Driver:
         performers: by kind of effect.
         observers: told of everything that is appended.
         reap: called after a claim and before any redo: ends what a dead owner left working.
+        news: what a new session must hear first, as (event, actor): devices that are lost at present.
         owner: how this driver names itself in claims.
     """
 
@@ -44,6 +45,7 @@ class Driver:
         performers: Mapping[type[Effect], Performer],
         observers: Sequence[Observer] = (),
         reap: Callable[[], object] = lambda: None,
+        news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
         owner: str = "",
     ) -> None:
         self._store = store
@@ -52,6 +54,7 @@ class Driver:
         self._performers = performers
         self._observers = list(observers)
         self._reap = reap
+        self._news = news
         self._owner = owner
         self._sessions: dict[str, Session] = {}
         self._mail = asyncio.Event()
@@ -99,7 +102,7 @@ class Driver:
         machine = self._machines.get(row.machine)
         if machine is None:
             raise InvalidInput(f"run {run} is of machine {row.machine!r}; this program has {', '.join(self._machines)}")
-        if row.status == "ended":
+        if row.status == "ended" and not await self._store.inbox([run]):
             return row
         epoch = await self._store.claim(run)
         try:
@@ -126,6 +129,8 @@ class Driver:
             self._sessions[live.id] = session
             self._working.set()
             try:
+                for event, actor in self._news():
+                    session.arrive(event, actor)
                 await session.claim(self._owner)
                 await session.drive(park=park)
             except Exception as error:  # boundary: out of the group as it is, not wrapped in a group of one

@@ -95,8 +95,11 @@ class Runtime:
 
         Raises:
             RunNotFound: no such run.
-            Refused: the verdict was a refusal; or the owner did not answer in time.
+            Refused: it has ended; or the verdict was a refusal; or the owner did not answer in time.
         """
+        row = await self.store.run(run)
+        if row.status == "ended":
+            raise Refused(f"run {run} has ended already ({row.outcome})")
         await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
         try:
             await self.drive(run)

@@ -69,7 +69,6 @@ class Session:
         self._arrived: collections.deque[Arrival] = collections.deque()
         self._anything = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
-        self._called_off: set[str] = set()
         self._folding: set[str] = set()
         self._unreadable: list[tuple[str, str]] = []
 
@@ -243,29 +242,31 @@ class Session:
 
         try:
             outcome = await self._performers[type(effect)].perform(effect_id, effect, self.run.memory, tell)
-        except asyncio.CancelledError:
-            if effect_id not in self._called_off:
-                raise  # the owner is letting go of the run: the effect stays outstanding
-            outcome = effect.interrupted(effect_id, "called off")
         except Exception as error:  # boundary: what went wrong in a performer is the outcome of its effect
             self._say(f"{type(effect).__name__} {effect_id}: {type(error).__name__}: {error}")
             outcome = effect.interrupted(effect_id, f"{type(error).__name__}: {error}")
         del self._performing[effect_id]
-        self._called_off.discard(effect_id)
         self.arrive(outcome, effect.actor)
 
     def _withdraw(self, effect_id: str, effect: Withdraw) -> None:
         """Call an effect off: its own outcome first, then the withdrawal's."""
-        target = self._performing.get(effect.target)
-        if target is not None:
-            self._called_off.add(effect.target)
-            target.cancel()
-            target.add_done_callback(lambda _: self.arrive(Withdrawn(effect=effect_id), "system"))
+        target, withdrawn = self.run.outstanding.get(effect.target), Withdrawn(effect=effect_id)
+        performing = self._performing.get(effect.target)
+        if performing is None or target is None:
+            has_arrived = any(isinstance(arrival.event, Outcome) and arrival.event.effect == effect.target for arrival in self._arrived)
+            if target is not None and not has_arrived:
+                self.arrive(target.interrupted(effect.target, "called off"), "system")
+            self.arrive(withdrawn, "system")
             return
-        called_off = self.run.outstanding.get(effect.target)
-        if called_off is not None and not any(isinstance(a.event, Outcome) and a.event.effect == effect.target for a in self._arrived):
-            self.arrive(called_off.interrupted(effect.target, "called off"), "system")
-        self.arrive(Withdrawn(effect=effect_id), "system")
+
+        def called_off(_: asyncio.Task[None]) -> None:
+            # A performer that ended by itself at the last moment has left its own outcome, and is not here any more.
+            if self._performing.pop(effect.target, None):
+                self.arrive(target.interrupted(effect.target, "called off"), "system")
+            self.arrive(withdrawn, "system")
+
+        performing.add_done_callback(called_off)
+        performing.cancel()
 
     def abandon(self) -> None:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""

@@ -48,6 +48,7 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
 def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     if _past_limit(memory, turn):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
+    memory.timers_due(turn.at)  # those of a constellation that was thrown away
     if memory.paused or memory.asking or memory.leaving:
         return None
     if memory.asks >= memory.options.max_asks:
@@ -130,6 +131,7 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
     """Internal rows of a state: what is journaled there and changes no state."""
 
     def claimed(memory: AgentMemory, event: Claimed, turn: Turn) -> Status:
+        memory.lost.clear()  # another owner, other connections: it will be told what is lost for it
         return state
 
     def paused(memory: AgentMemory, event: Pause, turn: Turn) -> Status:
