@@ -1,0 +1,1 @@
+"""Devices and their fleet: who carries out attempts, and when."""

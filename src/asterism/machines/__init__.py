@@ -1,0 +1,1 @@
+"""The state machines, each a table, and the wiring between them. Pure."""

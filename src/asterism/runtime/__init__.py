@@ -1,0 +1,1 @@
+"""The shell around the machines: ports, the driver, and what performs effects."""

@@ -1,0 +1,1 @@
+"""The world in a box: the production machines under virtual time, seeded schedules and faults."""

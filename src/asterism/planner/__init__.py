@@ -1,0 +1,1 @@
+"""Planners: who turns a request into a constellation."""
