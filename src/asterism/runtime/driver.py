@@ -63,12 +63,17 @@ class Driver:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Driver]:
         """The driver with its postman running; leaving lets go of everything."""
+        failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
             postman = group.create_task(self._deliver_mail(), name="postman")
             try:
                 yield self
+            except Exception as error:  # boundary: out of the group as it is, not wrapped in a group of one
+                failure = error
             finally:
                 postman.cancel()
+        if failure is not None:
+            raise failure
 
     def observe(self, observer: Observer) -> None:
         """Add an observer."""
