@@ -1,0 +1,102 @@
+"""The one place that knows every concrete class: it puts a runtime together and takes it apart again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from asterism.constellation.profile import Fleet
+from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.devices.fleet import open_fleet
+from asterism.devices.ledger import reap_orphans
+from asterism.devices.local import local_kind
+from asterism.devices.pool import WorkerPool
+from asterism.kernel.machine import Effect, Machine
+from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.offline_planner import OfflinePlanner
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
+from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
+from asterism.runtime.ports import Device, Observer, Performer, Planner, Store
+from asterism.runtime.runtime import Runtime
+from asterism.stores.sqlite import SqliteStore
+
+MACHINES: Mapping[str, Machine[Any]] = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+"""The machines a run can be of, by name."""
+
+
+def workers_folder(database: Path) -> Path:
+    """Where the processes that use a database write down their workers."""
+    return database.with_name(database.name + ".workers")
+
+
+@contextlib.asynccontextmanager
+async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
+    """The store at a path.
+
+    Raises:
+        StoreUnavailable: it cannot be opened, or is not ours; nothing was written.
+    """
+    store = SqliteStore.open(database, create=create)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextlib.asynccontextmanager
+async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
+    """The devices of a fleet file, and their profiles.
+
+    Raises:
+        InvalidInput: the fleet file cannot be used.
+    """
+    async with WorkerPool(workers_folder(database)) as pool:
+        devices = await open_fleet(fleet_file, {"local": local_kind(pool)})
+        yield {device_id: device.profile for device_id, device in devices.items()}, devices
+
+
+@contextlib.asynccontextmanager
+async def open_runtime(
+    store: Store,
+    devices: Mapping[str, Device],
+    database: Path,
+    *,
+    planner: Planner | None = None,
+    observers: Sequence[Observer] = (),
+) -> AsyncIterator[Runtime]:
+    """A runtime that can drive constellation agents over these devices."""
+    clock = SystemClock()
+    async with Dispatcher(devices, clock.now) as dispatcher:
+        performers: dict[type[Effect], Performer] = {
+            Dispatch: AttemptPerformer(dispatcher),
+            AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
+        }
+        driver = Driver(
+            store=store,
+            clock=clock,
+            machines=MACHINES,
+            performers=performers,
+            observers=observers,
+            reap=lambda: reap_orphans(workers_folder(database)),
+            news=lambda: [(DeviceLost(device=device), f"device:{device}") for device in devices if dispatcher.is_lost(device)],
+            owner=f"process {os.getpid()} on {socket.gethostname()}",
+        )
+
+        def notice(news: DeviceNotice) -> None:
+            if news.kind == "lost":
+                driver.announce(DeviceLost(device=news.device_id, reason=news.message), f"device:{news.device_id}")
+            elif news.kind == "found":
+                driver.announce(DeviceFound(device=news.device_id), f"device:{news.device_id}")
+
+        unsubscribe = dispatcher.subscribe(notice)
+        try:
+            async with driver.opened():
+                yield Runtime(store, driver, clock)
+        finally:
+            unsubscribe()
