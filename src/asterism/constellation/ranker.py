@@ -83,6 +83,7 @@ _PHRASAL_VERBS = frozenset({("back", "up"), ("roll", "out"), ("clean", "up"), ("
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _SHORTEST_STEM = 3
+_DOUBLED = frozenset("bdgkmnprt")  # before an ending, as in "shipped"
 
 
 def stem(word: str) -> str:
@@ -92,9 +93,9 @@ def stem(word: str) -> str:
         kept = suffix == "s" and word.endswith(("ss", "us", "is"))
         if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM and not kept:
             word = word[: -len(suffix)] + ending
+            if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] in _DOUBLED:
+                word = word[:-1]
             break
-    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
     if len(word) > _SHORTEST_STEM and word.endswith("e"):
         word = word[:-1]
     if len(word) > _SHORTEST_STEM and word.endswith("y"):
@@ -139,8 +140,9 @@ class SkillWords(msgspec.Struct, frozen=True):
 
     Attributes:
         weights: stem -> weight of the most telling field it occurs in; neighbours also as one word ("data set", "dataset").
-        actions: stems that may stand where the verb stands: the first words of name, description and examples, and all of the tags.
-        verbs: ``actions`` without the tags (a tag is as often a noun).
+        actions: stems that may stand where the verb stands: ``verbs``, and the tags that are not plainly nouns (a word of the
+            name behind the first, of a parameter or of a result field).
+        verbs: the first words of name, description and examples.
     """
 
     weights: dict[str, float]
@@ -174,7 +176,8 @@ def skill_words(skill: Skill) -> SkillWords:
             weights[word] = max(weights.get(word, 0.0), _FIELD_WEIGHTS[field])
     sentences = (skill.name, skill.description, *skill.examples)
     verbs = frozenset(verb for sentence in sentences if (verb := head(words(sentence))))
-    return SkillWords(weights, verbs | frozenset(stemmed for tag in skill.tags for stemmed in words(tag)), verbs)
+    nouns = {*words(skill.name)[1:], *words(" ".join(properties)), *words(texts["output"])}
+    return SkillWords(weights, verbs | frozenset(words(texts["tags"])) - nouns, verbs)
 
 
 def head(stems: Sequence[str]) -> str:

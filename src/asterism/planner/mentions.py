@@ -1,0 +1,165 @@
+"""What of a fleet a request can name: its verbs, its parameters, and its devices by id, alias or spoken form ("GPU server")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.ranker import SkillWords, is_common_verb, skill_words, words
+from asterism.planner.tokens import Token
+from asterism.planner.vocabulary import (
+    COMMON_VERBS,
+    DETERMINERS,
+    DEVICE_CAUSATIVES,
+    DEVICE_NOUNS,
+    DEVICE_PREPOSITIONS,
+    FILLERS,
+    NAMING_PREPOSITIONS,
+    PRONOUNS,
+)
+
+_PART = re.compile(r"[^\W_]+")
+_ENDING_PHRASE = DEVICE_PREPOSITIONS | {"and"}
+_LONGEST_NAME = 8
+_LONGEST_PHRASE = 6
+
+
+class Mention(msgspec.Struct, frozen=True):
+    """A place in a clause that names a device.
+
+    Attributes:
+        start, end: token indexes, the preposition included.
+        devices: the devices it can mean; more than one where it is not clear.
+    """
+
+    start: int
+    end: int
+    devices: tuple[str, ...]
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """Lower-case words of a name: "gpu_server", "GPU server" and "gpu-server" are the same."""
+    return tuple(word.lower() for word in _PART.findall(text))
+
+
+class FleetWords(msgspec.Struct, frozen=True):
+    """A fleet, indexed by the words that name something of it; built once for a request.
+
+    ``skills`` are all its skills with their device and their words, in fleet order; ``vocabulary`` is all their words.
+    """
+
+    skills: tuple[tuple[str, Skill, SkillWords], ...]
+    vocabulary: frozenset[str]
+    names: dict[tuple[str, ...], tuple[str, ...]]
+    hints: dict[str, frozenset[str]]
+    verbs: frozenset[str]
+    tags: frozenset[str]
+    parameters: frozenset[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> FleetWords:
+        """Index a fleet."""
+        names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        for device_id, profile in fleet.items():
+            for name in (device_id, *profile.aliases):
+                spoken = tuple(part for index, part in enumerate(parts(name)) if index or part not in DETERMINERS)[:_LONGEST_NAME]
+                if spoken:
+                    names[spoken] = tuple(dict.fromkeys((*names.get(spoken, ()), device_id)))
+        skills = tuple((device_id, skill, skill_words(skill)) for device_id, profile in fleet.items() for skill in profile.skills)
+        known = [one for _, _, one in skills]
+        return cls(
+            skills=skills,
+            vocabulary=frozenset[str]().union(*(one.weights for one in known)),
+            names=names,
+            hints={device_id: _hints(profile) for device_id, profile in fleet.items()},
+            verbs=frozenset[str]().union(*(one.verbs for one in known)),
+            tags=frozenset[str]().union(*(one.actions for one in known)),
+            parameters=frozenset(tuple(words(name)) for _, skill, _ in skills for name in skill.parameter_names()),
+        )
+
+    def is_verb(self, token: Token) -> bool:
+        """True for a word that can open a clause."""
+        stems = words(token.text) if token.kind == "word" else []
+        return bool(stems) and (stems[0] in self.verbs or is_common_verb(stems[0]) or token.low in COMMON_VERBS)
+
+    def opens_clause(self, tokens: Sequence[Token], position: int) -> bool:
+        """True where an imperative seems to begin: a verb, a tag used as one, or "on <device>" and then one of these."""
+        if position >= len(tokens):
+            return False
+        token = tokens[position]
+        if self.is_verb(token):
+            return True
+        following = tokens[position + 1] if position + 1 < len(tokens) else None
+        stems = words(token.text) if token.kind == "word" else []
+        if stems and stems[0] in self.tags and following is not None:
+            return following.is_value or following.low in DETERMINERS | PRONOUNS | DEVICE_PREPOSITIONS
+        near = tokens[position : position + _LONGEST_NAME + _LONGEST_PHRASE]
+        mention = next((one for one in self.mentions(near) if one.start == 0), None) if token.low in DEVICE_PREPOSITIONS else None
+        return mention is not None and mention.end < len(near) and self.opens_clause(near[mention.end :], 0)
+
+    def mentions(self, tokens: Sequence[Token]) -> list[Mention]:
+        """The devices that a clause names, in order."""
+        found: list[Mention] = []
+        position = 0
+        while position < len(tokens):
+            mention = self._exact(tokens, position) or self._partial(tokens, position)
+            if mention is not None:
+                found.append(mention)
+                position = mention.end
+            else:
+                position += 1
+        return found
+
+    def _exact(self, tokens: Sequence[Token], position: int) -> Mention | None:
+        """A name in full, after a preposition, at the clause's start, or unmistakable because it has several words."""
+        start = position
+        if tokens[start].low in DEVICE_PREPOSITIONS | DEVICE_CAUSATIVES:
+            start += 1
+        while start < len(tokens) and tokens[start].low in DETERMINERS:
+            start += 1
+        end, devices, length = self._longest_name(tokens, start)
+        if not devices:
+            return None
+        introduced = start > position and tokens[position].low not in DETERMINERS
+        if not introduced and position > 0 and length == 1:
+            return None
+        while introduced and end < len(tokens) and tokens[end].low in DEVICE_NOUNS:
+            end += 1
+        return Mention(position, end, devices)
+
+    def _longest_name(self, tokens: Sequence[Token], start: int) -> tuple[int, tuple[str, ...], int]:
+        said: tuple[str, ...] = ()
+        best: tuple[int, tuple[str, ...], int] = (start, (), 0)
+        for end in range(start, min(len(tokens), start + _LONGEST_NAME)):
+            if tokens[end].kind not in {"word", "path", "odd"} and not (said and tokens[end].kind == "number"):
+                break
+            said += parts(tokens[end].text)
+            if said in self.names and (tokens[end].kind != "path" or end == start):
+                best = (end + 1, self.names[said], len(said))
+        return best
+
+    def _partial(self, tokens: Sequence[Token], position: int) -> Mention | None:
+        """As in "on the GPU", "to the test machine": only words of the device's names and capabilities, and nouns for devices."""
+        if tokens[position].low not in NAMING_PREPOSITIONS:
+            return None
+        start = position + 1
+        while start < len(tokens) and tokens[start].low in DETERMINERS:
+            start += 1
+        end = start
+        while end < min(len(tokens), start + _LONGEST_PHRASE) and tokens[end].kind == "word" and tokens[end].low not in _ENDING_PHRASE:
+            end += 1
+        while end > start and tokens[end - 1].low in FILLERS - DEVICE_NOUNS:
+            end -= 1
+        bare_verb = tokens[position].low == "to" and start == position + 1 and end > start and self.is_verb(tokens[start])
+        said = [part for token in tokens[start:end] for part in parts(token.text)]
+        telling = [part for part in said if part not in DEVICE_NOUNS] or said
+        devices = tuple(device for device, hints in self.hints.items() if telling and hints.issuperset(telling))
+        return Mention(position, end, devices) if devices and not bare_verb else None
+
+
+def _hints(profile: AgentProfile) -> frozenset[str]:
+    texts = (profile.device_id, *profile.aliases, *profile.capabilities)
+    return frozenset(part for text in texts for part in parts(text))

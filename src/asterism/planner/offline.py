@@ -1,0 +1,187 @@
+"""A plan without a model: a plain imperative request, matched to the skills of a fleet.
+
+    plan_offline("Download MNIST on laptop, then train it on the GPU server", fleet)
+
+Pure and synchronous. It never guesses silently: a request is planned whole or refused, naming every clause that
+cannot be placed; what was decided between equals, or carried over, is in the task's ``tips``.
+Not here: plans given as files, and the planner's port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.profile import Fleet
+from asterism.errors import InvalidInput
+from asterism.planner.clauses import Clause, split
+from asterism.planner.mentions import FleetWords
+from asterism.planner.placement import Earlier, Placed, place
+from asterism.planner.refusal import ClauseRefused, PlanRefused, Refusal
+from asterism.planner.spoken_condition import Spoken, Tied, Upstream, tie
+
+MAX_REQUEST_LENGTH = 10_000
+"""Characters."""
+MAX_CLAUSES = 100
+
+_CASCADES = frozenset({"missing_parameter", "bad_condition", "bad_structure"})
+
+
+class _Step(msgspec.Struct):
+    """A placed clause and the lines into it: source -> the condition, or None for SUCCESS_ONLY."""
+
+    task_id: str
+    placed: Placed
+    description: str
+    lines: dict[str, str | None]
+
+
+class _Branch(msgspec.Struct, frozen=True):
+    """The last condition: what it was, and which tasks came before the branch."""
+
+    spoken: Spoken
+    before: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
+    """The plan document of a request: ``tasks``, ``dependencies`` and a ``thought``.
+
+    Raises:
+        PlanRefused: clauses that cannot be placed, each with its reason.
+        InvalidInput: an empty or overlong request, or a fleet without devices.
+    """
+    if len(request) > MAX_REQUEST_LENGTH:
+        raise InvalidInput(f"the request has {len(request)} characters; at most {MAX_REQUEST_LENGTH} are planned at once")
+    if not fleet:
+        raise InvalidInput("the fleet has no devices; there is nothing a request could be placed on")
+    speech = FleetWords.of(fleet)
+    clauses = split(request, speech)
+    if not clauses:
+        raise InvalidInput("the request is empty; say what is to be done, for instance 'count files in ./photos on desk'")
+    if len(clauses) > MAX_CLAUSES:
+        raise InvalidInput(f"the request has {len(clauses)} clauses; at most {MAX_CLAUSES} are planned at once")
+    weaver = _Weaver(fleet, speech)
+    for index, clause in enumerate(clauses):
+        weaver.weave(clause, clauses[index + 1] if clause.shares_next else None)
+    if weaver.refusals:
+        raise PlanRefused(weaver.refusals)
+    return weaver.document()
+
+
+class _Weaver:
+    """Takes clauses one by one; knows where the next one hangs on.
+
+    ``stage`` are the tasks that the next clause waits for, ``before`` the tasks that those of the stage wait for.
+    ``split_ends``: there are branches of which only one runs, so a new sentence cannot wait for "the step before".
+    """
+
+    def __init__(self, fleet: Fleet, speech: FleetWords) -> None:
+        self.fleet = fleet
+        self.speech = speech
+        self.steps: dict[str, _Step] = {}
+        self.refusals: list[Refusal] = []
+        self.stage: tuple[str, ...] = ()
+        self.before: tuple[str, ...] = ()
+        self.branch: _Branch | None = None
+        self.split_ends = False
+
+    def weave(self, clause: Clause, sharing: Clause | None) -> None:
+        """Place a clause and draw the lines into it, or note why not."""
+        try:
+            if clause.problem is not None:
+                raise clause.problem
+            self._weave(clause, sharing)
+        except ClauseRefused as refused:
+            # After a refusal, what depends on earlier steps would be refused for want of them: that is not news.
+            if not self.refusals or refused.code not in _CASCADES or clause.problem is not None:
+                self.refusals.append(Refusal(clause.text, refused.code, refused.why, refused.nearest))
+
+    def _weave(self, clause: Clause, sharing: Clause | None) -> None:
+        before, ties, beside = self._hang(clause)
+        failed = [tied.source for tied in ties if tied.on_failure]
+        lines: dict[str, str | None] = {} if failed else dict.fromkeys(before)
+        lines |= {tied.source: tied.condition or None for tied in ties}
+        earlier = self._earlier(failed or before, lines, failed)
+        placed = place(clause, self.fleet, self.speech, earlier, sharing.tokens if sharing else ())
+        step = _Step(f"task_{len(self.steps) + 1:03d}", placed, clause.text, lines)
+        self.steps[step.task_id] = step
+        self.stage = (*self.stage, step.task_id) if beside else (step.task_id,)
+        self.before = before
+        if clause.condition is not None:
+            self.split_ends |= bool(failed) or (self.branch is not None and self.branch.before == before)
+            self.branch = _Branch(clause.condition, before, tuple(tied.source for tied in ties))
+        elif clause.otherwise:
+            self.split_ends = True
+            self.branch = None
+
+    def _hang(self, clause: Clause) -> tuple[tuple[str, ...], list[Tied], bool]:
+        """What a clause waits for, the conditions on it, and whether it joins the stage."""
+        if clause.otherwise:
+            if self.branch is None:
+                raise ClauseRefused("bad_structure", "there is no 'if' before this 'otherwise'")
+            if clause.condition is not None:
+                raise ClauseRefused("bad_structure", "'otherwise if' is not planned offline; give each case its own 'if'")
+            return self.branch.before, tie(self.branch.spoken.opposite(), self._upstream(self.branch.before)), False
+        if clause.condition is not None and self.branch is not None and not clause.then and not clause.beside:
+            sibling = self._sibling(clause.condition, self.branch)
+            if sibling:
+                return self.branch.before, sibling, False
+        if clause.starts_sentence and self.split_ends:
+            why = "only one of the branches before it runs, so it is open what it waits for; say it with 'then' in the branch it belongs to"
+            raise ClauseRefused("bad_structure", why)
+        before = self.before if clause.beside else self.stage
+        ties = tie(clause.condition, self._upstream(before)) if clause.condition is not None else []
+        return before, ties, clause.beside
+
+    def _sibling(self, spoken: Spoken, branch: _Branch) -> list[Tied]:
+        """The ties of a second "if" over the same result as the first: its alternative, not its successor. Empty where it is not."""
+        try:
+            ties = tie(spoken, self._upstream(branch.before))
+        except ClauseRefused:
+            return []
+        return ties if tuple(tied.source for tied in ties) == branch.sources else []
+
+    def _distances(self, before: Sequence[str]) -> dict[str, int]:
+        """Every task upstream and how many lines away, nearest first; O(n + e)."""
+        found: dict[str, int] = {}
+        layer = list(before)
+        distance = 1
+        while layer:
+            for task in layer:
+                found.setdefault(task, distance)
+            layer = list(dict.fromkeys(source for task in layer for source in self.steps[task].lines if source not in found))
+            distance += 1
+        return found
+
+    def _upstream(self, before: Sequence[str]) -> list[Upstream]:
+        return [Upstream(task, self.steps[task].placed.skill, distance) for task, distance in self._distances(before).items()]
+
+    def _earlier(self, before: Sequence[str], lines: Collection[str], failed: Sequence[str]) -> list[Earlier]:
+        distances = self._distances(before)
+        order = [*distances, *(task for task in reversed(self.steps) if task not in distances)]
+        return [
+            Earlier(task, placed.skill, placed.inputs, distances.get(task, 0), has_line=task in lines, gives_result=task not in failed)
+            for task, placed in ((task, self.steps[task].placed) for task in order)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The plan document."""
+        tasks = []
+        dependencies = []
+        told = []
+        for number, (task_id, step) in enumerate(self.steps.items(), 1):
+            placed = step.placed
+            task: dict[str, Any] = {"task_id": task_id, "name": placed.name, "description": step.description, "device": placed.device}
+            task |= {"skill": placed.skill.name} if placed.skill else {}
+            task |= {"inputs": placed.inputs} if placed.inputs else {}
+            task |= {"tips": placed.tips} if placed.tips else {}
+            tasks.append(task)
+            conditions = [condition for condition in step.lines.values() if condition]
+            told.append(f"({number}) {placed.name} on {placed.device}{' if ' if conditions else ''}{' and '.join(conditions)}")
+            for source, condition in step.lines.items():
+                line = {"from": source, "to": task_id, "type": "CONDITIONAL" if condition else "SUCCESS_ONLY"}
+                dependencies.append({**line, "condition": condition} if condition else line)
+        return {"tasks": tasks, "dependencies": dependencies, "thought": f"Decomposed into {len(tasks)} tasks: {', '.join(told)}"}

@@ -1,0 +1,29 @@
+"""The offline planner at the planner port: plans without a model, and never edits."""
+
+from __future__ import annotations
+
+from asterism.constellation.documents import parse_plan
+from asterism.errors import InvalidInput
+from asterism.planner.offline import plan_offline
+from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+
+
+class OfflinePlanner:
+    """Plain imperative requests become constellations; what cannot be placed is refused by clause."""
+
+    async def propose(self, question: PlannerQuestion) -> Proposal:
+        """The plan of the request; in EDITING, no edit.
+
+        Raises:
+            PlanningUnavailable: some clause cannot be placed, or the last plan was refused (it would be the same again).
+        """
+        if question.mode == "EDITING":
+            return Proposal(thought="the offline planner does not edit")
+        if question.told:
+            raise PlanningUnavailable(f"the offline planner's plan was refused: {question.told}", code="refused")
+        try:
+            document = plan_offline(question.request, question.fleet)
+        except InvalidInput as error:
+            raise PlanningUnavailable(str(error), code="refused") from None
+        thought = str(document.pop("thought", ""))
+        return Proposal(thought=thought, plan=parse_plan(document))

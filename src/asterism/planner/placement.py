@@ -1,0 +1,278 @@
+"""One clause placed: which skill, on which device, with which arguments. Or refused, with the reason and what comes nearest.
+
+Stricter than a ranking: the clause's verb must be one of the skill's (or mean the same), and every other word must
+be one that the skill, the device, an earlier step or the list of fillers knows. A word that is not understood could
+change what is asked, so it refuses the clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.ranker import VERB_KINDS, Ranked, clear_winner, head, is_generic, rank, skill_words, stem, unknown, words
+from asterism.planner.arguments import fill
+from asterism.planner.clauses import Clause
+from asterism.planner.mentions import FleetWords, Mention
+from asterism.planner.refusal import ClauseRefused
+from asterism.planner.tokens import Token
+from asterism.planner.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS, UNSUPPORTED, UNSUPPORTED_OPENINGS
+
+MAX_CLAUSE_WORDS = 200
+
+_NEAREST = 3
+_FILLER_STEMS = frozenset(map(stem, FILLERS))
+_LONGEST_AGENT_NAME = 40
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """A task placed before, seen from the clause that is being placed.
+
+    Attributes:
+        distance: 1 for the step right before; 0 for a task that is not upstream.
+        has_line: a line goes from it to the clause (the step before, and what the condition looks at).
+        gives_result: False where the line from it is taken only when it failed.
+    """
+
+    task_id: str
+    skill: Skill | None
+    inputs: dict[str, Any]
+    distance: int
+    has_line: bool
+    gives_result: bool
+
+
+class Placed(msgspec.Struct):
+    """Where a clause goes. ``skill`` is None for an agent, which takes the words themselves."""
+
+    name: str
+    device: str
+    skill: Skill | None
+    inputs: dict[str, Any]
+    tips: list[str]
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    device: str
+    ranked: Ranked
+    missing: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{self.device}.{self.ranked.skill.name}"
+
+
+def place(clause: Clause, fleet: Fleet, speech: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
+    """Place one clause; ``earlier`` nearest first, ``following`` the tokens of a clause whose object this one shares.
+
+    Raises:
+        ClauseRefused: with the code and reason.
+    """
+    mentions = speech.mentions(clause.tokens)
+    said = _outside(clause.tokens, mentions)
+    _refuse_what_is_not_planned(said)
+    named = _named_devices(mentions, fleet)
+    text = " ".join(token.text for token in said if token.kind == "word")
+    choices = _choices(text, said, fleet, speech, earlier)
+    agents = [device for device in named if fleet[device].natural_language]
+    if len(agents) == 1 and not any(choice.device in named and not choice.missing for choice in choices):
+        slug = "_".join(part.lower() for part in text.split())[:_LONGEST_AGENT_NAME]
+        return Placed(slug or agents[0], agents[0], None, {}, [])
+    choice, tips = _choose(choices, text, said, named=named, fleet=fleet, speech=speech)
+    skill = choice.ranked.skill
+    filled = fill(skill, said)
+    if filled.unplaced:
+        takes = ", ".join(skill.parameter_names()) or "nothing"
+        values = ", ".join(repr(value) for value in filled.unplaced)
+        raise ClauseRefused("unplaced_value", f"it is not clear which parameter of {choice.label} takes {values} (it takes: {takes})")
+    inputs = filled.inputs
+    if following:
+        shared = fill(skill, _outside(following, speech.mentions(following))).inputs
+        inputs = {**{name: shared[name] for name in skill.required_names() if name in shared}, **inputs}
+    tips += _complete(skill, choice.label, inputs, earlier)
+    return Placed(skill.name, choice.device, skill, inputs, tips)
+
+
+def _outside(tokens: Sequence[Token], mentions: Sequence[Mention]) -> list[Token]:
+    """The tokens that name no device."""
+    return [token for index, token in enumerate(tokens) if not any(one.start <= index < one.end for one in mentions)]
+
+
+def _refuse_what_is_not_planned(said: Sequence[Token]) -> None:
+    if len(said) > MAX_CLAUSE_WORDS:
+        raise ClauseRefused("not_supported", f"it has {len(said)} words; at most {MAX_CLAUSE_WORDS} are read as one clause")
+    if not any(token.kind == "word" for token in said) or said[0].low in DETERMINERS:
+        raise ClauseRefused("no_match", "it does not say what to do")
+    for token in said:
+        advice = UNSUPPORTED.get(token.low) or (UNSUPPORTED_OPENINGS.get(token.low) if token is said[0] else None)
+        if advice:
+            raise ClauseRefused("not_supported", f"{token.text!r} cannot be placed: {advice}")
+        if token.low in NEGATIONS:
+            raise ClauseRefused("not_supported", f"{token.text!r} says what is not to be done; leave it out, or make it an 'if'")
+        if token.kind == "operator" and token.text not in {"=", "=="}:
+            raise ClauseRefused("unknown_words", f"{token.text!r} is a comparison outside an 'if'")
+
+
+def _named_devices(mentions: Sequence[Mention], fleet: Fleet) -> list[str]:
+    """The devices a clause names, in fleet order; empty where it names none."""
+    if not mentions:
+        return []
+    common = set(mentions[0].devices).intersection(*(one.devices for one in mentions[1:]))
+    if not common:
+        everything = sorted({device for one in mentions for device in one.devices}, key=list(fleet).index)
+        raise ClauseRefused("ambiguous", f"it names more than one device ({', '.join(everything)}); make a clause for each")
+    return [device for device in fleet if device in common]
+
+
+def _choices(text: str, said: Sequence[Token], fleet: Fleet, speech: FleetWords, earlier: Sequence[Earlier]) -> list[_Choice]:
+    """Every skill of the fleet for this clause, nearest first, each with the words that it does not account for."""
+    stems = words(text)
+    while len(stems) > 1 and is_generic(stems[0]):
+        stems = stems[1:]
+    context = {word for token in said if token.is_value for word in words(token.text)}
+    upstream = {word for one in earlier if one.skill is not None for word in skill_words(one.skill).weights}
+    found = []
+    for ranked in rank(text, [skill for _, skill, _ in speech.skills], [known for _, _, known in speech.skills]):
+        device, _, known = speech.skills[ranked.index]
+        own = {*known.weights, *_capabilities(fleet[device]), *context, *_FILLER_STEMS}
+        if ranked.by_verb:
+            own.add(head(stems))
+        missing = unknown(stems, own)
+        found.append((_Choice(device, ranked, tuple(missing)), unknown(stems, own | upstream)))
+    if any(choice.ranked.by_verb and not choice.missing for choice, _ in found):
+        return [choice for choice, _ in found]  # what earlier steps speak of is asked only where no skill knows all the words itself
+    return [_Choice(choice.device, choice.ranked, tuple(missing)) for choice, missing in found]
+
+
+def _capabilities(profile: AgentProfile) -> set[str]:
+    return {word for capability in profile.capabilities for word in words(capability)}
+
+
+def _choose(
+    choices: Sequence[_Choice], text: str, said: Sequence[Token], *, named: Sequence[str], fleet: Fleet, speech: FleetWords
+) -> tuple[_Choice, list[str]]:
+    """The one clear choice and what to say about it."""
+    fitting = [choice for choice in choices if choice.ranked.by_verb and not choice.missing]
+    here = [choice for choice in fitting if not named or choice.device in named]
+    if not here or (_kind(here) == "same" and _kind(fitting) != "same"):
+        raise _why_not(text, choices, named, speech, said)
+    here = [choice for choice in here if choice.ranked.by_verb == _kind(here)]
+    winner = clear_winner([choice.ranked for choice in here])
+    if winner is None:
+        labels = tuple(choice.label for choice in here[:_NEAREST])
+        raise ClauseRefused("ambiguous", "more than one skill fits equally well; name the skill or the device", labels)
+    same = [choice for choice in here if choice.ranked.skill.name == winner.skill.name]
+    spoken = set(words(text))
+    same.sort(key=lambda choice: (-len(_capabilities(fleet[choice.device]) & spoken), list(fleet).index(choice.device)))
+    if len(named) > 1 and len(same) > 1:
+        devices = ", ".join(choice.device for choice in same)
+        raise ClauseRefused("ambiguous", f"the device named could be {devices}", [choice.label for choice in same[:_NEAREST]])
+    chosen = same[0]
+    tips = []
+    if len(same) > 1:
+        tips.append(f"{chosen.device} was chosen among {', '.join(choice.device for choice in same)}, which all have {winner.skill.name}")
+    if chosen.ranked.by_verb == "same":
+        tips.append(f"{_verb(text, said)!r} was taken to mean {winner.skill.name}")
+    return chosen, tips
+
+
+def _kind(choices: Sequence[_Choice]) -> str:
+    """The nearest way in which the verb names one of the choices."""
+    return min((choice.ranked.by_verb for choice in choices), key=VERB_KINDS.index)
+
+
+def _why_not(text: str, choices: Sequence[_Choice], named: Sequence[str], speech: FleetWords, said: Sequence[Token]) -> ClauseRefused:
+    nearest = _nearest(text, choices)
+    by_verb = [choice for choice in choices if choice.ranked.by_verb]
+    fitting = [choice for choice in by_verb if not choice.missing]
+    fitting = [choice for choice in fitting if choice.ranked.by_verb == _kind(fitting)]
+    if fitting:
+        homes = ", ".join(dict.fromkeys(choice.device for choice in fitting))
+        why = f"{' or '.join(named)} has no {fitting[0].ranked.skill.name}; it is on {homes}"
+        return ClauseRefused("wrong_device", why, [choice.label for choice in fitting[:_NEAREST]])
+    by_verb = [choice for choice in by_verb if choice.device in named] or by_verb
+    missing = min((choice.missing for choice in by_verb), key=len, default=tuple(unknown(words(text), speech.vocabulary)))
+    strangers = _strangers(said, speech)
+    no_device = f"{strangers!r} is no device of this fleet ({', '.join(speech.hints)})"
+    if not by_verb:
+        why = f"no skill of this fleet does {_verb(text, said)!r}{', and ' + no_device if strangers else ''}"
+        return ClauseRefused("no_match", why, nearest)
+    if strangers:
+        return ClauseRefused("unknown_device", no_device, nearest)
+    strange = [token.text for token in said if token.kind == "word" and not set(words(token.text)).isdisjoint(missing)]
+    quoted = ", ".join(repr(word) for word in dict.fromkeys(strange))
+    why = f"{by_verb[0].label} comes near, but it does not speak of {quoted}; put a value in quotes, or leave it out"
+    return ClauseRefused("unknown_words", why, nearest)
+
+
+def _verb(text: str, said: Sequence[Token]) -> str:
+    """The word, as written, that says what is to be done."""
+    verb = head(words(text))
+    return next((token.text for token in said if token.kind == "word" and verb in words(token.text)), text)
+
+
+def _strangers(said: Sequence[Token], speech: FleetWords) -> str:
+    """Words that stand where a device is named, and that nothing of the fleet knows: the "toaster" of "on the toaster"."""
+    for index, token in enumerate(said):
+        if token.low not in NAMING_PREPOSITIONS:
+            continue
+        start = index + 1
+        while start < len(said) and said[start].low in DETERMINERS:
+            start += 1
+        phrase: list[str] = []
+        for word in said[start : start + _NEAREST]:
+            if word.kind != "word" or word.low in NAMING_PREPOSITIONS or word.low in FILLERS:
+                break
+            phrase.append(word.text)
+        if phrase and speech.vocabulary.isdisjoint(words(" ".join(phrase))):
+            return " ".join(phrase)
+    return ""
+
+
+def _nearest(text: str, choices: Sequence[_Choice]) -> tuple[str, ...]:
+    likeness = {
+        choice.label: SequenceMatcher(None, text[:200].lower(), choice.ranked.skill.name.lower()).ratio() for choice in choices[:200]
+    }
+    near = sorted(choices, key=lambda choice: (-choice.ranked.score, -likeness.get(choice.label, 0.0)))
+    return tuple(choice.label for choice in near[:_NEAREST])
+
+
+def _complete(skill: Skill, label: str, inputs: dict[str, Any], earlier: Sequence[Earlier]) -> list[str]:
+    """Fill what the clause leaves out from what came before; what was carried over is told.
+
+    A field that only the step right before returns needs nothing: the runtime passes it on by name.
+    """
+    tips: list[str] = []
+    for name in skill.parameter_names():
+        givers = [one for one in earlier if one.distance and one.gives_result and one.skill and name in (one.skill.output_fields() or ())]
+        if name in inputs or [one.distance for one in givers if one.has_line] == [1]:
+            continue
+        required = name in skill.required_names()
+        values: list[Any] = []
+        for one in earlier:
+            if name in one.inputs and one.inputs[name] not in values:
+                values.append(one.inputs[name])
+        if sum(one.distance == 1 for one in givers) == 1:
+            inputs |= {name: _from_result(name, label, (), givers)} if required else {}
+        elif len(values) == 1 and (required or isinstance(values[0], str)):
+            inputs[name] = values[0]
+            tips.append(f"{name} {values[0]!r} is carried over from an earlier clause")
+        elif required:
+            inputs[name] = _from_result(name, label, values, givers)
+    return tips
+
+
+def _from_result(name: str, label: str, values: Sequence[Any], givers: Sequence[Earlier]) -> str:
+    """A reference to the nearest result that has a required parameter."""
+    if values:
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and earlier clauses name {values}; say which")
+    if not givers:
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, which neither the clause nor a step before it gives")
+    nearest = [one.task_id for one in givers if one.distance == givers[0].distance]
+    if len(nearest) > 1:
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and {' and '.join(nearest)} both return one; say which")
+    return f"${{{nearest[0]}.{name}}}"

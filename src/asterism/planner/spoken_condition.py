@@ -1,0 +1,307 @@
+"""Conditions in words: "accuracy is above 95% and loss < 0.1" read, then tied to a field that some upstream task returns, as CEL.
+
+Reading knows no schemas; tying does. Whatever cannot be read or tied is refused, with the fields that there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.profile import Skill
+from asterism.constellation.ranker import skill_words, unknown, words
+from asterism.planner.refusal import ClauseRefused
+from asterism.planner.tokens import Token
+from asterism.planner.vocabulary import (
+    COMPARISONS,
+    CONDITION_FILLERS,
+    COPULAS,
+    DETERMINERS,
+    FAILING,
+    FALSE_WORDS,
+    NEGATED_COPULAS,
+    PRONOUNS,
+    SUCCEEDING,
+    TRUE_WORDS,
+)
+
+_OPPOSITE = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_RESERVED = frozenset({"result", "status", "tasks", "true", "false", "null", "in"})
+_FARTHEST_COMPARISON = 4
+_LARGEST_INTEGER = 2**63  # CEL's integers have 64 bits
+
+
+class Atom(msgspec.Struct, frozen=True):
+    """One comparison.
+
+    Attributes:
+        phrase: the words that name the field (or, of a status, the task).
+        operator: a CEL comparison; "is" (a word follows), "bare" (nothing follows), "fails", "succeeds".
+        value: what it is compared with; None for bare and status.
+        negated: the speaker said "not".
+    """
+
+    phrase: tuple[str, ...]
+    operator: str
+    value: Token | None = None
+    negated: bool = False
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """A condition as read: its comparisons, all joined by ``&&`` or all by ``||``."""
+
+    atoms: tuple[Atom, ...]
+    joiner: str
+    negated: bool
+    text: str
+
+    def opposite(self) -> Spoken:
+        """What "otherwise" means."""
+        return Spoken(self.atoms, self.joiner, not self.negated, self.text)
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """A task whose result a condition may speak of. ``distance`` 1 is a direct predecessor; skill None is an agent."""
+
+    task_id: str
+    skill: Skill | None
+    distance: int
+
+
+class Tied(msgspec.Struct, frozen=True):
+    """A line that carries a condition: from which task, of which type; ``condition`` is empty unless CONDITIONAL."""
+
+    source: str
+    type: Literal["CONDITIONAL", "SUCCESS_ONLY"]
+    condition: str = ""
+
+    @property
+    def on_failure(self) -> bool:
+        """True where the source gives no result to its successor."""
+        return self.condition.startswith("status == ")
+
+
+def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], bool], text: str) -> tuple[Spoken, list[Token]]:
+    """The condition that the tokens after an "if" begin with, and the tokens after it.
+
+    Raises:
+        ClauseRefused: bad_condition.
+    """
+    atoms: list[Atom] = []
+    joiners: set[str] = set()
+    position = 0
+    while True:
+        atom, position = _read_atom(tokens, position, is_verb)
+        atoms.append(atom)
+        if position < len(tokens) and tokens[position].low in {"and", "or"}:
+            joiners.add("&&" if tokens[position].low == "and" else "||")
+            position += 1
+            continue
+        break
+    if len(joiners) > 1:
+        raise ClauseRefused("bad_condition", "the condition mixes 'and' with 'or', which can be read in two ways")
+    return Spoken(tuple(atoms), next(iter(joiners), ""), negated, text), list(tokens[position:])
+
+
+def comparison_at(tokens: Sequence[Token], position: int) -> tuple[str, int]:
+    """The comparison that starts here and its length in tokens; ("", 0) where none does."""
+    for phrase, operator in COMPARISONS:
+        if tuple(token.low for token in tokens[position : position + len(phrase)]) == phrase:
+            return operator, len(phrase)
+    return "", 0
+
+
+def comparison_follows(tokens: Sequence[Token], position: int) -> bool:
+    """True where the words from here look like "test accuracy is above": a comparison within a few words, with no mark in between."""
+    for index in range(position, min(len(tokens), position + _FARTHEST_COMPARISON)):
+        if tokens[index].kind == "mark" or tokens[index].low in {"if", "and", "or"}:
+            return False
+        if comparison_at(tokens, index)[1] or tokens[index].low in COPULAS:
+            return True
+    return False
+
+
+def _read_atom(tokens: Sequence[Token], position: int, is_verb: Callable[[Token], bool]) -> tuple[Atom, int]:
+    phrase: list[str] = []
+    negated = False
+    while position < len(tokens):
+        token = tokens[position]
+        operator, length = comparison_at(tokens, position)
+        if length:
+            return _read_value(tokens, position + length, phrase, operator, negated=negated)
+        if token.low in {"not", "doesn't", "does", "did", "didn't", "has"} | NEGATED_COPULAS:
+            negated ^= token.low in {"not", "doesn't", "didn't"} | NEGATED_COPULAS
+            if token.low in NEGATED_COPULAS:
+                return _after_copula(tokens, position + 1, phrase, negated=negated)
+        elif token.low in COPULAS:
+            return _after_copula(tokens, position + 1, phrase, negated=negated)
+        elif token.low in FAILING or token.low in SUCCEEDING:
+            return Atom(tuple(phrase), "fails" if token.low in FAILING else "succeeds", None, negated), position + 1
+        elif token.kind != "word" or token.low in {"and", "or"}:
+            break
+        elif phrase and is_verb(token) and tokens[position - 1].low not in DETERMINERS:
+            break  # "if valid archive it": the clause begins
+        else:
+            phrase.append(token.text)
+        position += 1
+    if not phrase:
+        raise ClauseRefused("bad_condition", "the condition cannot be read; say for instance 'if accuracy > 95%'")
+    return Atom(tuple(phrase), "bare", None, negated), position
+
+
+def _after_copula(tokens: Sequence[Token], position: int, phrase: list[str], *, negated: bool) -> tuple[Atom, int]:
+    if comparison_at(tokens, position)[1] == 0 and position < len(tokens) and tokens[position].low == "not":
+        negated = not negated
+        position += 1
+    operator, length = comparison_at(tokens, position)
+    if length:
+        return _read_value(tokens, position + length, phrase, operator, negated=negated)
+    if position < len(tokens) and tokens[position].low in FAILING | SUCCEEDING:
+        return Atom(tuple(phrase), "fails" if tokens[position].low in FAILING else "succeeds", None, negated), position + 1
+    return _read_value(tokens, position, phrase, "is", negated=negated)
+
+
+def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], operator: str, *, negated: bool) -> tuple[Atom, int]:
+    if position >= len(tokens) or not (tokens[position].is_value or tokens[position].kind == "word"):
+        raise ClauseRefused("bad_condition", "the condition compares with nothing")
+    value = tokens[position]
+    position += 1
+    if value.kind == "number" and position < len(tokens) and tokens[position].low in {"percent", "pct"}:
+        value = Token("number", value.text + "%", value.start, tokens[position].end)
+        position += 1
+    return Atom(tuple(phrase), operator, value, negated), position
+
+
+def tie(spoken: Spoken, upstream: Sequence[Upstream]) -> list[Tied]:
+    """The lines a condition becomes, one per source; upstream nearest first.
+
+    Raises:
+        ClauseRefused: bad_condition.
+    """
+    if not upstream:
+        raise ClauseRefused("bad_condition", "nothing runs before it whose result the condition could speak of")
+    if any(atom.operator in {"fails", "succeeds"} for atom in spoken.atoms):
+        return [_tie_status(spoken, upstream)]
+    per_source: dict[str, list[str]] = {}
+    phrase: tuple[str, ...] = ()
+    for atom in spoken.atoms:
+        phrase = atom.phrase or phrase
+        source, cel = _tie_atom(atom, phrase, upstream, flip=spoken.negated and len(spoken.atoms) == 1)
+        per_source.setdefault(source, []).append(cel)
+    if len(per_source) > 1 and (spoken.joiner == "||" or spoken.negated):
+        raise ClauseRefused("bad_condition", "the condition needs one of two tasks' results; a line of a plan looks at one task")
+    joined = {source: f" {spoken.joiner} ".join(parts) for source, parts in per_source.items()}
+    if spoken.negated and len(spoken.atoms) > 1:
+        joined = {source: f"!({cel})" for source, cel in joined.items()}
+    return [Tied(source, "CONDITIONAL", cel) for source, cel in joined.items()]
+
+
+def _tie_status(spoken: Spoken, upstream: Sequence[Upstream]) -> Tied:
+    if len(spoken.atoms) > 1:
+        raise ClauseRefused("bad_condition", "whether a task fails cannot be combined with another condition")
+    atom = spoken.atoms[0]
+    subject = words(" ".join(word for word in atom.phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS))
+    if subject:
+        sources = [one for one in upstream if one.skill is not None and not unknown(subject, skill_words(one.skill).weights)]
+        sources = [one for one in sources if not skill_words(one.skill or Skill(name="")).actions.isdisjoint(subject)]
+    else:
+        sources = [one for one in upstream if one.distance == 1]
+    if len(sources) != 1:
+        what = " ".join(atom.phrase) or "it"
+        raise ClauseRefused("bad_condition", f"{what!r} does not say which one of the earlier tasks is meant")
+    fails = (atom.operator == "fails") ^ atom.negated ^ spoken.negated
+    return Tied(sources[0].task_id, "CONDITIONAL", 'status == "FAILED"') if fails else Tied(sources[0].task_id, "SUCCESS_ONLY")
+
+
+def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Upstream], *, flip: bool) -> tuple[str, str]:
+    negated = atom.negated ^ flip
+    subject = [word for word in phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS]
+    if atom.operator == "bare" or (atom.operator == "is" and atom.value is not None and atom.value.kind == "word"):
+        flag = [*subject, atom.value.text] if atom.value is not None else subject
+        found = _find(flag, upstream, {"boolean"}, must=atom.value.text if atom.value is not None else "")
+        if found is not None:
+            return found[0], f"{_reference(found[1])} == {'false' if negated else 'true'}"
+    if atom.operator == "bare" or atom.value is None:
+        raise _no_field(" ".join(phrase), upstream, "a yes or no")
+    literal, types = _literal(atom.value)
+    operator = "==" if atom.operator == "is" else atom.operator
+    if operator in {"<", "<=", ">", ">="} and types != {"number", "integer"}:
+        raise ClauseRefused("bad_condition", f"{atom.value.text!r} is not a number")
+    found = _find(subject, upstream, types)
+    if found is None:
+        raise _no_field(" ".join(phrase) or "it", upstream, " or ".join(sorted(types)))
+    return found[0], f"{_reference(found[1])} {_OPPOSITE[operator] if negated else operator} {literal}"
+
+
+def _find(phrase: Sequence[str], upstream: Sequence[Upstream], types: set[str], must: str = "") -> tuple[str, str] | None:
+    """(task, field) of a field of those types that the phrase names: the one that takes most of its words, then the nearest.
+
+    The field must have the word ``must``.
+    """
+    stems = words(" ".join(phrase))
+    found: list[tuple[int, int, str, str]] = []
+    for one in upstream:
+        for field in sorted((one.skill and one.skill.output_fields()) or ()):
+            parts = words(field)
+            if stems and set(words(must)) <= set(parts) <= set(stems) and _fits(one.skill, field, types, stems):
+                found.append((-len(parts), one.distance, one.task_id, field))
+    if not found:
+        return _find_unknown(phrase, upstream)
+    best = [one for one in found if one[:2] == min(found)[:2]]
+    if len(best) > 1:
+        named = ", ".join(f"{field} of {task}" for _, _, task, field in best)
+        raise ClauseRefused("bad_condition", f"{' '.join(phrase)!r} could be {named}")
+    return best[0][2], best[0][3]
+
+
+def _fits(skill: Skill | None, field: str, types: set[str], stems: Sequence[str]) -> bool:
+    """True where the field is of one of the types, and the skill knows the words beside the field's name."""
+    if skill is None or unknown(stems, {*skill_words(skill).weights, *words(field)}):
+        return False
+    schema: Any = (skill.output or {}).get("properties", {}).get(field, {})
+    declared = schema.get("type") if isinstance(schema, dict) else None
+    return declared is None or not types.isdisjoint(declared if isinstance(declared, list) else [declared])
+
+
+def _find_unknown(phrase: Sequence[str], upstream: Sequence[Upstream]) -> tuple[str, str] | None:
+    """A direct predecessor whose result is not described may have the field; a plain identifier is taken at its word."""
+    direct = [one for one in upstream if one.distance == 1]
+    if len(direct) == 1 and len(phrase) == 1 and _IDENTIFIER.fullmatch(phrase[0]):
+        skill = direct[0].skill
+        if skill is None or skill.output_fields() is None:
+            return direct[0].task_id, phrase[0]
+    return None
+
+
+def _literal(value: Token) -> tuple[str, set[str]]:
+    """CEL for a value, and the JSON Schema types it compares with."""
+    if value.kind == "number":
+        return _digits(value.number()), {"number", "integer"}
+    if value.low in TRUE_WORDS:
+        return "true", {"boolean"}
+    if value.low in FALSE_WORDS:
+        return "false", {"boolean"}
+    return json.dumps(value.text, ensure_ascii=False), {"string"}
+
+
+def _digits(number: Decimal) -> str:
+    plain = format(number.normalize(), "f")
+    return plain if "." in plain or abs(number) < _LARGEST_INTEGER else f"{plain}.0"
+
+
+def _reference(field: str) -> str:
+    if not _IDENTIFIER.fullmatch(field):
+        return f"result[{json.dumps(field, ensure_ascii=False)}]"
+    return f"result.{field}" if field in _RESERVED else field
+
+
+def _no_field(phrase: str, upstream: Sequence[Upstream], kind: str) -> ClauseRefused:
+    fields = sorted({f"{field} ({one.task_id})" for one in upstream if one.skill for field in one.skill.output_fields() or ()})
+    known = f"what they return: {', '.join(fields)}" if fields else "their results are not described"
+    return ClauseRefused("bad_condition", f"no earlier task returns {phrase!r} as {kind}; {known}")
