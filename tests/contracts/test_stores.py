@@ -167,7 +167,7 @@ def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Pla
     async def scenario(world: World) -> None:
         store = await world.open()
         for wrong in (record(seq=2), record("r2")):
-            with pytest.raises(ValueError, match="first record"):
+            with pytest.raises(ValueError, match="where r1#1 belongs"):
                 await store.submit(row(), wrong)
         assert await store.runs() == []
 

@@ -174,6 +174,7 @@ class Machine(Generic[M]):
         self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in table.values() for event in rows))
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
+        self._terminal = frozenset(state for state, targets in self.matrix().items() if not targets - {state})
 
     def step(self, state: enum.StrEnum, memory: M, event: Event, turn: Turn) -> enum.StrEnum | None:
         """Carry one event out.
@@ -204,7 +205,7 @@ class Machine(Generic[M]):
 
     def is_terminal(self, state: str) -> bool:
         """True where no row leads to another state."""
-        return not (self.matrix()[self.states(state)] - {self.states(state)})
+        return state in self._terminal
 
     def facts(self, state: str) -> StateFacts:
         """What the state says of itself."""

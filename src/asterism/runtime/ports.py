@@ -192,8 +192,12 @@ class Store(Protocol):
     database cannot be written or read (an append may be tried again with the same commit).
     """
 
-    async def submit(self, row: RunRow, first: Record) -> None:
-        """Create the run with its first record (seq 1), epoch 0, no owner. The same run id again is refused (InvalidInput)."""
+    async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+        """Create the run with its first records (from seq 1, without gaps), epoch 0, no owner, and the questions open in them.
+
+        Raises:
+            InvalidInput: there is a run of that id.
+        """
         ...
 
     async def claim(self, run: str) -> int:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from asterism.kernel.journal import Record
-from asterism.runtime.ports import Commit, RunRow
+from asterism.runtime.ports import Commit, InquiryRow, RunRow
 
 
-def check_submission(row: RunRow, first: Record) -> None:
-    """The first record is of this run and has seq 1."""
-    if first.run != row.run or first.seq != 1:
-        raise ValueError(f"run {row.run}: its first record is {first.run}#{first.seq}, not {row.run}#1")
+def check_submission(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+    """The records are of this run and go from 1 without gaps; so are the inquiries."""
+    _check(row.run, records, 1, opened)
 
 
 def check_commit(commit: Commit) -> None:
     """The records are of this run and go on from ``expected_seq`` without gaps; so are the inquiries."""
-    for seq, record in enumerate(commit.records, commit.expected_seq + 1):
-        if record.seq != seq or record.run != commit.run:
-            raise ValueError(f"run {commit.run}: a commit has record {record.run}#{record.seq} where {commit.run}#{seq} belongs")
-    for inquiry in commit.opened:
-        if inquiry.run != commit.run:
-            raise ValueError(f"run {commit.run}: a commit opens inquiry {inquiry.inquiry} of run {inquiry.run}")
+    _check(commit.run, commit.records, commit.expected_seq + 1, commit.opened)
+
+
+def _check(run: str, records: Sequence[Record], start: int, opened: Sequence[InquiryRow]) -> None:
+    for seq, record in enumerate(records, start):
+        if record.seq != seq or record.run != run:
+            raise ValueError(f"run {run}: there is record {record.run}#{record.seq} where {run}#{seq} belongs")
+    for inquiry in opened:
+        if inquiry.run != run:
+            raise ValueError(f"run {run}: it opens inquiry {inquiry.inquiry} of run {inquiry.run}")

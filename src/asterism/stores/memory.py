@@ -60,13 +60,15 @@ class MemoryStore:
         self._closed = "it crashed"
         self.memory.living.discard(self._me)
 
-    async def submit(self, row: RunRow, first: Record) -> None:
-        check_submission(row, first)
+    async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+        records = [first, *more]
+        check_submission(row, records, opened)
         await self._begin("submit")
         if row.run in self.memory.runs:
             raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
-        self.memory.runs[row.run] = msgspec.structs.replace(row, epoch=0, seq=1, owner="")
-        self.memory.records[row.run] = [first]
+        self.memory.runs[row.run] = msgspec.structs.replace(row, epoch=0, seq=len(records), owner="")
+        self.memory.records[row.run] = records
+        self.memory.inquiries.update({inquiry.inquiry: inquiry for inquiry in opened})
 
     async def claim(self, run: str) -> int:
         await self._begin("claim")

@@ -86,9 +86,10 @@ class SqliteStore:
         resolved = Path(path).resolve()
         return cls(resolved, open_database(resolved, create=create))
 
-    async def submit(self, row: RunRow, first: Record) -> None:
-        check_submission(row, first)
-        await self._writer.write(partial(_submit, row, first))
+    async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+        records = (first, *more)
+        check_submission(row, records, opened)
+        await self._writer.write(partial(_submit, row, records, opened))
 
     async def claim(self, run: str) -> int:
         return await self._writer.write(partial(_claim, self._owners, run))
@@ -130,11 +131,12 @@ class SqliteStore:
 # -- in the writer's thread; each refuses, if it does, before its first write ------------------------
 
 
-def _submit(row: RunRow, first: Record, connection: sqlite3.Connection) -> None:
-    fresh = msgspec.structs.replace(row, epoch=0, seq=1, owner="")
+def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow], connection: sqlite3.Connection) -> None:
+    fresh = msgspec.structs.replace(row, epoch=0, seq=len(records), owner="")
     if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
         raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
-    connection.execute(INSERT_ENTRY, (*msgspec.structs.astuple(first), 0))
+    connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
+    connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
 
 
 def _claim(owners: Owners, run: str, connection: sqlite3.Connection) -> int:
