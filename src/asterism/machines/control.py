@@ -42,6 +42,20 @@ class Cancel(Event, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Forked(Event, frozen=True, kw_only=True):
+    """This run was copied from another one, up to here; what was under way there is decided anew.
+
+    Attributes:
+        origin: the other run's id.
+        seq: of its last entry that was copied.
+        idle_s: time that passed between that entry and this one; every time that lies ahead moves by it.
+    """
+
+    origin: str
+    seq: int
+    idle_s: float
+
+
 class Broke(Outcome, frozen=True, kw_only=True):
     """A move failed over the outcome of this effect: a defect of ours. The run ends, by name."""
 

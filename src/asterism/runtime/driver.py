@@ -84,6 +84,11 @@ class Driver:
         for session in self._sessions.values():
             session.arrive(event, actor)
 
+    def live(self, run: str) -> Run[Any] | None:
+        """The live state of a run that is driven here, to look at and not to touch; None if it is not."""
+        session = self._sessions.get(run)
+        return session.run if session else None
+
     def look(self) -> None:
         """Look at the inbox now rather than at the next poll."""
         self._mail.set()

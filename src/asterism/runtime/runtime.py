@@ -6,19 +6,21 @@ Commands reach a run as inbox rows, whoever owns it; the sender waits for the ve
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.kernel.journal import Record
+from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Machine
 from asterism.kernel.run import Run, event_body, packer
-from asterism.machines.control import Answered, Verb
+from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
-from asterism.runtime.session import ACCEPTED
+from asterism.runtime.session import ACCEPTED, inquiries_of, status_of
+from asterism.runtime.transplant import renamed
 
 VERDICT_POLL_S = 0.05
 """How often a sender looks for its verdict."""
@@ -72,6 +74,54 @@ class Runtime:
         )
         await self.store.submit(row, packer(machine).pack(entry))
         return run
+
+    async def fork(self, run: str, at: int, *, machine: Machine[Any], actor: str, new: str = "") -> str:
+        """A new run that begins as a copy of another one up to an entry; the other one is untouched.
+
+        What was under way there is decided anew: started again where that is harmless, else a person is asked.
+
+        Args:
+            run: the origin.
+            at: seq of the last entry to copy.
+            machine: of the origin.
+            actor: who forks.
+            new: the new run's id; a fresh one by default.
+
+        Raises:
+            InvalidInput: the origin has no such entry.
+        """
+        row = await self.store.run(run)
+        if not 1 <= at <= row.seq:
+            raise InvalidInput(f"run {run} has entries 1 to {row.seq}, and no {at}")
+        new = new or self.clock.new_id()
+        copied = renamed((await self.store.records(run))[:at], run, new)
+        live, entries = _replayed(machine, new, copied)
+        now = self.clock.now()
+        forked = live.take(Forked(origin=run, seq=at, idle_s=max(0.0, now - copied[-1].at)), at=now, actor=actor)
+        entries += [forked] if forked else []
+        fresh = msgspec.structs.replace(row, run=new, title=row.title, actor=actor, parent="", created_at=now, updated_at=now)
+        await self._submit_whole(fresh, live, entries)
+        return new
+
+    async def adopt(self, row: RunRow, records: Sequence[Record], *, machine: Machine[Any]) -> None:
+        """Take in a run with its whole journal, as an exported file has it.
+
+        Raises:
+            JournalMismatch: the journal cannot be replayed.
+            InvalidInput: there is a run of that id.
+        """
+        live, entries = _replayed(machine, row.run, records)
+        await self._submit_whole(row, live, entries)
+
+    async def _submit_whole(self, row: RunRow, live: Run[Any], entries: list[Entry]) -> None:
+        first, *more = [packer(live.machine).pack(entry) for entry in entries]
+        asked = [inquiry for entry in entries for inquiry in inquiries_of(entry)]
+        outcome = live.memory.outcome() if live.ended else ""
+        fresh = msgspec.structs.replace(
+            row, state=str(live.state), status=status_of(live), outcome=outcome, seq=live.seq, epoch=0, owner=""
+        )
+        opened = [inquiry for inquiry in asked if inquiry.inquiry in live.outstanding]
+        await self.store.submit(fresh, first, *more, opened=opened)
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
         """Claim a run and take it as far as it goes; see ``Driver.drive``."""
@@ -180,3 +230,10 @@ class Runtime:
         """The journal of a run, from after a seq on."""
         await self.store.run(run)
         return await self.store.records(run, after=after)
+
+
+def _replayed(machine: Machine[Any], run: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:
+    live = Run(machine, run)
+    entries = [packer(machine).unpack(record) for record in records]
+    live.replay(entries)
+    return live, entries

@@ -120,17 +120,8 @@ class Session:
                 self.deliver(await self._store.inbox([self.run.id]))
             await self._wait()
 
-    def status(self) -> RunStatus:
-        """The run's status, apart from its machine's state."""
-        if self.run.ended:
-            return "ended"
-        if self.run.memory.paused:
-            return "paused"
-        outstanding = self.run.outstanding.values()
-        return "waiting" if outstanding and not any(effect.performed_outside for effect in outstanding) else "active"
-
     def _is_idle(self) -> bool:
-        return not self._arrived and not self._performing and self.status() in ("paused", "waiting")
+        return not self._arrived and not self._performing and status_of(self.run) in ("paused", "waiting")
 
     def _take_arrived(self) -> list[Arrival]:
         count = min(len(self._arrived), MAX_BATCH)
@@ -205,10 +196,10 @@ class Session:
             expected_seq=self.run.seq - len(entries),
             records=[self._packer.pack(entry) for entry in entries],
             state=str(self.run.state),
-            status=self.status(),
+            status=status_of(self.run),
             outcome=self.run.memory.outcome() if self.run.ended else "",
             updated_at=self._clock.now(),
-            opened=[row for entry in entries for row in _opened(entry)],
+            opened=[row for entry in entries for row in inquiries_of(entry)],
             closed=[closed for entry in entries for closed in _closed(entry)],
             folded=folded,
         )
@@ -274,7 +265,18 @@ class Session:
             task.cancel()
 
 
-def _opened(entry: Entry) -> list[InquiryRow]:
+def status_of(run: Run[Any]) -> RunStatus:
+    """A run's status, apart from its machine's state."""
+    if run.ended:
+        return "ended"
+    if run.memory.paused:
+        return "paused"
+    outstanding = run.outstanding.values()
+    return "waiting" if outstanding and not any(effect.performed_outside for effect in outstanding) else "active"
+
+
+def inquiries_of(entry: Entry) -> list[InquiryRow]:
+    """The questions an entry asks, as a store keeps them."""
     return [
         InquiryRow(
             inquiry=effect_id,

@@ -39,6 +39,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["approval", "interruption"]
     task_id: str
     attempt: Dispatch
+    prompt: str
     expires_at: float
 
 
@@ -105,6 +106,13 @@ class AgentMemory:
             heapq.heappop(self._timers)
             due = True
         return due
+
+    def postpone(self, by_s: float) -> None:
+        """Move every time that lies ahead."""
+        self.started_at += by_s
+        self._timers = [at + by_s for at in self._timers]
+        for task in self.constellation.tasks.values():
+            task.not_before += by_s if task.not_before else 0.0
 
     def outcome(self) -> str:
         """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""

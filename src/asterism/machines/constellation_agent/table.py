@@ -20,10 +20,11 @@ from asterism.machines.constellation_agent.events import (
     Submitted,
     TaskEnded,
 )
+from asterism.machines.constellation_agent.forking import decide_anew
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.planning import ask_planner, build, drop_planning, take_creation, take_edit
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
 from asterism.machines.wiring import Board
 
 Status = ConstellationAgentStatus
@@ -150,6 +151,13 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         memory.lost.pop(event.device, None)
         return state
 
+    def forked(memory: AgentMemory, event: Forked, turn: Turn) -> Status:
+        if memory.board and state is CONTINUE:
+            decide_anew(memory, memory.board, event, turn)
+        else:
+            memory.postpone(event.idle_s)
+        return state
+
     def progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> Status | None:
         return state if event.of in memory.attempts else None
 
@@ -160,7 +168,7 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         return state
 
     outcomes = (TaskEnded, Planned, PlanningFailed, Answered, Withdrawn)
-    controls: dict[type[Event], Row] = {Claimed: row(claimed), **{outcome: row(left) for outcome in outcomes}}
+    controls: dict[type[Event], Row] = {Claimed: row(claimed), Forked: row(forked), **{outcome: row(left) for outcome in outcomes}}
     if state in (FINISH, FAIL):
         return {**controls, Drained: row(_stay, state), Broke: row(left)}
     return {

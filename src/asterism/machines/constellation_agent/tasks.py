@@ -113,7 +113,7 @@ def ask_person(memory: AgentMemory, kind: Any, attempt: Dispatch, prompt: str, t
     expires_at = turn.at + limit_s if limit_s else 0.0
     ask = Ask(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
     inquiry = turn.perform(ask)
-    memory.questions[inquiry] = Question(kind=kind, task_id=attempt.task_id, attempt=attempt, expires_at=expires_at)
+    memory.questions[inquiry] = Question(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
     if expires_at:
         memory.wake(expires_at)
     return inquiry
