@@ -644,3 +644,65 @@ asyncio.run(main())
     finally:
         os.close(writer)
         os.close(reader)
+
+
+# -- forgetting --------------------------------------------------------------------------------------
+
+
+async def end(store: Store, run: str, *, at: float, outcome: str = "finished") -> None:
+    await store.submit(row(run), record(run))
+    epoch = await store.claim(run)
+    ended = with_(commit(run, epoch=epoch), status="ended", outcome=outcome, updated_at=at, opened=(inquiry(f"{run}:2.0", run),))
+    await store.append(ended)
+    await store.release(run, epoch)
+
+
+def test_a_run_submitted_with_a_whole_journal_reads_back_with_its_open_questions(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record(), record(seq=2), opened=(inquiry(),))
+        assert (await store.run("r1")).seq == 2
+        assert await store.records("r1") == [record(), record(seq=2)]
+        assert await store.inquiries(run="r1") == [inquiry()]
+
+    play(scenario)
+
+
+def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_them(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await end(store, "old", at=100.0)
+        await end(store, "failed", at=100.0, outcome="failed")
+        await end(store, "young", at=900.0)
+        await store.submit(row("active"), record("active"))
+        assert await store.prune(before=500.0, outcomes=("finished",)) == 1
+        assert {found.run for found in await store.runs()} == {"failed", "young", "active"}
+        assert await store.records("old") == []
+        assert await store.inquiries(run="old") == []
+        with pytest.raises(RunNotFound):
+            await store.run("old")
+
+    play(scenario)
+
+
+def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row("active"), record("active"))
+        await end(store, "owned", at=1.0)
+        await store.claim("owned")
+        assert await store.prune() == 0
+        assert {found.run for found in await store.runs()} == {"active", "owned"}
+
+    play(scenario)
+
+
+def test_pruning_by_size_forgets_the_oldest_until_it_fits(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        for number in range(5):
+            await end(store, f"r{number}", at=float(number))
+        assert await store.prune(keep_bytes=10**9) == 0
+        assert await store.prune(keep_bytes=0) == 5
+
+    play(scenario)

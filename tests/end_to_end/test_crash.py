@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +56,23 @@ class Scene:
             f'[[devices]]\nid = "{device}"\nkind = "local"\nskills = ["{HERE}/crash_skills.py:{name}"]\n' for device, name in skills.items()
         ]
         self.fleet.write_text("\n".join(tables), encoding="utf-8")
+        self.owners: list[subprocess.Popen[str]] = []
         self.log.touch()
         os.mkfifo(self.fifo)
 
     def owner(self, *, new: bool, die_after: int = NEVER, block: str = "") -> subprocess.Popen[str]:
         argv = [sys.executable, str(HERE / "crash_owner.py"), str(self.database), str(self.fleet), "r1"]
         environment = {**os.environ, "CRASH_LOG": str(self.log), "CRASH_FIFO": str(self.fifo), "CRASH_BLOCK": block}
-        return subprocess.Popen(
-            [*argv, json.dumps(PLAN) if new else "-", str(die_after)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        argv += [json.dumps(PLAN) if new else "-", str(die_after)]
+        owner = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.owners.append(owner)
+        return owner
+
+    def close(self) -> None:
+        """Leave no owner behind, whatever a test found."""
+        for owner in self.owners:
+            with owner:
+                owner.kill()
 
     def drive(self, *, new: bool = False, die_after: int = NEVER) -> str:
         out, err = self.owner(new=new, die_after=die_after).communicate(timeout=60)
@@ -105,8 +110,10 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    yield scene
+    scene.close()
 
 
 def assert_each_effect_has_one_outcome(records: list[Record]) -> None:

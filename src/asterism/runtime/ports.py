@@ -256,6 +256,19 @@ class Store(Protocol):
         """Inquiries, oldest first."""
         ...
 
+    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
+        """Forget ended runs with all that belongs to them, oldest first, and give their space back.
+
+        Args:
+            before: only runs that ended before this time, in seconds since the epoch.
+            outcomes: only runs with one of these outcomes; all if empty.
+            keep_bytes: stop as soon as no more than this is kept.
+
+        Returns:
+            How many were forgotten. A run that is owned, or has not ended, is never forgotten.
+        """
+        ...
+
     async def close(self) -> None:
         """Write what is queued and let everything go, locks included."""
         ...

@@ -97,6 +97,7 @@ def _make(path: Path) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
         with contextlib.closing(_connect(draft)) as connection:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything: pruning gives space back
             _prepare(connection, draft)
         # A link, unlike a rename, never replaces what another process has made meanwhile.
         with contextlib.suppress(FileExistsError):

@@ -153,6 +153,20 @@ class MemoryStore:
         every = self.memory.inquiries.values()
         return [inquiry for inquiry in every if run in (None, inquiry.run) and not (open_only and inquiry.answer)]
 
+    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
+        await self._begin("prune")
+        memory, forgotten = self.memory, 0
+        for row in sorted(memory.runs.values(), key=lambda row: row.updated_at):
+            if keep_bytes is not None and sum(len(record.body) for records in memory.records.values() for record in records) <= keep_bytes:
+                break
+            old = before is None or row.updated_at < before
+            if row.status == "ended" and not row.owner and old and (not outcomes or row.outcome in outcomes):
+                del memory.runs[row.run], memory.records[row.run]
+                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run != row.run}
+                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run != row.run}
+                forgotten += 1
+        return forgotten
+
     async def close(self) -> None:
         self._closed = self._closed or "this program has closed it"
         self.memory.living.discard(self._me)

@@ -67,6 +67,13 @@ SELECT_OPEN_INQUIRIES = """
 SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
 FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) ORDER BY rowid"""
 
+SELECT_PRUNABLE = """
+SELECT run FROM runs WHERE status = 'ended' AND owner = '' AND (?1 IS NULL OR updated_at < ?1)
+AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2))) ORDER BY updated_at LIMIT ?3"""
+PRUNED_TABLES = ("entries", "inquiries", "inbox", "runs")
+PRUNED_AT_A_TIME = 100
+"""Runs forgotten in one transaction, so that drivers do not wait long for their appends."""
+
 
 class SqliteStore:
     """``Store`` in a SQLite file. Use ``open``; close it, or its thread keeps the program from ending."""
@@ -123,6 +130,16 @@ class SqliteStore:
     async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
         return await self._writer.read(partial(_inquiries, run, open_only))
 
+    async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
+        forgotten = 0
+        wanted = msgspec.json.encode(list(outcomes)).decode()
+        while keep_bytes is None or await self._writer.read(_size) > keep_bytes:  # bounded: each round forgets runs, or is the last
+            count = await self._writer.write(partial(_prune, before, wanted))
+            forgotten += count
+            if not count:
+                break
+        return forgotten
+
     async def close(self) -> None:
         await self._writer.close()
         self._owners.leave()
@@ -169,6 +186,20 @@ def _append(commit: Commit, connection: sqlite3.Connection) -> None:
         connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
     if commit.folded:
         connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
+
+
+def _prune(before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
+    runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, PRUNED_AT_A_TIME))]
+    for table in PRUNED_TABLES:
+        connection.executemany(f"DELETE FROM {table} WHERE run = ?", [(run,) for run in runs])  # noqa: S608 - our own names
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return len(runs)
+
+
+def _size(connection: sqlite3.Connection) -> int:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(page_bytes)
 
 
 def _run(owners: Owners, run: str, connection: sqlite3.Connection) -> RunRow:
