@@ -71,7 +71,8 @@ class _Batch:
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
         self._notes: list[str] = []
-        self._before = (dict(constellation.unjudged), dict(constellation.restless))
+        it = constellation
+        self._before = (dict(it.unjudged), dict(it.restless), dict(it.removed_tasks), dict(it.removed_lines))
 
     def apply(self, edit: Edit) -> None:
         self._RULES[type(edit)](self, edit)
@@ -87,7 +88,7 @@ class _Batch:
     def roll_back(self) -> None:
         for undo in reversed(self._undo):
             undo()
-        self._it.unjudged, self._it.restless = self._before
+        self._it.unjudged, self._it.restless, self._it.removed_tasks, self._it.removed_lines = self._before
 
     def check_references(self) -> None:
         """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""
@@ -142,6 +143,8 @@ class _Batch:
             self._notes.append(f"remove_task {edit.task_id}: it was removed already")
             return
         task = self._editable(edit.task_id)
+        for line in self._it.lines_out(task.task_id):
+            self._editable(line.target)
         for line in (*self._it.lines_in(task.task_id), *self._it.lines_out(task.task_id)):
             self._drop_line(line)
         self._drop_task(task)
@@ -158,7 +161,7 @@ class _Batch:
             raise EditRefused("bad_content", edit.task_id, str(error)) from None
         before = {field: getattr(task, field) for field in edit.changes}
         after = {field: getattr(spec, field) for field in edit.changes}
-        if before == after:
+        if _written(before) == _written(after):
             self._notes.append(f"update_task {edit.task_id}: it is so already")
             return
         self._editable(edit.task_id)
@@ -194,7 +197,8 @@ class _Batch:
     def _update_dependency(self, edit: UpdateDependency) -> None:
         line = self._known_line(edit.dependency_id)
         kind = edit.type or (DependencyType.CONDITIONAL if edit.condition else line.type)
-        condition = (line.condition if edit.condition is None else edit.condition) if kind is DependencyType.CONDITIONAL else ""
+        kept = line.condition if kind is DependencyType.CONDITIONAL else ""
+        condition = kept if edit.condition is None else edit.condition
         spec = LineSpec(id=line.line_id, source=line.source, target=line.target, type=kind, condition=condition)
         if _same_line(line, spec):
             self._notes.append(f"update_dependency {line.line_id}: it is so already")
@@ -246,30 +250,18 @@ class _Batch:
 
     def _put_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id
-        tombstoned = task_id in constellation.removed_tasks
-
-        def undo() -> None:
-            constellation.delete_task(task_id)
-            if tombstoned:
-                constellation.removed_tasks[task_id] = None
-
         constellation.removed_tasks.pop(task_id, None)
         constellation.insert_task(task)
-        self._undo.append(undo)
+        self._undo.append(lambda: constellation.delete_task(task_id))
         self._tasks[task_id] = None
         self._inverse.append(RemoveTask(task_id=task_id))
 
     def _drop_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id
         ordinal = constellation.ordinal(task_id)
-
-        def undo() -> None:
-            constellation.insert_task(task, ordinal)
-            del constellation.removed_tasks[task_id]
-
         constellation.delete_task(task_id)
         constellation.removed_tasks[task_id] = None
-        self._undo.append(undo)
+        self._undo.append(lambda: constellation.insert_task(task, ordinal))
         self._inverse.append(AddTask(task=_spec_of(task)))
 
     def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -294,28 +286,14 @@ class _Batch:
         self._inverse.append(AddDependency(dependency=_line_spec_of(line)))
 
     def _place_line(self, line: TaskStarLine) -> None:
-        constellation = self._it
-        tombstoned = line.line_id in constellation.removed_lines
-
-        def undo() -> None:
-            constellation.delete_line(line.line_id)
-            if tombstoned:
-                constellation.removed_lines[line.line_id] = None
-
-        constellation.removed_lines.pop(line.line_id, None)
-        constellation.insert_line(line)
-        self._undo.append(undo)
+        self._it.removed_lines.pop(line.line_id, None)
+        self._it.insert_line(line)
+        self._undo.append(lambda: self._it.delete_line(line.line_id))
 
     def _take_line(self, line: TaskStarLine) -> None:
-        constellation = self._it
-
-        def undo() -> None:
-            constellation.insert_line(line)
-            del constellation.removed_lines[line.line_id]
-
-        constellation.delete_line(line.line_id)
-        constellation.removed_lines[line.line_id] = None
-        self._undo.append(undo)
+        self._it.delete_line(line.line_id)
+        self._it.removed_lines[line.line_id] = None
+        self._undo.append(lambda: self._it.insert_line(line))
 
 
 def _spec_of(task: TaskStar) -> TaskSpec:
@@ -327,7 +305,12 @@ def _line_spec_of(line: TaskStarLine) -> LineSpec:
 
 
 def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
-    return _spec_of(task) == spec
+    return _spec_of(task) == spec and _written(task.inputs) == _written(spec.inputs)
+
+
+def _written(value: Any) -> bytes:
+    """As JSON, to compare by: in Python 1 == True, in a plan they differ."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _same_line(line: TaskStarLine, spec: LineSpec) -> bool:

@@ -23,10 +23,13 @@ Facts = Mapping[str, Mapping[str, Any]]
 MAX_LENGTH = 1000
 """Characters of a condition; longer ones are refused."""
 
-_STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')""")
+_STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
+# Strings and comments; within them nothing is a name.
+_STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')|//[^\n]*""")
 _NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
 _LOOP_NAMES = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
-_TASK_IDS = re.compile(r"""\btasks\s*\[\s*(?:"([^"]+)"|'([^']+)')\s*\]""")
+_TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
 _FIXED = frozenset({"result", "status", "tasks"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 _TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "dyn"})
@@ -56,8 +59,8 @@ class Condition:
 
     @property
     def task_ids(self) -> frozenset[str]:
-        """The tasks it asks about by ``tasks["id"]``."""
-        return frozenset(double or single for double, single in _TASK_IDS.findall(self.text))
+        """The tasks it asks about, by ``tasks["id"]`` or ``tasks.id``."""
+        return frozenset("".join(spelled) for spelled in _TASK_IDS.findall(self.text))
 
     def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
         """Ask it.
@@ -97,7 +100,8 @@ def _free_names(bare: str) -> frozenset[str]:
 
 
 def _words(error: object) -> str:
-    return str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]").split("\n")[0][:300]
+    first = str(error).partition("\n")[0]
+    return _STATUS_CODE.sub("", first)[:300]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -105,7 +109,7 @@ def _compile(text: str) -> Any:
     """Compile with every free name declared dynamic, so that ``accuracy > 0.95`` compiles before there is a result."""
     if not text.strip():
         raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
-    if len(text) > MAX_LENGTH or "\x00" in text:
+    if len(text) > MAX_LENGTH or _UNPRINTABLE.search(text):
         raise InvalidInput(f"a condition may have {MAX_LENGTH} printable characters; this one starts with {text[:40]!r}")
     names = _free_names(_STRINGS.sub('""', text)) - _FIXED
     variables = dict.fromkeys(sorted(names), cel.Type.DYN) | {

@@ -53,6 +53,7 @@ class TaskConstellation:
         self._open: dict[str, int] = {}
         self._refused: dict[str, int] = {}
         self._referring: dict[str, frozenset[str]] = {}
+        self._asking: dict[str, dict[str, None]] = {}
         self._ordinals: dict[str, int] = {}
         self._next_ordinal = 0
 
@@ -169,8 +170,10 @@ class TaskConstellation:
         self._out[line.source][line.target] = line.line_id
         self._in[line.target][line.source] = line.line_id
         self._count(line, +1)
-        if line.verdict is None and self.tasks[line.source].settled:
-            self.unjudged[line.line_id] = None
+        for asked in _asked_about(line):
+            self._asking.setdefault(asked, {})[line.line_id] = None
+        if line.verdict is None:
+            self._want_verdict(line.line_id)
 
     def delete_line(self, line_id: str) -> None:
         """Take a dependency out."""
@@ -178,6 +181,8 @@ class TaskConstellation:
         del self._out[line.source][line.target]
         del self._in[line.target][line.source]
         self._count(line, -1)
+        for asked in _asked_about(line):
+            del self._asking[asked][line_id]
         self.unjudged.pop(line_id, None)
 
     def inputs_changed(self, task_id: str) -> None:
@@ -189,8 +194,17 @@ class TaskConstellation:
             self._referring.pop(task_id, None)
 
     def source_settled(self, task_id: str) -> None:
-        """A task has settled: what waits for it wants a verdict now."""
-        self.unjudged.update(dict.fromkeys(self._out[task_id].values()))
+        """A task has settled: what waits for it, or asks about it, wants a verdict now."""
+        for line_id in (*self._out[task_id].values(), *self._asking.get(task_id, ())):
+            if self.lines[line_id].verdict is None:
+                self._want_verdict(line_id)
+
+    def _want_verdict(self, line_id: str) -> None:
+        """A dependency is judged when its source has settled, and with it every task that its condition asks about."""
+        line = self.lines[line_id]
+        awaited = (self.tasks.get(task_id) for task_id in (line.source, *_asked_about(line)))
+        if all(task is None or task.settled for task in awaited):
+            self.unjudged[line_id] = None
 
     def set_verdict(self, line_id: str, verdict: Verdict) -> None:
         """Write a dependency's verdict. O(1)."""
@@ -232,9 +246,7 @@ class TaskConstellation:
         """Why the references in a task's inputs, or the tasks its conditions ask about, cannot be had; empty when they can."""
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self._referring.get(task_id, ()))]
         for line in self.lines_in(task_id):
-            if line.condition and "tasks" in line.condition:
-                asked = sorted(Condition(line.condition).task_ids)
-                wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in asked]
+            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _asked_about(line)]
         if not wanted:
             return ""
         upstream = self.ancestors(task_id)
@@ -269,7 +281,7 @@ class TaskConstellation:
             InvalidInput: not a plan; or a cycle (its path is named), an unknown task, a duplicate id, a condition
                 that does not parse, a reference to a task that is not upstream.
         """
-        if isinstance(value, Mapping) and "version" in value:
+        if isinstance(value, Mapping) and "generation" in value:
             return _restored(cls, value)
         plan = parse_plan(value)
         constellation = cls(plan.constellation_id, plan.name)
@@ -324,6 +336,11 @@ class TaskConstellation:
         return not errors, errors
 
 
+def _asked_about(line: TaskStarLine) -> list[str]:
+    """Ids of the tasks, besides its source, that a dependency's condition asks about."""
+    return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []
+
+
 def task_of(spec: TaskSpec) -> TaskStar:
     """A new task as specified. It waits until its dependencies have been looked at."""
     return TaskStar(status=TaskStatus.WAITING_DEPENDENCY, **msgspec.structs.asdict(spec))
@@ -356,6 +373,7 @@ def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskCon
     for line in found.dependencies:
         if why := constellation.why_not_joined(line.source, line.target):
             raise InvalidInput(f"dependency {line.line_id}: {why}")
+        line_of(LineSpec(id=line.line_id, source=line.source, target=line.target, type=line.type, condition=line.condition))
         constellation.insert_line(line)
     if cycle := constellation.cycle():
         raise InvalidInput(f"the constellation has a cycle: {' -> '.join(cycle)}")
@@ -365,10 +383,10 @@ def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskCon
     return constellation
 
 
-class _Snapshot(msgspec.Struct, kw_only=True):
+class _Snapshot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The shape of ``to_dict``."""
 
-    version: int
+    version: int = 0
     constellation_id: str = ""
     name: str = ""
     generation: int = 0

@@ -5,6 +5,7 @@ Parsing only: nothing here knows a graph. Errors name the place (``tasks[2].time
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -17,11 +18,13 @@ from asterism.errors import InvalidInput
 
 MAX_TASKS = 20_000
 """Tasks of one constellation; more are refused."""
+MAX_DEPTH = 100
+"""Lists and objects within each other in a task's inputs; deeper ones are refused."""
 
 T = TypeVar("T")
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -34,7 +37,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     skill: str = ""
     tips: tuple[str, ...] = ()
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
-    priority: int = 0
+    priority: Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)] = 0
     timeout_s: Positive | None = None
     deadline_s: Positive | None = None
     retry: RetryPolicy = RetryPolicy()
@@ -89,7 +92,30 @@ def parse_task(value: Any, where: str = "task") -> TaskSpec:
     spec = _convert(given, TaskSpec, where)
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
+    if why := _why_not_json(spec.inputs):
+        raise InvalidInput(f"{where}.inputs: {why}")
     return spec
+
+
+def _why_not_json(inputs: dict[str, Any]) -> str:
+    """Why a value could not be told from what a journal would give back; empty when it could."""
+    level: list[Any] = [inputs]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                odd = next((key for key in item if not isinstance(key, str)), None)
+                if odd is not None:
+                    return f"the name {odd!r} is not text; JSON has no other names"
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+            elif isinstance(item, float) and not math.isfinite(item):
+                return f"{item} is not a JSON number"
+            elif item is not None and not isinstance(item, str | int | float):
+                return f"{item!r} is {type(item).__name__}, which JSON does not have; put it in quotes"
+        level = below
+    return f"more than {MAX_DEPTH} lists and objects within each other" if level else ""
 
 
 def parse_line(value: Any, where: str = "dependency") -> LineSpec:
@@ -117,7 +143,7 @@ def parse_plan(value: Any, where: str = "plan") -> PlanDocument:
         value = value["constellation"]
     if not isinstance(value, Mapping) or "tasks" not in value:
         raise InvalidInput(f"{where}: expected an object with tasks and dependencies")
-    if unknown := sorted(set(value) - {"tasks", "dependencies", "constellation_id", "name"}):
+    if unknown := sorted(set(value) - {"tasks", "dependencies", "constellation_id", "name"}, key=str):
         raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; a plan has tasks, dependencies, constellation_id, name")
     listed = _listed(value["tasks"], "task_id", f"{where}.tasks")
     if len(listed) > MAX_TASKS:
@@ -141,12 +167,17 @@ def _text(value: Mapping[str, Any], key: str, where: str) -> str:
     found = value.get(key) or ""
     if not isinstance(found, str):
         raise InvalidInput(f"{where}.{key}: expected text, got {type(found).__name__}")
+    if not found.isprintable():
+        raise InvalidInput(f"{where}.{key}: {found[:40]!r} has characters that cannot be shown")
     return found
 
 
 def _listed(value: Any, id_field: str, where: str) -> list[tuple[object, Any]]:
     """Items with the key that names their place; an object's keys become the items' ids."""
     if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, Mapping) and item.get(id_field, key) != key:
+                raise InvalidInput(f"{where}[{key}].{id_field}: {item[id_field]!r} stands under the name {key!r}; they must agree")
         return [(key, {id_field: key, **item} if isinstance(item, Mapping) else item) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return list(enumerate(value))
@@ -163,9 +194,15 @@ def _refuse_duplicates(ids: list[str], where: str, field: str) -> None:
 
 def _convert(value: Any, kind: type[T], where: str) -> T:
     try:
-        return msgspec.convert(value, kind)
+        found = msgspec.convert(value, kind)
+        msgspec.json.encode(found)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{where}: half a character (a lone surrogate) in {error.object[:40]!r}") from None
+    except (RecursionError, TypeError) as error:
+        raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
         told, _, at = str(error).partition(" - at `$")
         fields = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]
         known = f"; its fields are {fields}" if "unknown field" in told else ""
         raise InvalidInput(f"{where}{at.rstrip('`')}: {told}{known}") from None
+    return found

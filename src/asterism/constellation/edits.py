@@ -63,7 +63,7 @@ class AddTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="
     task: TaskSpec
 
 
-class RemoveTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="remove_task"):
+class RemoveTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="tool", tag="remove_task"):
     """Remove a task and its dependencies."""
 
     task_id: str
@@ -82,13 +82,13 @@ class AddDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool",
     dependency: LineSpec
 
 
-class RemoveDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="remove_dependency"):
+class RemoveDependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="tool", tag="remove_dependency"):
     """Remove a dependency."""
 
     dependency_id: str
 
 
-class UpdateDependency(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="update_dependency"):
+class UpdateDependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="tool", tag="update_dependency"):
     """Change the type or the condition of a dependency; a condition alone makes it CONDITIONAL."""
 
     dependency_id: str

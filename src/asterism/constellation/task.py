@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -47,6 +47,9 @@ class TaskError(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """When a failed attempt is tried again.
 
@@ -58,9 +61,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
             whether an attempt that may have finished is repeated is a question for its skill, or for a person.
     """
 
-    max_attempts: int = 1
-    backoff_s: float = 1.0
-    max_backoff_s: float = 60.0
+    max_attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    backoff_s: Seconds = 1.0
+    max_backoff_s: Seconds = 60.0
     on: tuple[ErrorCode, ...] = ("raised", "crashed", "timeout", "bad_result")
 
 

@@ -150,6 +150,7 @@ class Machine(Generic[M]):
         table: state -> event type -> row.
         effects: the kinds of effect its moves may ask for.
         memory: makes an empty memory.
+        ends: states in which a run has ended although a row leads out of them (a flow's ERROR).
 
     Raises:
         ValueError: the table is not sound (see :func:`problems`).
@@ -164,6 +165,7 @@ class Machine(Generic[M]):
         table: Table,
         effects: Iterable[type[Effect]],
         memory: Callable[[], M],
+        ends: Iterable[enum.StrEnum] = (),
     ) -> None:
         self.name = name
         self.states = states
@@ -174,7 +176,7 @@ class Machine(Generic[M]):
         self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in table.values() for event in rows))
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
-        self._terminal = frozenset(state for state, targets in self.matrix().items() if not targets - {state})
+        self._terminal = frozenset(state for state, targets in self.matrix().items() if not targets - {state}).union(ends)
 
     def step(self, state: enum.StrEnum, memory: M, event: Event, turn: Turn) -> enum.StrEnum | None:
         """Carry one event out.
@@ -204,7 +206,7 @@ class Machine(Generic[M]):
         return {state: frozenset().union(*(found.to for found in rows.values())) for state, rows in self.table.items()}
 
     def is_terminal(self, state: str) -> bool:
-        """True where no row leads to another state."""
+        """True where a run has ended: no row leads to another state, or the machine says so."""
         return state in self._terminal
 
     def facts(self, state: str) -> StateFacts:
@@ -214,8 +216,12 @@ class Machine(Generic[M]):
 
 
 def problems(machine: Machine[Any]) -> list[str]:
-    """What is unsound in a table: a state without a row, an unreachable state, a key that its move is not for."""
+    """What is unsound in a table, as far as it can be seen before it runs."""
     found = [f"no row for {state}" for state in machine.states if state not in machine.table]
+    found += [f"{state} is not a state of it" for state in (machine.initial, *machine.table) if not isinstance(state, machine.states)]
+    for kinds in (machine.events, machine.effects):
+        names = [kind.__name__ for kind in kinds]
+        found += [f"two kinds are named {name}; a journal could not tell them apart" for name in sorted({*names}) if names.count(name) > 1]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
     while frontier:
@@ -232,7 +238,7 @@ def problems(machine: Machine[Any]) -> list[str]:
 
 
 def _event_types(move: Move) -> tuple[type[Event], ...]:
-    """The event types that a move's annotation takes."""
-    second = list(inspect.signature(move).parameters)[1]
-    annotated = typing.get_type_hints(move)[second]
-    return tuple(typing.get_args(annotated)) or (annotated,)
+    """The event types that a move's annotation takes; none where it says nothing."""
+    taken = list(inspect.signature(move).parameters)[1:2]
+    annotated = typing.get_type_hints(move).get(taken[0]) if taken else None
+    return tuple(typing.get_args(annotated)) or ((annotated,) if annotated else ())

@@ -89,17 +89,24 @@ class Run(Generic[M]):
                     self.id, entry.seq, f"expected entry {self.seq + 1} of run {self.id}, found {entry.seq} of {entry.run}"
                 )
             if entry.note:
+                if entry.state != self.state:
+                    raise JournalMismatch(
+                        self.id, entry.seq, f"a note leaves the state as it is, {self.state}; the journal says {entry.state}"
+                    )
                 self._advance(entry)
                 continue
+            if isinstance(entry.event, Outcome) and entry.event.effect not in self.outstanding:
+                raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect}, which is not outstanding")
             turn = Turn(run=entry.run, seq=entry.seq, at=entry.at, actor=entry.actor, facts=dict(entry.facts), replayed=True)
             try:
                 replayed = self._step(entry.event, turn, entry.key)
-            except (IllegalTransition, KeyError) as error:
+            except (AsterismError, LookupError, RuntimeError) as error:
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error})") from error
-            if replayed is None or replayed.state != entry.state or replayed.effects != entry.effects:
-                raise JournalMismatch(
-                    self.id, entry.seq, f"it leads to {replayed and replayed.state} today, the journal says {entry.state}"
-                )
+            if replayed is None or replayed.state != entry.state:
+                told = replayed.state if replayed else "nothing"
+                raise JournalMismatch(self.id, entry.seq, f"it leads to {told} today, the journal says {entry.state}")
+            if replayed.effects != entry.effects:
+                raise JournalMismatch(self.id, entry.seq, "it asks for other effects today than the journal says")
 
     def _step(self, event: Event, turn: Turn, key: str) -> Entry | None:
         try:
@@ -108,6 +115,11 @@ class Run(Generic[M]):
             raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.story)) from None
         if target is None:
             return None
+        for effect in turn.effects:
+            if type(effect) not in self.machine.effects:
+                raise TypeError(
+                    f"{self.machine.name} asks for {type(effect).__name__}, which it does not declare: it could not be replayed"
+                )
         entry = Entry(
             run=self.id,
             seq=turn.seq,

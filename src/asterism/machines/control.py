@@ -130,6 +130,10 @@ class Governed(Protocol):
         """When Drained has something to do though nothing arrives: seconds since the epoch."""
         ...
 
+    def stirs(self) -> bool:
+        """True when it will go on by itself though no effect but questions to people is outstanding."""
+        ...
+
     def outcome(self) -> str:
         """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""
         ...

@@ -33,7 +33,7 @@ class Started(Event, frozen=True, kw_only=True):
 
 
 class Continued(Event, frozen=True, kw_only=True):
-    """Still running, under another effect: an approved attempt, or a question about an interrupted one."""
+    """Still running, under another effect: a question about an interrupted attempt."""
 
     effect: str
     inquiry: str = ""
@@ -43,6 +43,10 @@ class Completed(Event, frozen=True, kw_only=True):
     """It returned."""
 
     result: Any = None
+
+
+class Released(Event, frozen=True, kw_only=True):
+    """A person has said yes: it may start, when the next thing is started."""
 
 
 class Retried(Event, frozen=True, kw_only=True):
@@ -99,6 +103,12 @@ def _completed(task: TaskStar, event: Completed, turn: Turn) -> TaskStatus:
     return TaskStatus.COMPLETED
 
 
+def _released(task: TaskStar, event: Released, turn: Turn) -> TaskStatus:
+    task.effect = task.inquiry = ""
+    task.became_pending_at = turn.at
+    return TaskStatus.PENDING
+
+
 def _retried(task: TaskStar, event: Retried, turn: Turn) -> TaskStatus:
     task.effect = task.inquiry = ""
     task.error, task.not_before = event.error, event.not_before
@@ -150,6 +160,7 @@ TASK_LIFECYCLE: Machine[TaskStar] = Machine(
         _RUNNING: {
             Continued: row(_continued),
             Completed: row(_completed, TaskStatus.COMPLETED),
+            Released: row(_released, _PENDING),
             Retried: row(_retried, _PENDING),
             Failed: row(_failed, TaskStatus.FAILED),
             Stopped: row(_stopped, TaskStatus.CANCELLED),

@@ -34,6 +34,7 @@ class Driver:
         reap: called after a claim and before any redo: ends what a dead owner left working.
         news: what a new session must hear first, as (event, actor): devices that are lost at present.
         owner: how this driver names itself in claims.
+        poll_s: how often the inbox is looked at.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Driver:
         reap: Callable[[], object] = lambda: None,
         news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
         owner: str = "",
+        poll_s: float = POLL_S,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -56,6 +58,7 @@ class Driver:
         self._reap = reap
         self._news = news
         self._owner = owner
+        self._poll_s = poll_s
         self._sessions: dict[str, Session] = {}
         self._mail = asyncio.Event()
         self._working = asyncio.Event()
@@ -156,7 +159,7 @@ class Driver:
                 self._working.clear()
                 await self._working.wait()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S):
+                async with asyncio.timeout(self._poll_s):
                     await self._mail.wait()
             self._mail.clear()
             with contextlib.suppress(StoreUnavailable):  # the next poll tries again; an append that fails says so aloud

@@ -22,6 +22,8 @@ from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Stor
 from asterism.runtime.session import ACCEPTED, inquiries_of, status_of
 from asterism.runtime.transplant import renamed
 
+MAX_ANSWERS = 20
+"""Answers to one inquiry that its run may refuse; the next is not written."""
 VERDICT_POLL_S = 0.05
 """How often a sender looks for its verdict."""
 
@@ -197,8 +199,13 @@ class Runtime:
             raise InvalidInput(f"there is no question {inquiry!r}; `asterism inbox` lists the open ones")
         return found[0]
 
-    async def post_answer(self, inquiry: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InquiryRow:
+    async def post_answer(self, inquiry: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
         """Answer an open inquiry; the answer is validated before it is written, and the first one written wins.
+
+        An answer that its run then refuses (an edit of an argument that is not there) leaves the inquiry open for another.
+
+        Returns:
+            The inbox row of the answer; its key is where the verdict will be.
 
         Raises:
             InvalidInput: no such inquiry, or an answer it does not take.
@@ -214,13 +221,17 @@ class Runtime:
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
         event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
-        row = self._row(asked.run, event, actor=actor, key=inquiry)
-        there = await self.store.send(row)
-        self.driver.look()
-        if msgspec.structs.replace(there, verdict="") != row:
-            said = msgspec.json.decode(there.body, type=Answered).verb
-            raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
-        return asked
+        for number in range(1, MAX_ANSWERS + 1):
+            key = inquiry if number == 1 else f"{inquiry}#{number}"
+            row = self._row(asked.run, event, actor=actor, key=key)
+            there = await self.store.send(row)
+            self.driver.look()
+            if msgspec.structs.replace(there, verdict="") == row:
+                return there
+            if there.verdict in ("", ACCEPTED):
+                said = msgspec.json.decode(there.body, type=Answered).verb
+                raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
+        raise Refused(f"{inquiry} has had {MAX_ANSWERS} answers that it does not take")
 
     async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
         """Runs, newest first."""

@@ -69,7 +69,7 @@ class Session:
         self._arrived: collections.deque[Arrival] = collections.deque()
         self._anything = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
-        self._folding: set[str] = set()
+        self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
 
     # -- arriving ----------------------------------------------------------------------------------
@@ -82,9 +82,9 @@ class Session:
     def deliver(self, rows: Iterable[InboxRow]) -> None:
         """Rows of the inbox; each is taken once however often it is delivered."""
         for row in rows:
-            if row.key in self._folding:
+            if row.key in self._taken:
                 continue
-            self._folding.add(row.key)
+            self._taken.add(row.key)
             try:
                 self.arrive(self._packer.event(row.kind, row.body), row.actor, row.key)
             except ValueError as error:
@@ -94,12 +94,18 @@ class Session:
     # -- the loop ----------------------------------------------------------------------------------
 
     async def claim(self, owner: str) -> None:
-        """Write the claim, then redo what the last owner left without an outcome, each by its rule."""
-        left = dict(self.run.outstanding)
-        await self._step([Arrival(Claimed(epoch=self.epoch, owner=owner), "system")], drain=False)
+        """Write the claim and take what waits in the inbox, then redo what the last owner left without an outcome, each by its rule.
+
+        The inbox first: a cancel that was written while nobody owned the run must not find its work begun again.
+        """
+        left, called_off = dict(self.run.outstanding), set(self.run.withdrawn)
+        self.deliver(await self._store.inbox([self.run.id]))
+        await self._step([Arrival(Claimed(epoch=self.epoch, owner=owner), "system"), *self._take_arrived()], drain=False)
         for effect_id, effect in left.items():
-            if effect_id in self.run.withdrawn:
+            if effect_id in called_off:
                 self.arrive(effect.interrupted(effect_id, "called off"), "system")
+            elif effect_id not in self.run.outstanding or effect_id in self.run.withdrawn:
+                continue  # settled by what was in the inbox
             elif effect.redo is Redo.NEVER:
                 self.arrive(effect.interrupted(effect_id, "its owner's process ended while it was under way"), "system")
             else:
@@ -213,7 +219,6 @@ class Session:
                 await asyncio.sleep(0.25 * 2.0 ** (number - 1))
             else:
                 break
-        self._folding.difference_update(key for key, _ in folded)
 
     def _say(self, message: str) -> None:
         for observer in self._observers:
@@ -272,7 +277,8 @@ def status_of(run: Run[Any]) -> RunStatus:
     if run.memory.paused:
         return "paused"
     outstanding = run.outstanding.values()
-    return "waiting" if outstanding and not any(effect.performed_outside for effect in outstanding) else "active"
+    only_people = bool(outstanding) and not any(effect.performed_outside for effect in outstanding) and not run.memory.stirs()
+    return "waiting" if only_people else "active"
 
 
 def inquiries_of(entry: Entry) -> list[InquiryRow]:

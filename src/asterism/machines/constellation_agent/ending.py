@@ -30,7 +30,9 @@ def end(memory: AgentMemory, board: Board, turn: Turn) -> ConstellationAgentStat
     first = unhandled[0]
     why = first.error.message if first.error else ""
     more = f" (and {len(unhandled) - 1} more)" if len(unhandled) > 1 else ""
-    return give_up(memory, "task_failed", f"{first.task_id} ({first.name or first.resolved_skill}) is {first.status}: {why}{more}", turn)
+    words = first.name or first.resolved_skill
+    named = f"{first.task_id} ({words})" if words else first.task_id
+    return give_up(memory, "task_failed", f"{named} is {first.status}: {why}{more}", turn)
 
 
 def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:

@@ -107,6 +107,10 @@ class AgentMemory:
             due = True
         return due
 
+    def stirs(self) -> bool:
+        """True when it will go on without a person: after a backoff, or when a device is back."""
+        return bool(self.board and self.board.startable)
+
     def postpone(self, by_s: float) -> None:
         """Move every time that lies ahead."""
         self.started_at += by_s

@@ -78,7 +78,7 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn) -> Constellat
     refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
     if event.status is FAIL:
         return give_up(memory, "planner", event.thought or "the planner gave up", turn)
-    if event.plan is not None:
+    if event.plan is not None and event.plan.tasks:
         try:
             build(memory, event.plan, turn)
         except EditRefused as refused:
@@ -109,6 +109,8 @@ def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn) -> 
             return CONTINUE
         turn.recorded("dropped", lambda: told)
         applied = Applied()
+    if applied.notes:
+        turn.recorded("notes", lambda: list(applied.notes))
     if applied.changed:
         board.forget_removed()
         settle(board, turn)

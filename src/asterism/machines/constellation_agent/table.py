@@ -5,6 +5,7 @@ Nothing else moves its state. The moves themselves are in ``planning``, ``tasks`
 
 from __future__ import annotations
 
+from asterism.constellation.edits import EditRefused
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
 from asterism.machines.constellation_agent.ending import end, give_up, is_done
@@ -37,11 +38,15 @@ START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, St
 def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
     if memory.started_at:
         raise Refused("this run was submitted already")
-    memory.request, memory.options = event.request, event.options
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
     memory.started_at = turn.at
     if event.plan is not None:
-        build(memory, event.plan, turn)
+        try:
+            build(memory, event.plan, turn)
+        except EditRefused:
+            memory.fleet, memory.started_at = {}, 0.0
+            raise
+    memory.request, memory.options = event.request, event.options
     memory.wake(turn.at + event.options.wall_limit_s)
     return CONTINUE if event.plan is not None else START
 
@@ -49,9 +54,9 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
 def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     if _past_limit(memory, turn):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
-    memory.timers_due(turn.at)  # those of a constellation that was thrown away
+    passed = memory.timers_due(turn.at)  # those of a constellation that was thrown away
     if memory.paused or memory.asking or memory.leaving:
-        return None
+        return START if passed else None
     if memory.asks >= memory.options.max_asks:
         return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
     ask_planner(memory, turn)
@@ -76,13 +81,17 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     if _past_limit(memory, turn):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
     board = _board(memory)
-    changed = memory.timers_due(turn.at) and expire(memory, board, turn)
+    changed = memory.timers_due(turn.at)  # a time that has come makes an entry: what a replay does not know it would do again
+    if changed:
+        expire(memory, board, turn)
     if memory.batch and not memory.asking and not memory.paused:
         ask_planner(memory, turn)
         changed = True
     while skip_doomed(memory, board, turn) or start_ready(memory, board, turn):  # bounded: each round starts or settles a task
         changed = True
     if is_done(memory, board):
+        if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
+            return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
             return end(memory, board, turn)
         ask_planner(memory, turn, batch=tuple(memory.unseen))

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.references import MissingReference
+from asterism.constellation.references import MissingReference, references
 from asterism.constellation.resolution import arguments_of, stand_ins
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
@@ -15,7 +15,7 @@ from asterism.kernel.machine import Event, Redo, Turn
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
 from asterism.machines.control import Answered, Ask, Verb, Withdraw
-from asterism.machines.task_lifecycle import Completed, Continued, Failed, Retried, Skipped, Started, Stopped
+from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
 
 MAX_LOSSES = 10
@@ -64,7 +64,8 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
         settle_task(memory, board, task, Skipped(error=TaskError(code="no_result", message=str(missing))), turn)
         return True
     attempt = _attempt(memory, task, arguments)
-    if task.requires_approval and task.approved != _shown(attempt):
+    # A yes is to exactly what was shown: one to running it again on this device is none to a stand-in.
+    if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
         effect = ask_person(memory, "approval", attempt, f"Run {_named(task)} on {task.device}?", turn)
         move_task(board, task, Started(effect=effect, inquiry=effect), turn)
         return True
@@ -133,13 +134,12 @@ def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) 
     task, attempt = board.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
         attempt = _edited(memory, attempt, event.value)
+        task.inputs = {**task.inputs, **event.value}  # so that a retry is what was approved, too
+        board.constellation.inputs_changed(task.task_id)
     del memory.questions[event.effect]
     if event.verb in ("approve", "edit"):
-        attempt = msgspec.structs.replace(attempt, number=task.attempts + 1)
         task.approved = _shown(attempt)
-        effect = turn.perform(attempt)
-        memory.attempts[effect] = attempt
-        move_task(board, task, Continued(effect=effect), turn)
+        move_task(board, task, Released(), turn)
     elif event.verb == "respond":
         settle_task(memory, board, task, Completed(result=event.value), turn)
     else:
@@ -152,6 +152,8 @@ def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) 
 def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
     if not isinstance(value, dict):
         raise Refused("an edit gives the new arguments, as a JSON object")
+    if next(references(value), None):
+        raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
     skill = memory.fleet[attempt.device].skill(attempt.skill)
     unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
     if skill is not None and unknown:

@@ -1,0 +1,119 @@
+"""A machine small enough to see whole: a kettle. The kernel's tests are about the kernel, not about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, Row, Turn, row
+
+
+class Kettle(StrEnum):
+    COLD = "COLD"
+    HEATING = "HEATING"
+    HOT = "HOT"
+
+
+class Press(Event, frozen=True, kw_only=True):
+    litres: float = 1.0
+
+
+class Peek(Event, frozen=True, kw_only=True):
+    pass
+
+
+class Weigh(Event, frozen=True, kw_only=True):
+    pass
+
+
+class Lift(Event, frozen=True, kw_only=True):
+    pass
+
+
+class Boiled(Outcome, frozen=True, kw_only=True):
+    celsius: int = 100
+
+
+class Stopped(Outcome, frozen=True, kw_only=True):
+    pass
+
+
+class Heat(Effect, frozen=True, kw_only=True):
+    litres: float
+
+    @property
+    def redo(self) -> Redo:
+        return Redo.REATTACH
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        return Boiled(effect=effect, celsius=0)
+
+
+class Switch(Effect, frozen=True, kw_only=True):
+    target: str
+
+    @property
+    def withdraws(self) -> str:
+        return self.target
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.litres = 0.0
+        self.heating = ""
+        self.weighed: list[str] = []
+
+
+SCALE = ["heavy"]
+"""What weighing finds; tests change it, as a new version of a program would."""
+
+
+def press(memory: Memory, event: Press, turn: Turn) -> Kettle:
+    memory.litres = event.litres
+    memory.heating = turn.perform(Heat(litres=event.litres))
+    return Kettle.HEATING
+
+
+def lift(memory: Memory, event: Lift, turn: Turn) -> Kettle:
+    turn.perform(Switch(target=memory.heating))
+    return Kettle.COLD
+
+
+def boiled(memory: Memory, event: Boiled, turn: Turn) -> Kettle:
+    return Kettle.HOT
+
+
+def peek(memory: Memory, event: Peek, turn: Turn) -> None:
+    """Nothing happens."""
+
+
+def weigh(memory: Memory, event: Weigh, turn: Turn) -> Kettle:
+    memory.weighed.append(turn.recorded("weight", lambda: SCALE[0]))
+    return Kettle.COLD
+
+
+def settled(memory: Memory, event: Boiled | Stopped, turn: Turn) -> Kettle:
+    return Kettle.COLD
+
+
+TABLE: Mapping[StrEnum, Mapping[type[Event], Row]] = {
+    Kettle.COLD: {Press: row(press, Kettle.HEATING), Weigh: row(weigh), Peek: row(peek), Boiled: row(settled), Stopped: row(settled)},
+    Kettle.HEATING: {Boiled: row(boiled, Kettle.HOT), Lift: row(lift, Kettle.COLD), Peek: row(peek)},
+    Kettle.HOT: {},
+}
+
+
+def make_kettle(**changed: Any) -> Machine[Memory]:
+    """The kettle, or one with something changed."""
+    said: dict[str, Any] = {
+        "states": Kettle,
+        "initial": Kettle.COLD,
+        "table": TABLE,
+        "effects": (Heat, Switch),
+        "memory": Memory,
+    }
+    return Machine("kettle", **{**said, **changed})
+
+
+KETTLE = make_kettle()

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism.constellation.condition import MAX_LENGTH, Condition
+from asterism.errors import InvalidInput
+
+
+def ask(text: str, result: Any = None, status: str = "COMPLETED", ancestors: Any = None) -> tuple[bool, str]:
+    return Condition(text).evaluate(result, status, ancestors or {})
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "met"),
+    [
+        ("accuracy > 0.95", {"accuracy": 0.951}, True),
+        ("accuracy > 0.95", {"accuracy": 0.95}, False),
+        ("accuracy > 0.95", {"accuracy": 1}, True),
+        ("errors < 5", {"errors": 4.5}, True),
+        ("errors == 0", {"errors": 0.0}, True),
+        ("errors == 0.0", {"errors": 0}, True),
+        ("count >= 9007199254740993", {"count": 9007199254740993}, True),
+        ("ok", {"ok": True}, True),
+        ("!ok", {"ok": False}, True),
+        ("result > 3", 4, True),
+        ("result == null", None, True),
+        ("size(result) == 2", ["a", "b"], True),
+        ('result.deep[1].name == "x"', {"deep": [{}, {"name": "x"}]}, True),
+        ('has(result.model) && model == "m"', {"model": "m"}, True),
+        ('has(result.model) && model == "m"', {}, False),
+        ("errors.all(e, e < 3)", {"errors": [1, 2]}, True),
+        ('name.startsWith("model") && name.contains("-v2")', {"name": "model-v2"}, True),
+        ('name == "accuracy // status tasks"', {"name": "accuracy // status tasks"}, True),
+        ("accuracy > 0.9 // good enough", {"accuracy": 0.95}, True),
+        ('"x" in tags', {"tags": ["x"]}, True),
+        ("result.result == 1 && result.status == 2", {"result": 1, "status": 2}, True),
+    ],
+)
+def test_a_condition_asks_about_the_result(text: str, result: Any, *, met: bool) -> None:
+    assert ask(text, result)[0] is met
+
+
+def test_a_condition_may_ask_for_the_status() -> None:
+    assert ask('status == "FAILED"', status="FAILED") == (True, "")
+
+
+def test_a_condition_may_ask_about_other_tasks() -> None:
+    facts = {"a": {"status": "COMPLETED", "result": {"rows": 3}}}
+    assert ask('tasks["a"].result.rows > 2', ancestors=facts) == (True, "")
+    assert ask("tasks['a'].status == \"COMPLETED\"", ancestors=facts) == (True, "")
+    assert ask("tasks.a.result.rows > 2", ancestors=facts) == (True, "")
+
+
+def test_a_condition_says_whom_and_what_it_asks_about() -> None:
+    condition = Condition('accuracy > 0.9 && tasks["a"].result.x > loss && tasks.b.status == status && tasks.exists(t, t == "c")')
+    assert condition.fields == {"accuracy", "loss"}
+    assert condition.task_ids == {"a", "b"}
+    assert condition.refers_to_status
+    assert not Condition('name == "status" || result.status == 1').refers_to_status
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "why"),
+    [
+        ("accuracy > 0.95", {"accuracy": 0.92}, "accuracy > 0.95 is false: accuracy is 0.92"),
+        ("accuracy > 0.95", {"loss": 1}, "accuracy > 0.95: the result has no accuracy"),
+        ("accuracy > 0.95 && loss < 1", {}, "accuracy > 0.95 && loss < 1: the result has no accuracy, loss"),
+        ("accuracy > 0.95", None, "accuracy > 0.95: the result has no accuracy"),
+        ("accuracy > 0.95", [1], "accuracy > 0.95: the result has no accuracy"),
+        ("accuracy", {"accuracy": 0.92}, "accuracy: gives DOUBLE, not yes or no"),
+        ("result", "yes", "result: gives STRING, not yes or no"),
+        ("accuracy > 0.95", {"accuracy": "0.99"}, "accuracy > 0.95: No matching overloads"),
+        ("result.a.b > 1", {"a": {}}, "result.a.b > 1: Key not found"),
+        ("1 / result == 1", 0, "1 / result == 1: divide by zero"),
+        ("result[5] == 1", [1], "result[5] == 1: Index error"),
+        ("big > 1", {"big": 2**64}, "big > 1: Integer value"),
+        ('text == "a"', {"text": "\ud800"}, 'text == "a": '),
+    ],
+)
+def test_a_condition_that_is_not_met_says_why_and_never_raises(text: str, result: Any, why: str) -> None:
+    met, reason = ask(text, result)
+    assert not met
+    assert reason.lower().startswith(why.lower())
+
+
+def test_a_task_that_is_not_there_is_a_condition_not_met() -> None:
+    met, reason = ask('tasks["b"].result.x > 1')
+    assert not met
+    assert reason
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "a condition is empty"),
+        ("  ", "a condition is empty"),
+        ("accuracy >", "does not parse"),
+        ("accuracy > 95%", "does not parse"),
+        ("accuracy = 3", "does not parse"),
+        ("import os", "does not parse"),
+        ("__import__('os')", "does not parse"),
+        ("open('/etc/passwd')", "does not parse"),
+        ("1 + 1", "is INT, not yes or no"),
+        ('"yes"', "is STRING, not yes or no"),
+        ("status", "is STRING, not yes or no"),
+        ("status > 3", "does not parse"),
+        ("true\x00", f"may have {MAX_LENGTH} printable characters"),
+        ("a" * (MAX_LENGTH + 1), f"may have {MAX_LENGTH} printable characters"),
+        ("(" * 400 + "true" + ")" * 400, "does not parse"),
+        ("\ud800 == 1", "printable characters"),
+    ],
+)
+def test_a_condition_that_cannot_be_asked_is_refused(text: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        Condition(text)
+
+
+TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("".join(f"{TEN}.all(x{depth}, " for depth in range(12)) + "true" + ")" * 12, None),
+        ("result.all(x, result.all(y, result.all(z, x + y + z >= 0)))", list(range(2000))),
+        ("result.all(x, result.exists(y, y > x || true))", list(range(20_000))),
+    ],
+)
+def test_a_hostile_condition_runs_out_of_its_budget(text: str, result: Any) -> None:
+    met, reason = ask(text, result)
+    assert not met
+    assert "budget" in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ('result.matches("(a+)+b")', "a" * 100_000),
+        ("!" * (MAX_LENGTH - 4) + "true", None),
+        ("-" * (MAX_LENGTH - 5) + "1 > 0", None),
+        ("result == result", [[[[1] * 50] * 50] * 10]),
+    ],
+)
+def test_a_hostile_condition_ends(text: str, result: Any) -> None:
+    assert isinstance(ask(text, result)[0], bool)
+
+
+def test_a_deep_result_does_not_hurt() -> None:
+    deep: Any = 1
+    for _ in range(900):
+        deep = [deep]
+    assert ask("result == 1", deep)[0] is False
+
+
+def test_a_condition_of_the_greatest_length_is_taken() -> None:
+    text = "x == 1" + " || x == 1" * 99
+    assert len(text) <= MAX_LENGTH
+    assert ask(text, {"x": 1}) == (True, "")

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from asterism.kernel.journal import SCHEMA_VERSION, Entry, Record, effect_id, story_line
+from asterism.kernel.run import JournalMismatch, Packer, Run, event_body, packer, state_history, time_per_state
+from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
+
+
+def entries() -> list[Entry]:
+    run = Run(KETTLE, "r")
+    events = [Weigh(), Press(litres=0.5), Boiled(effect="r:9.0"), Lift()]
+    taken = [run.take(event, at=10.0 * at, actor="me", key=f"k{at}") for at, event in enumerate(events, 1)]
+    return [entry for entry in taken if entry]
+
+
+def changed(record: Record, **fields: object) -> Record:
+    return msgspec.structs.replace(record, **fields)
+
+
+def test_packing_and_unpacking_gives_the_same_entries() -> None:
+    both = packer(KETTLE)
+    assert [both.unpack(both.pack(entry)) for entry in entries()] == entries()
+
+
+def test_a_record_can_be_read_without_the_machine() -> None:
+    record = packer(KETTLE).pack(entries()[1])
+    assert (record.kind, record.state, record.version, record.key) == ("Press", "HEATING", SCHEMA_VERSION, "k2")
+    assert msgspec.json.decode(record.body) == {
+        "event": {"type": "Press", "litres": 0.5},
+        "effects": [{"type": "Heat", "litres": 0.5}],
+    }
+
+
+def test_a_record_survives_json() -> None:
+    record = packer(KETTLE).pack(entries()[0])
+    assert msgspec.json.decode(msgspec.json.encode(record), type=Record) == record
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": "Explode"}, "cannot be read"),
+        ({"kind": "Lift"}, "cannot be read"),
+        ({"body": "{"}, "cannot be read"),
+        ({"body": '{"event": {"type": "Press", "litres": "many"}}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "Press"}, "effects": [{"type": "Melt"}]}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "Press"}, "effects": [1]}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "Press"}, "effects": null}'}, "cannot be read"),
+        ({"version": SCHEMA_VERSION + 1}, f"schema version {SCHEMA_VERSION + 1}, this program reads {SCHEMA_VERSION}"),
+    ],
+)
+def test_a_record_that_is_not_one_of_ours_is_a_mismatch(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(JournalMismatch, match=told) as raised:
+        packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[1]), **fields))
+    assert (raised.value.run, raised.value.seq) == ("r", 2)
+
+
+def test_one_machine_has_one_packer() -> None:
+    assert packer(KETTLE) is packer(KETTLE)
+    assert isinstance(packer(KETTLE), Packer)
+
+
+def test_an_event_goes_through_an_inbox_and_comes_back() -> None:
+    assert packer(KETTLE).event("Press", event_body(Press(litres=3.0))) == Press(litres=3.0)
+
+
+@pytest.mark.parametrize(("kind", "body"), [("Nothing", "{}"), ("Press", "{"), ("Press", '{"type": "Lift"}'), ("Boiled", "{}")])
+def test_what_is_not_an_event_of_the_machine_is_refused_by_name(kind: str, body: str) -> None:
+    with pytest.raises(ValueError, match=f"kettle cannot read {kind}"):
+        packer(KETTLE).event(kind, body)
+
+
+def test_an_effect_id_names_run_entry_and_place() -> None:
+    assert effect_id("r", 12, 3) == "r:12.3"
+
+
+def test_a_story_line_is_the_same_for_an_entry_and_its_record() -> None:
+    for entry in entries():
+        assert story_line(entry) == story_line(packer(KETTLE).pack(entry))
+    assert story_line(entries()[2]) == "#3 Boiled by me -> HEATING  (noted: r:9.0 is not outstanding)"
+
+
+# -- what is read from a journal ---------------------------------------------------------------------
+
+
+def records() -> list[Record]:
+    return [packer(KETTLE).pack(entry) for entry in entries()]
+
+
+def test_the_history_of_states_has_a_step_for_each_change() -> None:
+    assert state_history(records(), constellation_id="c") == [
+        {"step": 1, "state": "COLD", "timestamp": 10.0, "constellation_id": "c"},
+        {"step": 2, "state": "HEATING", "timestamp": 20.0, "constellation_id": "c"},
+        {"step": 3, "state": "COLD", "timestamp": 40.0, "constellation_id": "c"},
+    ]
+
+
+def test_time_is_counted_per_state_up_to_now() -> None:
+    assert time_per_state(records(), now=45.0) == {"COLD": 15.0, "HEATING": 20.0}
+
+
+def test_time_never_runs_backwards() -> None:
+    assert time_per_state(records(), now=0.0) == {"COLD": 10.0, "HEATING": 20.0}
+    earlier = [changed(record, at=-record.at) for record in records()]
+    assert time_per_state(earlier, now=-100.0) == {"COLD": 0.0, "HEATING": 0.0}
+
+
+def test_an_empty_journal_has_no_history() -> None:
+    assert state_history([]) == []
+    assert time_per_state([], now=1.0) == {}
+
+
+def test_effects_are_unpacked_as_what_they_were() -> None:
+    pressed = packer(KETTLE).unpack(records()[1])
+    assert pressed.effects == (Heat(litres=0.5),)

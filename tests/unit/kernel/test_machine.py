@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pytest
+
+from asterism.errors import IllegalTransition
+from asterism.kernel.machine import Event, Redo, Turn, row
+from tests.kettle import KETTLE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Switch, boiled, lift, make_kettle, peek, press
+
+
+class Radio(StrEnum):
+    ON = "ON"
+
+
+class Unheard(Event, frozen=True, kw_only=True):
+    pass
+
+
+def silent(memory, event, turn):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a move without annotations is the case
+    return Kettle.COLD
+
+
+def astray(memory: Memory, event: Press, turn: Turn) -> Kettle:
+    return Kettle.HOT
+
+
+def turn_at(seq: int = 1) -> Turn:
+    return Turn(run="r", seq=seq, at=5.0, actor="me")
+
+
+# -- what is checked when a machine is defined -------------------------------------------------------
+
+
+def test_a_state_without_a_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="no row for HOT"):
+        make_kettle(table={Kettle.COLD: TABLE[Kettle.COLD], Kettle.HEATING: TABLE[Kettle.HEATING]})
+
+
+def test_a_state_that_cannot_be_reached_is_refused() -> None:
+    with pytest.raises(ValueError, match="HOT cannot be reached"):
+        make_kettle(table={**TABLE, Kettle.HEATING: {Lift: row(lift, Kettle.COLD)}})
+
+
+def test_a_row_whose_move_is_for_another_event_is_refused() -> None:
+    with pytest.raises(ValueError, match="COLD: the row for Lift has a move for another event"):
+        make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Lift: row(press, Kettle.HEATING)}})
+
+
+def test_a_move_that_does_not_say_what_it_is_for_is_refused() -> None:
+    with pytest.raises(ValueError, match="has a move for another event"):
+        make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Peek: row(silent)}})
+
+
+def test_a_target_of_another_machine_is_refused() -> None:
+    with pytest.raises(ValueError, match="ON is not a state of it"):
+        make_kettle(table={**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Boiled: row(boiled, Kettle.HOT, Radio.ON)}})
+
+
+def test_rows_for_a_state_of_another_machine_are_refused() -> None:
+    with pytest.raises(ValueError, match="ON is not a state of it"):
+        make_kettle(table={**TABLE, Radio.ON: {}})
+
+
+def test_an_initial_state_of_another_machine_is_refused() -> None:
+    with pytest.raises(ValueError, match="ON is not a state of it"):
+        make_kettle(initial=Radio.ON)
+
+
+def test_two_events_of_one_name_are_refused() -> None:
+    namesake = type("Peek", (Event,), {}, frozen=True, kw_only=True)
+
+    def seen(memory: Memory, event: Event, turn: Turn) -> None:
+        return None
+
+    with pytest.raises(ValueError, match="two kinds are named Peek"):
+        make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], namesake: row(seen)}})
+
+
+def test_everything_that_is_unsound_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match=r"machine 'kettle' is not sound: .*no row for HEATING.*no row for HOT.*HOT cannot be reached"):
+        make_kettle(table={Kettle.COLD: {Press: row(press, Kettle.HEATING)}})
+
+
+# -- a step ------------------------------------------------------------------------------------------
+
+
+def test_a_step_gives_the_next_state_and_the_effects() -> None:
+    memory, turn = Memory(), turn_at(seq=7)
+    assert KETTLE.step(Kettle.COLD, memory, Press(litres=2.0), turn) is Kettle.HEATING
+    assert turn.effects == [Heat(litres=2.0)]
+    assert memory.heating == "r:7.0"
+
+
+def test_the_ids_of_effects_count_within_their_entry() -> None:
+    turn = turn_at(seq=3)
+    assert [turn.perform(Heat(litres=1.0)), turn.perform(Switch(target="x"))] == ["r:3.0", "r:3.1"]
+
+
+def test_an_event_without_a_row_raises_and_says_what_was_accepted() -> None:
+    memory, turn = Memory(), turn_at()
+    with pytest.raises(IllegalTransition) as raised:
+        KETTLE.step(Kettle.HEATING, memory, Press(), turn)
+    told = raised.value
+    assert (told.machine, told.state, told.event, told.accepted) == ("kettle", "HEATING", "Press", ("Boiled", "Lift", "Peek"))
+    assert str(told) == "kettle in HEATING does not accept Press; accepted: Boiled, Lift, Peek"
+    assert not turn.effects
+    assert memory.litres == 0.0
+
+
+def test_a_target_that_the_row_forbids_raises() -> None:
+    kettle = make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Press: row(astray, Kettle.HEATING)}})
+    with pytest.raises(IllegalTransition, match="does not accept Press to HOT; accepted: HEATING"):
+        kettle.step(Kettle.COLD, Memory(), Press(), turn_at())
+
+
+def test_staying_is_allowed_only_to_internal_rows() -> None:
+    assert row(peek).internal
+    assert not row(press, Kettle.HEATING).internal
+    assert row(press, Kettle.HEATING, internal=True).internal
+
+
+def test_internal_rows_are_no_edges() -> None:
+    assert KETTLE.matrix() == {
+        Kettle.COLD: {Kettle.HEATING},
+        Kettle.HEATING: {Kettle.HOT, Kettle.COLD},
+        Kettle.HOT: frozenset(),
+    }
+
+
+# -- what a state and an effect say of themselves ----------------------------------------------------
+
+
+def test_a_state_without_another_next_state_is_terminal() -> None:
+    assert [state for state in Kettle if KETTLE.is_terminal(state)] == [Kettle.HOT]
+
+
+def test_a_machine_may_say_that_a_state_with_an_exit_is_an_end() -> None:
+    kettle = make_kettle(ends=[Kettle.HEATING])
+    assert kettle.is_terminal(Kettle.HEATING)
+    assert kettle.matrix() == KETTLE.matrix()
+
+
+def test_every_state_answers_name_round_end_subtask_end_and_next_agent() -> None:
+    assert [(it.name, it.is_round_end, it.is_subtask_end, it.next_agent) for it in map(KETTLE.facts, Kettle)] == [
+        ("COLD", False, False, "kettle"),
+        ("HEATING", False, False, "kettle"),
+        ("HOT", True, True, "kettle"),
+    ]
+
+
+def test_an_effect_is_performed_again_under_its_key_unless_it_says_otherwise() -> None:
+    assert Switch(target="x").redo is Redo.SAME_KEY
+    assert Heat(litres=1.0).redo is Redo.REATTACH
+    assert (Switch(target="x").withdraws, Heat(litres=1.0).withdraws) == ("x", "")
+    assert Heat(litres=1.0).actor == "system"
+
+
+def test_an_effect_without_an_outcome_for_interruption_says_so() -> None:
+    with pytest.raises(NotImplementedError, match="Switch"):
+        Switch(target="x").interrupted("e", "why")

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from asterism.errors import IllegalTransition
+from asterism.kernel.journal import Entry
+from asterism.kernel.run import STORY_LENGTH, JournalMismatch, Run
+from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
+
+
+@pytest.fixture(autouse=True)
+def an_honest_scale() -> Iterator[None]:
+    yield
+    SCALE[0] = "heavy"
+
+
+def boiling() -> tuple[Run[Memory], list[Entry]]:
+    run = Run(KETTLE, "r")
+    entry = run.take(Press(litres=2.0), at=1.0, actor="me")
+    assert entry is not None
+    return run, [entry]
+
+
+def replay(*entries: Entry) -> Run[Memory]:
+    run = Run(KETTLE, "r")
+    run.replay(entries)
+    return run
+
+
+# -- taking events -----------------------------------------------------------------------------------
+
+
+def test_an_event_becomes_an_entry_with_its_effects() -> None:
+    run, [entry] = boiling()
+    assert (entry.run, entry.seq, entry.at, entry.actor, entry.state) == ("r", 1, 1.0, "me", "HEATING")
+    assert entry.effects == (Heat(litres=2.0),)
+    assert entry.effect_ids() == ("r:1.0",)
+    assert run.outstanding == {"r:1.0": Heat(litres=2.0)}
+
+
+def test_a_move_that_says_nothing_happened_leaves_no_entry() -> None:
+    run, _ = boiling()
+    assert run.take(Peek(), at=2.0, actor="me") is None
+    assert run.seq == 1
+
+
+def test_an_illegal_event_changes_nothing_and_tells_the_story() -> None:
+    run, _ = boiling()
+    before = (run.seq, run.state, dict(run.outstanding), tuple(run.story))
+    with pytest.raises(IllegalTransition) as raised:
+        run.take(Press(), at=2.0, actor="me")
+    assert raised.value.story == ("#1 Press by me -> HEATING",)
+    assert "#1 Press by me -> HEATING" in str(raised.value)
+    assert (run.seq, run.state, dict(run.outstanding), tuple(run.story)) == before
+
+
+def test_the_story_is_bounded() -> None:
+    run = Run(KETTLE, "r")
+    for at in range(STORY_LENGTH + 5):
+        run.take(Weigh(), at=float(at), actor="me")
+    assert len(run.story) == STORY_LENGTH
+    assert run.story[-1].startswith(f"#{STORY_LENGTH + 5} ")
+
+
+def test_an_outcome_settles_its_effect() -> None:
+    run, _ = boiling()
+    run.take(Boiled(effect="r:1.0"), at=2.0, actor="stove")
+    assert run.state is Kettle.HOT
+    assert not run.outstanding
+    assert run.ended
+
+
+def test_a_duplicate_outcome_is_noted_and_not_stepped() -> None:
+    run, _ = boiling()
+    run.take(Boiled(effect="r:1.0"), at=2.0, actor="stove")
+    noted = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove", key="k")
+    assert noted is not None
+    assert (noted.note, noted.state, noted.effects, noted.key) == ("r:1.0 is not outstanding", "HOT", (), "k")
+
+
+def test_an_outcome_of_an_effect_that_never_was_is_noted() -> None:
+    run, _ = boiling()
+    noted = run.take(Boiled(effect="r:9.0"), at=2.0, actor="stove")
+    assert noted is not None
+    assert noted.note
+    assert run.state is Kettle.HEATING
+    assert list(run.outstanding) == ["r:1.0"]
+
+
+def test_a_withdrawn_effect_stays_outstanding_until_its_own_outcome() -> None:
+    run, _ = boiling()
+    run.take(Lift(), at=2.0, actor="me")
+    assert run.withdrawn == {"r:1.0"}
+    assert list(run.outstanding) == ["r:1.0", "r:2.0"]
+    run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
+    assert run.withdrawn == set()
+    assert list(run.outstanding) == ["r:2.0"]
+
+
+def test_a_terminal_machine_has_not_ended_while_an_effect_is_outstanding() -> None:
+    run = Run(make_kettle(ends=[Kettle.HEATING]), "r")
+    run.take(Press(), at=1.0, actor="me")
+    assert not run.ended
+
+
+def test_an_effect_that_the_machine_does_not_declare_never_reaches_the_journal() -> None:
+    run = Run(make_kettle(effects=(Switch,)), "r")
+    with pytest.raises(TypeError, match="kettle asks for Heat, which it does not declare"):
+        run.take(Press(), at=1.0, actor="me")
+    assert run.seq == 0
+
+
+# -- replay ------------------------------------------------------------------------------------------
+
+
+def journal() -> tuple[Run[Memory], list[Entry]]:
+    run, entries = boiling()
+    events = [Lift(), Boiled(effect="r:1.0"), Boiled(effect="r:1.0"), Stopped(effect="r:2.0"), Weigh(), Press()]
+    for at, event in enumerate(events, 2):
+        entry = run.take(event, at=float(at), actor="me")
+        assert entry is not None
+        entries.append(entry)
+    return run, entries
+
+
+def test_replay_gives_the_live_state() -> None:
+    run, entries = journal()
+    again = replay(*entries)
+    assert (again.state, again.seq, again.outstanding, again.withdrawn) == (run.state, run.seq, run.outstanding, run.withdrawn)
+    assert again.story == run.story
+    assert vars(again.memory) == vars(run.memory)
+
+
+def test_replay_of_a_part_gives_the_state_then() -> None:
+    _, entries = journal()
+    assert [replay(*entries[:length]).state for length in range(len(entries) + 1)] == [
+        "COLD", "HEATING", "COLD", "COLD", "COLD", "COLD", "COLD", "HEATING",
+    ]  # fmt: skip
+
+
+def test_recorded_facts_are_not_found_out_anew_on_replay() -> None:
+    run = Run(KETTLE, "r")
+    entry = run.take(Weigh(), at=1.0, actor="me")
+    assert entry is not None
+    assert entry.facts == {"weight": "heavy"}
+    SCALE[0] = "light"
+    assert replay(entry).memory.weighed == ["heavy"]
+
+
+def test_a_fact_that_the_journal_lacks_is_a_mismatch() -> None:
+    run = Run(KETTLE, "r")
+    entry = run.take(Weigh(), at=1.0, actor="me")
+    assert entry is not None
+    with pytest.raises(JournalMismatch, match="cannot be replayed"):
+        replay(msgspec.structs.replace(entry, facts={}))
+
+
+def test_a_gap_is_a_mismatch() -> None:
+    _, entries = journal()
+    with pytest.raises(JournalMismatch, match="expected entry 2 of run r, found 3"):
+        replay(entries[0], *entries[2:])
+
+
+def test_an_entry_of_another_run_is_a_mismatch() -> None:
+    _, entries = journal()
+    with pytest.raises(JournalMismatch, match="found 1 of other"):
+        replay(msgspec.structs.replace(entries[0], run="other"))
+
+
+def test_an_altered_effect_is_a_mismatch() -> None:
+    _, entries = journal()
+    with pytest.raises(JournalMismatch, match="entry 1: it asks for other effects today"):
+        replay(msgspec.structs.replace(entries[0], effects=(Heat(litres=3.0),)))
+
+
+def test_an_altered_state_is_a_mismatch() -> None:
+    _, entries = journal()
+    with pytest.raises(JournalMismatch, match="it leads to HEATING today, the journal says HOT"):
+        replay(msgspec.structs.replace(entries[0], state="HOT"))
+
+
+def test_a_note_that_moves_the_state_is_a_mismatch() -> None:
+    _, entries = journal()
+    noted = next(entry for entry in entries if entry.note)
+    with pytest.raises(JournalMismatch, match="a note leaves the state as it is, COLD; the journal says HOT"):
+        replay(*entries[: noted.seq - 1], msgspec.structs.replace(noted, state="HOT"))
+
+
+def test_a_second_accepted_outcome_is_a_mismatch() -> None:
+    _, entries = journal()
+    noted = next(entry for entry in entries if entry.note)
+    with pytest.raises(JournalMismatch, match=r"r:1\.0, which is not outstanding"):
+        replay(*entries[: noted.seq - 1], msgspec.structs.replace(noted, note=""))
+
+
+def test_an_event_that_today_has_no_row_is_a_mismatch() -> None:
+    _, entries = journal()
+    run = Run(make_kettle(table={**TABLE, Kettle.COLD: {event: it for event, it in TABLE[Kettle.COLD].items() if event is not Weigh}}), "r")
+    with pytest.raises(JournalMismatch, match="cannot be replayed"):
+        run.replay(entries)
+
+
+def test_an_event_that_today_does_nothing_is_a_mismatch() -> None:
+    _, entries = journal()
+    with pytest.raises(JournalMismatch, match="it leads to nothing today"):
+        replay(msgspec.structs.replace(entries[0], event=Peek()))

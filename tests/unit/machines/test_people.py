@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism.errors import Refused
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
+from asterism.machines.control import Answered, Ask, Pause, Unpause, Verb, Withdraw
+from tests.agents import Agent, memory_of
+
+
+def careful(skill: str = "once", **more: Any) -> dict[str, Any]:
+    """A task on ``s`` that wants a yes."""
+    task = {"task_id": "a", "name": "act", "device": "s", "skill": skill, "inputs": {"x": 1}, "requires_approval": True, **more}
+    return {"tasks": [task]}
+
+
+def interrupted(**more: Any) -> Agent:
+    agent = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once", "inputs": {"x": 1}, **more}]})
+    agent.ends("a", error="interrupted")
+    return agent
+
+
+# -- approval ------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_wants_a_yes_asks_for_exactly_what_will_be_done() -> None:
+    agent = Agent(careful())
+    asked = agent.inquiry()
+    assert asked.subject == {"task_id": "a", "device": "s", "skill": "once", "arguments": {"x": 1}}
+    assert (asked.prompt, asked.verbs, asked.risk) == ("Run a (act) on s?", ("approve", "edit", "reject"), "high")
+    assert (agent.task("a").status, agent.task("a").inquiry, agent.task("a").attempts) == ("RUNNING", next(iter(agent.run.outstanding)), 0)
+
+
+def test_a_yes_runs_it_once() -> None:
+    agent = Agent(careful())
+    answer = agent.answer("approve")
+    agent.batch(answer)
+    assert agent.attempt("a").arguments == {"x": 1}
+    noted = agent.take(answer)
+    assert noted is not None
+    assert noted.note
+    agent.drain()
+    assert agent.task("a").attempts == 1
+    agent.ends("a")
+    assert agent.state == "FINISH"
+
+
+def test_an_edited_yes_runs_what_the_person_wrote() -> None:
+    agent = Agent(careful())
+    agent.answers("edit", {"x": 2, "y": "new"})
+    assert agent.attempt("a").arguments == {"x": 2, "y": "new"}
+    assert not agent.outstanding(Ask)
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+@pytest.mark.parametrize("verb", ["reject", "cancel"])
+def test_a_no_stops_the_task(verb: Verb) -> None:
+    agent = Agent(careful())
+    agent.answers(verb, reason="not today")
+    error = agent.task("a").error
+    assert error is not None
+    assert (agent.task("a").status, error.code, error.message) == ("CANCELLED", "rejected", "me said no: not today")
+    assert agent.state == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("verb", "value", "told"),
+    [
+        ("respond", 1, "takes approve, edit, reject, not respond"),
+        ("edit", [1], "as a JSON object"),
+        ("edit", None, "as a JSON object"),
+        ("edit", {"z": 1}, "once takes x, y, not z"),
+        ("edit", {"x": "${b.secret}"}, "what is shown is what runs"),
+    ],
+)
+def test_an_answer_that_the_question_does_not_take_is_refused_and_changes_nothing(verb: Verb, value: Any, told: str) -> None:
+    agent = Agent(careful())
+    before = memory_of(agent.run)
+    with pytest.raises(Refused, match=told):
+        agent.take(agent.answer(verb, value))
+    assert memory_of(agent.run) == before
+
+
+def test_nobody_answering_is_a_no() -> None:
+    agent = Agent(careful(), inquiry_timeout_s=60)
+    assert agent.inquiry().expires_at == 1060.0
+    assert agent.memory.wake_at() == 1060.0
+    agent.wait_until(1060.0)
+    error = agent.task("a").error
+    assert error is not None
+    assert (agent.task("a").status, error.code) == ("FAILED", "rejected")
+    agent.call_off()
+    assert (agent.state, agent.run.ended) == ("FAIL", True)
+
+
+def test_a_deadline_passes_while_nobody_answers() -> None:
+    agent = Agent(careful(deadline_s=30))
+    agent.wait_until(1030.0)
+    error = agent.task("a").error
+    assert error is not None
+    assert (agent.task("a").status, error.code) == ("FAILED", "deadline")
+
+
+def test_an_answer_to_a_question_that_was_called_off_is_refused() -> None:
+    agent = Agent(careful(), inquiry_timeout_s=60)
+    late = agent.answer("approve")
+    agent.wait_until(1060.0)
+    with pytest.raises(Refused, match="is not asked any more"):
+        agent.take(late)
+    agent.call_off()
+    noted = agent.take(late)
+    assert noted is not None
+    assert noted.note
+
+
+def test_a_yes_given_while_paused_starts_nothing_until_the_run_goes_on() -> None:
+    agent = Agent(careful())
+    agent.take(Pause())
+    agent.answers("approve")
+    assert agent.task("a").status == "PENDING"
+    assert not agent.run.outstanding
+    agent.batch(Unpause())
+    assert agent.attempt("a").arguments == {"x": 1}
+    assert not agent.outstanding(Ask), "it was approved already"
+
+
+def test_a_retry_of_what_was_approved_does_not_ask_again() -> None:
+    agent = Agent(careful(retry={"max_attempts": 2, "backoff_s": 0}))
+    agent.answers("edit", {"x": 5})
+    agent.ends("a", error="raised")
+    assert agent.attempt("a").number == 2
+    assert agent.attempt("a").arguments == {"x": 5}
+
+
+def test_a_yes_for_one_device_is_no_yes_for_another() -> None:
+    agent = Agent(careful())
+    agent.take(DeviceLost(device="s"))
+    agent.answers("approve")
+    assert agent.inquiry().subject["device"] == "s2"
+
+
+def test_a_yes_for_some_arguments_is_no_yes_for_others() -> None:
+    agent = Agent(careful())
+    agent.take(Pause())
+    agent.answers("approve")
+    agent.task("a").inputs = {"x": 2}
+    agent.batch(Unpause())
+    assert agent.inquiry().subject["arguments"] == {"x": 2}
+    assert agent.running() == ["a"]
+
+
+# -- what may have finished ------------------------------------------------------------------------------
+
+
+def test_an_interrupted_task_that_may_not_be_repeated_asks() -> None:
+    agent = interrupted()
+    asked = agent.inquiry()
+    assert asked.prompt == "a on s was interrupted and may have finished (a: interrupted). Run it again?"
+    assert asked.verbs == ("approve", "respond", "reject")
+    assert (agent.task("a").status, agent.task("a").attempts) == ("RUNNING", 1)
+    assert agent.state == "CONTINUE"
+
+
+def test_a_person_may_have_it_run_again() -> None:
+    agent = interrupted()
+    agent.answers("approve")
+    assert (agent.attempt("a").number, agent.task("a").attempts) == (2, 2)
+
+
+def test_running_it_again_does_not_ask_for_the_approval_it_had() -> None:
+    agent = Agent(careful())
+    agent.answers("approve")
+    agent.ends("a", error="interrupted")
+    agent.answers("approve")
+    assert agent.attempt("a").number == 2
+
+
+def test_a_person_may_say_what_it_returned() -> None:
+    agent = interrupted()
+    agent.answers("respond", {"rows": 3})
+    assert (agent.task("a").status, agent.task("a").result) == ("COMPLETED", {"rows": 3})
+    assert agent.state == "FINISH"
+
+
+def test_a_person_may_say_that_it_failed() -> None:
+    agent = interrupted()
+    agent.answers("reject", reason="half written")
+    error = agent.task("a").error
+    assert error is not None
+    assert (agent.task("a").status, error.message) == ("FAILED", "me said no: half written")
+
+
+def test_an_answer_of_another_kind_is_refused() -> None:
+    agent = interrupted()
+    with pytest.raises(Refused, match="takes approve, respond, reject, not edit"):
+        agent.take(agent.answer("edit", {"x": 2}))
+
+
+def test_the_rest_goes_on_while_a_person_thinks() -> None:
+    agent = Agent({"tasks": [*careful()["tasks"], {"task_id": "b", "device": "d"}, {"task_id": "c", "device": "d"}],
+                   "dependencies": [{"from": "b", "to": "c"}]})  # fmt: skip
+    agent.ends("b")
+    agent.ends("c")
+    assert agent.statuses() == {"a": "RUNNING", "b": "COMPLETED", "c": "COMPLETED"}
+    assert agent.state == "CONTINUE"
+
+
+def test_a_question_that_was_withdrawn_has_no_consequence() -> None:
+    agent = Agent(careful(), inquiry_timeout_s=60)
+    agent.wait_until(1060.0)
+    (withdraw,) = agent.outstanding(Withdraw).values()
+    entry = agent.take(Answered(effect=withdraw.target, withdrawn=True))
+    assert entry is not None
+    assert not entry.note
+    assert agent.task("a").status == "FAILED"
+
+
+def test_a_device_that_comes_back_does_not_start_what_waits_for_a_person() -> None:
+    agent = Agent(careful())
+    agent.batch(DeviceLost(device="s"), DeviceFound(device="s"))
+    assert list(agent.outstanding(Ask)) == [agent.task("a").inquiry]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.task import TaskError
+from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
+from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
+from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, PlannerQuestion, PlanningUnavailable, ProgressSink, Proposal
+from tests.agents import Agent
+from tests.stars import action, plan
+
+
+class Dispatcher:
+    """Says half way, then ends as told."""
+
+    def __init__(self, end: AttemptEnd) -> None:
+        self.end = end
+        self.seen: list[Attempt] = []
+
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        self.seen.append(attempt)
+        progress(AttemptProgress(key=attempt.key, fraction=0.5, message="half"))
+        return self.end
+
+
+class APlanner:
+    def __init__(self, reply: Proposal | PlanningUnavailable) -> None:
+        self.reply = reply
+        self.asked: list[PlannerQuestion] = []
+
+    async def propose(self, question: PlannerQuestion) -> Proposal:
+        self.asked.append(question)
+        if isinstance(self.reply, PlanningUnavailable):
+            raise self.reply
+        return self.reply
+
+
+def dispatched(agent: Agent, end: AttemptEnd) -> tuple[Dispatcher, TaskEnded, list[Event]]:
+    dispatcher, told = Dispatcher(end), list[Event]()
+    ((effect_id, effect),) = agent.outstanding(Dispatch).items()
+    outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, effect, agent.memory, told.append))
+    assert isinstance(outcome, TaskEnded)
+    return dispatcher, outcome, told
+
+
+def asked(agent: Agent, reply: Proposal | PlanningUnavailable) -> tuple[APlanner, Any]:
+    planner = APlanner(reply)
+    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
+    return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, effect, agent.memory, lambda event: None))
+
+
+def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:
+    agent = Agent(plan("a b", "a>b"))
+    agent.ends("a", {"x": 1})
+    dispatcher, outcome, told = dispatched(agent, AttemptEnd(result={"y": 2}))
+    effect = agent.task("b").effect
+    (attempt,) = dispatcher.seen
+    assert (attempt.key, attempt.run, attempt.task_id, attempt.device_id, attempt.number) == (effect, "r", "b", "d", 1)
+    assert attempt.results == {"a": {"x": 1}}
+    assert outcome == TaskEnded(effect=effect, result={"y": 2})
+    assert told == [Progressed(of=effect, fraction=0.5, message="half")]
+
+
+def test_the_error_of_an_attempt_is_its_outcome() -> None:
+    error = TaskError(code="crashed", message="signal 11")
+    _, outcome, _ = dispatched(Agent(plan("a")), AttemptEnd(error=error))
+    assert outcome.error == error
+
+
+def test_the_outcome_of_an_attempt_is_taken_by_the_machine() -> None:
+    agent = Agent(plan("a"))
+    _, outcome, _ = dispatched(agent, AttemptEnd(result=1))
+    agent.batch(outcome)
+    assert agent.state == "FINISH"
+
+
+def test_a_planner_is_asked_for_a_constellation() -> None:
+    agent = Agent()
+    planner, outcome = asked(agent, Proposal(plan=parse_plan(plan("a")), thought="one task"))
+    (question,) = planner.asked
+    assert (question.mode, question.request, question.constellation, question.batch) == ("CREATION", "do it", None, ())
+    assert list(question.fleet) == ["d", "d2", "s", "s2"]
+    assert isinstance(outcome, Planned)
+    agent.batch(outcome)
+    assert agent.running() == ["a"]
+
+
+def test_a_planner_is_asked_for_edits_with_the_constellation_as_it_is_now() -> None:
+    agent = Agent(plan("a b", "a>b"), replan="always")
+    agent.ends("a", {"x": 1})
+    planner, outcome = asked(agent, Proposal(actions=(action("remove_task", task_id="b"),), status="FINISH"))
+    (question,) = planner.asked
+    assert (question.mode, question.batch, question.constellation) == ("EDITING", ("a",), agent.constellation.to_dict())
+    agent.batch(outcome)
+    assert agent.state == "FINISH"
+
+
+def test_what_was_wrong_with_the_last_answer_is_told() -> None:
+    agent = Agent()
+    agent.plans()
+    planner, _ = asked(agent, Proposal())
+    assert planner.asked[0].told == "reply: it holds no constellation"
+
+
+def test_a_planner_that_cannot_be_had_is_an_outcome() -> None:
+    agent = Agent()
+    _, outcome = asked(agent, PlanningUnavailable("no model answers", "backup"))
+    assert outcome == PlanningFailed(effect=next(iter(agent.run.outstanding)), code="backup", reason="no model answers")
