@@ -98,6 +98,7 @@ class Performance(msgspec.Struct, kw_only=True):
 
     Attributes:
         key, run, task_id, device_id, skill: of the attempt.
+        process: whose device performed it.
         number: its place in the ledger, from 0.
         started_at, ended_at: by the clock of the ledger.
         how: how it ended.
@@ -110,6 +111,7 @@ class Performance(msgspec.Struct, kw_only=True):
     skill: str
     number: int
     started_at: float
+    process: str = ""
     ended_at: float | None = None
     how: How | None = None
 
@@ -119,10 +121,16 @@ class Ledger:
 
     Args:
         clock: seconds since the epoch; should not start again with a new loop.
+        watch: told of each performance as it begins.
+
+    Attributes:
+        dead: processes that crashed; their devices begin nothing any more.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], watch: Callable[[Performance], None] = lambda _: None) -> None:
         self._clock = clock
+        self._watch = watch
+        self.dead: set[str] = set()
         self.performances: list[Performance] = []
         self._by_key: dict[str, list[Performance]] = {}
         self._open: dict[int, Performance] = {}
@@ -136,7 +144,7 @@ class Ledger:
         """The performances of one key."""
         return list(self._by_key.get(key, ()))
 
-    def begin(self, attempt: Attempt) -> Performance:
+    def begin(self, attempt: Attempt, process: str = "") -> Performance:
         """A device has begun."""
         entry = Performance(
             key=attempt.key,
@@ -146,10 +154,12 @@ class Ledger:
             skill=attempt.skill,
             number=len(self.performances),
             started_at=self._clock(),
+            process=process,
         )
         self.performances.append(entry)
         self._by_key.setdefault(entry.key, []).append(entry)
         self._open[entry.number] = entry
+        self._watch(entry)
         return entry
 
     def end(self, entry: Performance, how: How) -> None:
@@ -158,10 +168,12 @@ class Ledger:
             entry.ended_at = self._clock()
             entry.how = how
 
-    def crash(self) -> None:
+    def crash(self, process: str = "") -> None:
         """The process of the devices died, and what they were performing with it."""
+        self.dead.add(process)
         for entry in list(self._open.values()):
-            self.end(entry, "killed")
+            if entry.process == process:
+                self.end(entry, "killed")
 
 
 class FakeDevice:
@@ -172,18 +184,29 @@ class FakeDevice:
         ledger: where it writes down what it performs.
         script: what it does with an attempt; 1 s and the result None where it is not given.
         faults: trouble laid over the script.
+        process: the one it lives in.
     """
 
-    def __init__(self, profile: AgentProfile, ledger: Ledger, script: Script | None = None, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        profile: AgentProfile,
+        ledger: Ledger,
+        script: Script | None = None,
+        faults: Faults | None = None,
+        process: str = "",
+    ) -> None:
         self.profile = profile
+        self._process = process
         self._ledger = ledger
         self._script = script or by_skill({})
         self._faults = faults or Faults()
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
         """Carry out the script. Raises RuntimeError where the script breaks the device."""
+        if self._process in self._ledger.dead:
+            await asyncio.get_running_loop().create_future()  # what is left of a dead process does nothing
         behaviour = self._faults.befall(self._script(attempt), attempt.key, len(self._ledger.of(attempt.key)))
-        entry = self._ledger.begin(attempt)
+        entry = self._ledger.begin(attempt, self._process)
         how: How = "killed"
         try:
             await _work(behaviour, attempt.key, progress)

@@ -28,12 +28,15 @@ import itertools
 import random
 import selectors
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 DEFAULT_MAX_STEPS = 20_000_000
+TICK_DIGITS = 6
+"""The clock ticks in microseconds. Were it finer, whoever waits for the rest of a rounded time would spin: it does not move by itself."""
 CHOICE_WINDOW = 64
 """How far into the ready queue a choice looks; it bounds what one step costs when thousands are runnable."""
 
@@ -150,7 +153,14 @@ class SimLoop(asyncio.SelectorEventLoop):
 
     def advance(self, duration_s: float) -> None:
         """Move the clock forward, as the selector does; timers that have become due run next."""
-        self._now += duration_s
+        self._now = round(self._now + duration_s, TICK_DIGITS)
+
+    def call_at(self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> asyncio.TimerHandle:
+        """As every loop does, with the time put on a tick: one that lies ahead is never reached without the clock moving."""
+        tick = round(when, TICK_DIGITS)
+        if tick <= self._now < when:
+            tick = round(self._now + 10.0**-TICK_DIGITS, TICK_DIGITS)
+        return super().call_at(tick, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         """Run the function now, in this thread; its future is done when this returns."""
@@ -168,11 +178,11 @@ class SimLoop(asyncio.SelectorEventLoop):
         return _SimTask(coro, serial=next(self._serials), loop=loop, **options)
 
 
-def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0) -> T:
+def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_steps: int = DEFAULT_MAX_STEPS) -> T:
     """``asyncio.run`` on a fresh ``SimLoop``: same coroutine, same seed, same everything.
 
     Raises:
         Deadlock, Endless: as ``SimLoop`` does; else what the coroutine raises.
     """
-    with asyncio.Runner(loop_factory=lambda: SimLoop(seed)) as runner:
+    with asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
         return runner.run(coro)

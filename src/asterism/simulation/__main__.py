@@ -1,0 +1,41 @@
+"""``python -m asterism.simulation``: search for broken invariants."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from asterism.simulation.campaign import Tally, campaign
+from asterism.simulation.profiles import PROFILES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run seeds until the time is up; 0 if nothing broke, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m asterism.simulation", description="Search for broken invariants, seed after seed.")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to search (60)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--profile", choices=sorted(PROFILES), action="append", help="a kind of trouble; may be given again (all)")
+    parser.add_argument("--one", type=int, metavar="SEED", help="live this one seed, under --profile, and tell its story")
+    given = parser.parse_args(arguments)
+    profiles = tuple(given.profile or PROFILES)
+    if given.one is None:
+        return _report(campaign(given.seed, profiles, seconds=given.seconds))
+    return max(_report(campaign(given.one, (profile,), runs=1)) for profile in profiles)
+
+
+def _report(tally: Tally) -> int:
+    print(f"{tally.runs} runs, {tally.entries} entries in {tally.took_s:.1f} s: {tally.per_minute:.0f} runs a minute on one core")
+    print("came out:", ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items())))
+    print("happened:", ", ".join(f"{count} {what}" for what, count in sorted(tally.counts.items()) if count))
+    if tally.broken is None:
+        return 0
+    seed, profile, told = tally.broken
+    print(
+        f"\nseed {seed}, profile {profile}: {told}\n\nagain: python -m asterism.simulation --profile {profile} --one {seed}",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

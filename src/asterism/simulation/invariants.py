@@ -1,0 +1,171 @@
+"""The ten invariants, and what each check of one run needs to know: small functions that judge for themselves.
+
+They ask the journal's plain data and repeat the rules in their own words; where they lean on the code
+they check, they would believe its mistakes. Not here: when they are asked (``checkers``).
+"""
+
+from __future__ import annotations
+
+import graphlib
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import TaskSpec
+from asterism.constellation.line import TaskStarLine
+from asterism.constellation.task import TaskStar
+from asterism.errors import AsterismError
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import Dispatch
+from asterism.machines.constellation_agent.memory import AgentMemory
+
+INVARIANTS = {
+    1: "the graph is acyclic",
+    2: "no task starts before its dependencies are satisfied, or twice under one effect id, or while it is held or paused",
+    3: "no read-only task is ever edited",
+    4: "terminal states have no exits",
+    5: "replay equals the live state",
+    6: "every effect has at most one accepted outcome, and none is lost across a crash",
+    7: "one owner per run: two writers never both append",
+    8: "every run ends, or waits on something it can name",
+    9: "nothing runs that needed approval and did not get it",
+    10: "the same seed gives the same journal",
+}
+
+SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")
+EDITABLE = ("PENDING", "WAITING_DEPENDENCY")
+SATISFIED_BY = {"UNCONDITIONAL": SETTLED, "SUCCESS_ONLY": ("COMPLETED",), "COMPLETION_ONLY": ("COMPLETED", "FAILED")}
+
+_COMPARISON = re.compile(r"(\w+) (>=|<=|>|<) (-?[\d.]+)")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
+_SPEC = tuple(TaskSpec.__struct_fields__)
+_encode = msgspec.json.Encoder().encode
+
+
+class InvariantViolated(AsterismError):
+    """The world found what must never be.
+
+    Attributes:
+        number: of the invariant.
+        words: what was found.
+        story: the last entries of the run, one line each.
+    """
+
+    def __init__(self, number: int, words: str, story: Iterable[str] = ()) -> None:
+        self.number = number
+        self.words = words
+        self.story = tuple(story)
+        told = "".join(f"\n  {line}" for line in self.story)
+        super().__init__(f"invariant {number} ({INVARIANTS[number]}) is violated: {words}{told}")
+
+
+def cycle_of(constellation: TaskConstellation) -> Sequence[str] | None:
+    """A cycle among its dependencies, by another algorithm than its own; None where there is none."""
+    sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for line in constellation.lines.values():
+        sorter.add(line.target, line.source)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError as error:
+        cycle: list[str] = error.args[1]
+        return cycle
+    return None
+
+
+def why_not_startable(constellation: TaskConstellation, task: TaskStar) -> str:
+    """Which dependency of a task that has just started is not satisfied; empty when all are."""
+    for line in constellation.lines_in(task.task_id):
+        source = constellation.tasks[line.source]
+        if not _is_satisfied(line, source):
+            return f"{task.task_id} started, and {line.line_id} ({line.type}) is not satisfied by {line.source}, which is {source.status}"
+    return ""
+
+
+def _is_satisfied(line: TaskStarLine, source: TaskStar) -> bool:
+    if line.type != "CONDITIONAL":
+        return source.status in SATISFIED_BY[line.type]
+    if source.status != "COMPLETED" and not (source.status == "FAILED" and "status" in line.condition):
+        return False
+    plain = _COMPARISON.fullmatch(line.condition)
+    if plain and isinstance(source.result, dict):
+        value = source.result.get(plain[1])
+        return isinstance(value, int | float) and _COMPARE[plain[2]](value, float(plain[3]))
+    return line.verdict is not None and line.verdict.satisfied
+
+
+def held_by(memory: AgentMemory) -> set[str]:
+    """Tasks that may not start now, because the planner is being asked about what they depend on."""
+    if memory.asking is None or memory.options.hold == "none":
+        return set()
+    if memory.options.hold == "all":
+        return set(memory.constellation.tasks)
+    targets: dict[str, list[str]] = {}
+    for line in memory.constellation.lines.values():
+        targets.setdefault(line.source, []).append(line.target)
+    held: set[str] = set()
+    stack = [*memory.asking.batch, *memory.batch]
+    while stack:
+        for target in targets.get(stack.pop(), ()):
+            if target not in held:
+                held.add(target)
+                stack.append(target)
+    return held
+
+
+def frozen_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes, bytes]:
+    """What may not change in a read-only task: what was planned with what it waits for, and how it ended (empty until it has)."""
+    planned = [getattr(task, name) for name in _SPEC]
+    waits = sorted((line.line_id, line.source, line.type, line.condition) for line in constellation.lines_in(task.task_id))
+    ended = (task.status, task.result, task.error, task.attempts, task.ended_at) if task.status in SETTLED else ()
+    return _encode((planned, waits)), _encode(ended) if ended else b""
+
+
+def subject_of(attempt: Dispatch) -> dict[str, Any]:
+    """What a person approves of an attempt."""
+    return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
+
+
+def difference(live: Run[Any], replayed: Run[Any]) -> str:
+    """The first thing in which a live run and a replay of its journal differ; empty when they agree."""
+    ours, theirs = _facts(live), _facts(replayed)
+    for name, value in ours.items():
+        if _encode(value) != _encode(theirs.get(name)):
+            return f"{name} is {_shown(value)} live, and {_shown(theirs.get(name))} replayed"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    return _encode(value).decode()[:400]
+
+
+def _facts(run: Run[Any]) -> dict[str, Any]:
+    """Everything a run is, its timers included."""
+    memory = dict(vars(run.memory))
+    memory["_timers"] = sorted(memory["_timers"])
+    board = memory.pop("board", None)
+    facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "withdrawn": sorted(run.withdrawn)}
+    for name, value in memory.items():
+        facts[name] = sorted(value) if isinstance(value, set) else value
+    if board is not None:
+        facts["constellation"] = board.constellation.to_dict()
+        facts["board"] = [list(board.startable), list(board.running), list(board.doomed)]
+        facts["wanting"] = [list(board.constellation.unjudged), list(board.constellation.restless)]
+    return facts
+
+
+def unnamed_wait(run: Run[Any], now: float) -> str:
+    """Why a quiet run cannot say what it waits for; empty when it can: an effect, a person, a pause, a backoff, a device."""
+    memory = run.memory
+    if run.ended or run.outstanding or memory.paused:
+        return ""
+    board = memory.board
+    for task_id in board.startable if board else ():
+        task = board.constellation.tasks[task_id]
+        able = [name for name, profile in memory.fleet.items() if name == task.device or profile.skill(task.resolved_skill)]
+        if task.not_before > now or all(name in memory.lost for name in able):
+            return ""
+    return f"it is in {run.state}, nothing is outstanding, it is not paused, and no task waits for a backoff or a lost device"

@@ -1,0 +1,82 @@
+"""The people of a simulated world, and what else happens to it from outside. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.machines.control import Verb
+from asterism.runtime.ports import InquiryRow
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says to a question.
+
+    Attributes:
+        after_s: seconds after it was asked.
+        by: who says it.
+        past_the_desk: written straight into the inbox under a key of its own, as no honest program does.
+    """
+
+    verb: Verb
+    after_s: float = 1.0
+    value: Any = None
+    reason: str = ""
+    by: str = "ada"
+    past_the_desk: bool = False
+
+
+Answerer = Callable[[InquiryRow], Iterable[Answer]]
+"""What is said to each question: nothing, once, twice, too late."""
+
+
+def nobody(_: InquiryRow) -> Iterable[Answer]:
+    """Nobody ever answers."""
+    return ()
+
+
+def everyone_says(verb: Verb, *, after_s: float = 1.0, value: Any = None) -> Answerer:
+    """One person who says the same to every question."""
+    return lambda _: (Answer(verb=verb, after_s=after_s, value=value),)
+
+
+class Crash(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that drives the run dies once, as by kill -9.
+
+    Attributes:
+        entry: seq of the entry after whose append it dies.
+        after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
+    """
+
+    entry: int
+    after_s: float = 0.0
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """Something from outside at a time.
+
+    ``cancel``, ``pause``, ``unpause`` come from a person; ``lose`` and ``find`` befall a device; ``crash`` kills who
+    drives; ``rival`` is another process that wants to drive; ``rob`` is the same after the driver was declared dead
+    while it lived, which no lock of ours allows.
+    """
+
+    at_s: float
+    what: Literal["cancel", "pause", "unpause", "lose", "find", "crash", "rival", "rob"]
+    device: str = ""
+
+
+class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with the store, by chance, for each append (and ``slow`` for each look into the inbox, too).
+
+    Attributes:
+        fails: chance that it begins to fail, for ``times`` tries in a row.
+        lost_word: chance that it is written, and says that it failed.
+        slow: chance that its answer takes up to a second.
+    """
+
+    fails: float = 0.0
+    times: int = 2
+    lost_word: float = 0.0
+    slow: float = 0.0

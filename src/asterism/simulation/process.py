@@ -1,0 +1,208 @@
+"""A process of the simulated world: its own store handle, its own devices, one driver; it can be killed.
+
+It is put together as ``bootstrap`` does it, from fakes. When it crashes, its store handle dies at that
+instant, its devices let go, and whatever of its tasks is still unwinding can write and perform nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
+from asterism.kernel.machine import Effect
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.clock import Clock
+from asterism.runtime.driver import Driver
+from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
+from asterism.runtime.ports import Commit, Device, InboxRow, Performer, Planner, PlannerQuestion, Proposal
+from asterism.simulation.people import StoreTrouble
+from asterism.stores.memory import Memory, MemoryStore
+
+MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+
+POLL_S = 1.0
+"""How often a process looks into the inbox; as seldom as this because it is most of what an idle world does."""
+
+How = Literal["", "done", "crashed", "turned away", "robbed", "let go"]
+"""``done``: the run has ended, or only people can move it. ``let go``: the store failed too long."""
+
+
+class Surroundings(Protocol):
+    """What a process knows of its world."""
+
+    clock: Clock
+    memory: Memory
+    planner: Planner
+    away: Mapping[str, str]
+
+    def devices(self, process: str) -> Mapping[str, Device]:
+        """The devices of a process of that name."""
+        ...
+
+    def committed(self, process: Process, commit: Commit) -> None:
+        """A process has written something, and does not know it yet."""
+        ...
+
+
+class Process:
+    """One process.
+
+    Args:
+        name: unique in its world.
+        world: where it lives.
+        trouble: what is wrong with its store.
+        rng: chance.
+
+    Attributes:
+        store: its handle.
+        how: how it came to an end; empty while it has not.
+        faults: how often its store failed it.
+    """
+
+    def __init__(self, name: str, world: Surroundings, trouble: StoreTrouble, rng: random.Random, changed: Callable[[], None]) -> None:
+        self.name = name
+        self.how: How = ""
+        self.faults = 0
+        self.world = world
+        self.store = _Handle(self, trouble, rng)
+        self.dispatcher: Dispatcher | None = None
+        self._driver: Driver | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._changed = changed
+
+    @property
+    def crashed(self) -> bool:
+        """True once it was killed."""
+        return self.how == "crashed"
+
+    def live(self, run: str) -> Run[Any] | None:
+        """Its state of a run; None where it does not drive it."""
+        return self._driver.live(run) if self._driver else None
+
+    def crash(self) -> None:
+        """Die as by kill -9."""
+        if self.how:
+            return
+        self._end("crashed")
+        self.store.crash()
+        if self._task:
+            self._task.cancel()
+
+    async def drive(self, run: str) -> None:
+        """Take a run as far as it goes. Raises what no process may end with."""
+        self._task = asyncio.current_task()
+        try:
+            await self._live(run)
+        except (asyncio.CancelledError, AsterismError, BaseExceptionGroup):
+            if not self.crashed:
+                raise
+        finally:
+            await self.store.close()
+
+    async def _live(self, run: str) -> None:
+        world = self.world
+        async with Dispatcher(world.devices(self.name), world.clock.now) as dispatcher:
+            self.dispatcher = dispatcher
+            for device, why in world.away.items():
+                dispatcher.lose(device, why)
+            performers: dict[type[Effect], Performer] = {
+                Dispatch: AttemptPerformer(dispatcher),
+                AskPlanner: PlannerPerformer(_WhileAlive(self)),
+            }
+            driver = Driver(
+                store=self.store,
+                clock=world.clock,
+                machines=MACHINES,
+                performers=performers,
+                news=lambda: [(DeviceLost(device=device, reason=why), f"device:{device}") for device, why in world.away.items()],
+                owner=self.name,
+                poll_s=POLL_S,
+            )
+
+            def notice(news: DeviceNotice) -> None:
+                if news.kind == "lost":
+                    driver.announce(DeviceLost(device=news.device_id, reason=news.message), f"device:{news.device_id}")
+                elif news.kind == "found":
+                    driver.announce(DeviceFound(device=news.device_id), f"device:{news.device_id}")
+
+            dispatcher.subscribe(notice)
+            self._driver = driver
+            async with driver.opened():
+                self._end(await self._driven(driver, run))
+
+    async def _driven(self, driver: Driver, run: str) -> How:
+        try:
+            await driver.drive(run)
+        except RunOwned:
+            return "turned away"
+        except StaleOwner:
+            return "robbed"
+        except StoreUnavailable:
+            return "let go"
+        return "done"
+
+    def _end(self, how: How) -> None:
+        if not self.how:
+            self.how = how
+            self._changed()
+
+
+class _Handle(MemoryStore):
+    """A handle that takes its time, fails by chance, and tells the world what it has written."""
+
+    def __init__(self, process: Process, trouble: StoreTrouble, rng: random.Random) -> None:
+        super().__init__(process.world.memory, name=process.name, fail=self._why_failed)
+        self._process = process
+        self._trouble = trouble
+        self._rng = rng
+        self._failing = 0
+
+    async def append(self, commit: Commit) -> None:
+        await super().append(commit)
+        self._process.world.committed(self._process, commit)
+        if self._process.crashed:
+            await asyncio.get_running_loop().create_future()  # the dead get no answer
+        await self._travel()
+        if self._rng.random() < self._trouble.lost_word:
+            self._process.faults += 1
+            raise StoreUnavailable("simulated: written, and the word of it was lost")
+
+    async def inbox(self, runs: Any) -> list[InboxRow]:
+        found = await super().inbox(runs)
+        await self._travel()
+        return found
+
+    async def _travel(self) -> None:
+        for _ in range(self._rng.randrange(4)):
+            await asyncio.sleep(0)
+        if self._rng.random() < self._trouble.slow:
+            await asyncio.sleep(self._rng.random())
+
+    def _why_failed(self, write: str) -> Exception | None:
+        if write != "append":
+            return None
+        if not self._failing and self._rng.random() < self._trouble.fails:
+            self._failing = self._trouble.times
+        if not self._failing:
+            return None
+        self._failing -= 1
+        self._process.faults += 1
+        return StoreUnavailable("simulated: the disk is full")
+
+
+class _WhileAlive:
+    """The planner, as a process that may be dead asks it."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def propose(self, question: PlannerQuestion) -> Proposal:
+        if self._process.crashed:
+            await asyncio.get_running_loop().create_future()
+        return await self._process.world.planner.propose(question)

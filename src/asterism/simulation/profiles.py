@@ -1,0 +1,121 @@
+"""Profiles: kinds of trouble, each of which makes a world of a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.simulation import shapes
+from asterism.simulation.device import Faults
+from asterism.simulation.people import Crash, Happening, StoreTrouble
+from asterism.simulation.planner import ScriptedPlanner
+from asterism.simulation.shapes import likely
+from asterism.simulation.world import Ending, World
+
+
+class Setting(msgspec.Struct, kw_only=True):
+    """What a seed and a profile make: the arguments of a world and of its run."""
+
+    seed: int
+    world: dict[str, Any]
+    plan: PlanDocument | None
+    options: RunOptions
+
+    def play(self) -> tuple[World, Ending]:
+        """Live it."""
+        world = World(self.seed, **self.world)
+        return world, world.run(self.plan, options=self.options)
+
+
+Trouble = Callable[[random.Random, Setting], None]
+
+
+def _devices(rng: random.Random, setting: Setting) -> None:
+    chances = {name: rng.choice((0.0, 0.05, 0.15)) for name in ("raised", "crashed", "hangs", "slow", "stubborn", "breaks")}
+    setting.world["faults"] = Faults(seed=setting.seed, **chances)
+    names = [profile.device_id for profile in setting.world["fleet"]]
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        device, at_s = rng.choice(names), round(rng.uniform(0, 60), 1)
+        _happen(setting, Happening(at_s=at_s, what="lose", device=device))
+        if likely(rng, 0.8):
+            _happen(setting, Happening(at_s=at_s + rng.choice((0.0, 1.0, 50.0)), what="find", device=device))
+
+
+def _crashes(rng: random.Random, setting: Setting) -> None:
+    setting.world["crashes"] = [
+        Crash(entry=rng.randint(2, 25), after_s=rng.choice((0.0, 0.0, 0.01, round(rng.uniform(0, 20), 2))))
+        for _ in range(rng.randint(1, 4))
+    ]
+    setting.world["drivers"] = rng.choice((1, 1, 2))
+    if likely(rng, 0.2):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="rival"))
+
+
+def _planner(rng: random.Random, setting: Setting) -> None:
+    setting.world["planner"] = ScriptedPlanner(shapes.RandomPlanner(setting.seed, setting.world["fleet"]))
+    if likely(rng, 0.3):
+        setting.plan = None
+    setting.options = msgspec.structs.replace(
+        setting.options,
+        replan=rng.choice(("always", "when_needed")),
+        hold=rng.choice(("successors", "none", "all")),
+        max_asks=rng.choice((3, 20, 200)),
+        max_reasks=rng.choice((0, 1, 3)),
+        max_restarts=rng.choice((0, 1, 3)),
+    )
+
+
+def _people(rng: random.Random, setting: Setting) -> None:
+    setting.world["people"] = shapes.people(setting.seed)
+    setting.options = msgspec.structs.replace(setting.options, inquiry_timeout_s=rng.choice((None, 20.0, 200.0)))
+    for what in ("pause", "unpause", "pause", "unpause", "cancel"):
+        if likely(rng, 0.15 if what == "cancel" else 0.4):
+            _happen(setting, Happening(at_s=round(rng.uniform(0, 90), 1), what=what))
+
+
+def _store(rng: random.Random, setting: Setting) -> None:
+    setting.world["store"] = StoreTrouble(
+        fails=rng.choice((0.0, 0.1)), times=rng.choice((1, 3, 9)), lost_word=rng.choice((0.0, 0.0, 0.05)), slow=rng.choice((0.0, 0.3))
+    )  # fmt: skip
+
+
+def _robbers(rng: random.Random, setting: Setting) -> None:
+    for _ in range(rng.randint(1, 2)):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 40), 1), what="rob"))
+
+
+def _happen(setting: Setting, happening: Happening) -> None:
+    setting.world.setdefault("happenings", []).append(happening)
+
+
+PROFILES: Mapping[str, tuple[Trouble, ...]] = {
+    "calm": (),
+    "devices": (_devices,),
+    "crashes": (_crashes,),
+    "planner": (_planner,),
+    "people": (_people,),
+    "store": (_store,),
+    "robbed": (_robbers, _people),
+    "storm": (_devices, _crashes, _planner, _people, _store),
+}
+"""By name: what troubles a world of that profile."""
+
+
+def setting_of(profile: str, seed: int) -> Setting:
+    """The world of a seed under a profile."""
+    rng = random.Random(f"{profile}:{seed}")
+    fleet = shapes.fleet(rng)
+    setting = Setting(
+        seed=seed,
+        world={"fleet": fleet, "script": shapes.work(seed), "people": shapes.helpful(seed)},
+        plan=shapes.plan(rng, fleet, most=rng.choice((4, 12, 12, 25))),
+        options=RunOptions(wall_limit_s=rng.choice((100.0, 300.0, 900.0))),
+    )
+    for trouble in PROFILES[profile]:
+        trouble(rng, setting)
+    return setting

@@ -1,0 +1,212 @@
+"""Random shapes: fleets, plans, devices' work, edits and people, each from a seed.
+
+What a device returns is a hash of the task and the seed, never of the order of things, so that two
+schedules of one shape differ in their schedule only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any, Literal
+
+from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.machines.control import Verb
+from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion, Proposal
+from asterism.simulation.device import Behaviour, Script
+from asterism.simulation.people import Answer, Answerer
+from asterism.simulation.planner import Reply
+
+Shape = Literal["chain", "fan", "layers", "random"]
+SHAPES: tuple[Shape, ...] = ("chain", "fan", "layers", "random")
+TYPES = ("UNCONDITIONAL", "SUCCESS_ONLY", "SUCCESS_ONLY", "COMPLETION_ONLY", "CONDITIONAL", "CONDITIONAL")
+CONDITIONS = ("value > 0.5", "value <= 0.8", "value > 0.1", "status == 'FAILED'", "missing > 1", "result.value > 0.3")
+
+STATUSES: tuple[Literal["FAIL", "CONTINUE", "FINISH", "START"], ...] = ("FAIL", "CONTINUE", "FINISH", "START")
+VERBS: tuple[Verb, ...] = ("approve", "approve", "approve", "reject", "respond", "edit", "cancel")
+
+_TOOLS: tuple[str, ...] = (
+    "add_task",
+    "remove_task",
+    "update_task",
+    "add_dependency",
+    "remove_dependency",
+    "update_dependency",
+    "build_constellation",
+    "explode",
+)
+_CHANGES: tuple[dict[str, Any], ...] = (
+    {"priority": 5},
+    {"inputs": {"x": 2}},
+    {"requires_approval": True},
+    {"deadline_s": 200.0},
+    {"device": "nowhere"},
+)
+_PARAMETERS = {"type": "object", "properties": {"x": {}, "note": {"type": "string"}, "value": {"type": "number"}}}
+
+
+def likely(rng: random.Random, chance: float) -> bool:
+    """True with that chance."""
+    return rng.random() < chance
+
+
+def fleet(rng: random.Random) -> list[AgentProfile]:
+    """Three or four devices; what one does with ``safe`` may be done again, what it does with ``work`` may not."""
+    safe = Skill(name="safe", parameters=_PARAMETERS, idempotent=True)
+    work = Skill(name="work", parameters=_PARAMETERS)
+    return [
+        AgentProfile(
+            device_id=f"d{number}", skills=(safe, work) if number in (0, 1) or likely(rng, 0.5) else (safe,), concurrency=rng.randint(1, 3)
+        )
+        for number in range(rng.randint(3, 4))
+    ]
+
+
+def work(seed: int, *, longest_s: float = 20.0) -> Script:
+    """What devices do: some virtual seconds of work, a value between 0 and 1, now and then a wish to replan, and progress."""
+
+    def script(attempt: Attempt) -> Behaviour:
+        rng = random.Random(f"{seed}:{attempt.task_id}:{attempt.number}")
+        duration_s = round(rng.uniform(0.0, longest_s), 2)
+        marks = ((duration_s / 3, 0.3, "a third"), (duration_s / 2, None, "half")) if likely(rng, 0.3) else ()
+        result = {"value": round(rng.random(), 3), "replan": likely(rng, 0.1), "of": attempt.task_id}
+        return Behaviour(duration_s=duration_s, result=result, marks=marks)
+
+    return script
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+def plan(rng: random.Random, devices: list[AgentProfile], *, most: int = 12) -> PlanDocument:
+    """A random plan for a fleet."""
+    ids = [f"t{number}" for number in range(rng.randint(1, most))]
+    pairs = _pairs(rng, ids, rng.choice(SHAPES))
+    upstream: dict[str, list[str]] = {task_id: [] for task_id in ids}
+    for source, target in pairs:
+        upstream[target].append(source)
+    return parse_plan({
+        "tasks": [task(rng, task_id, devices, upstream[task_id]) for task_id in ids],
+        "dependencies": [dependency(rng, source, target) for source, target in pairs],
+    })  # fmt: skip
+
+
+def _pairs(rng: random.Random, ids: list[str], shape: Shape) -> list[tuple[str, str]]:
+    if shape == "chain":
+        return list(itertools.pairwise(ids))
+    if shape == "fan":
+        return [(ids[0], other) for other in ids[1:-1]] + [(other, ids[-1]) for other in ids[1:-1]]
+    if shape == "layers":
+        width = rng.randint(1, 4)
+        layers = [ids[start : start + width] for start in range(0, len(ids), width)]
+        return [(above, below) for one, two in itertools.pairwise(layers) for below in two for above in one]
+    return [(source, target) for at, target in enumerate(ids) for source in ids[:at] if likely(rng, 2.0 / (at + 1))]
+
+
+def task(rng: random.Random, task_id: str, devices: list[AgentProfile], upstream: list[str]) -> dict[str, Any]:
+    """A random task, as plans write it."""
+    device = rng.choice(devices)
+    found: dict[str, Any] = {"task_id": task_id, "device": device.device_id, "skill": rng.choice(device.skills).name, "inputs": {"x": 1}}
+    if upstream and likely(rng, 0.3):
+        found["inputs"]["x"] = f"${{{rng.choice(upstream)}.value}}"
+    if likely(rng, 0.3):
+        codes = rng.choice((["raised", "crashed", "timeout"], ["raised", "interrupted", "device_lost"]))
+        found["retry"] = {"max_attempts": rng.randint(2, 4), "backoff_s": rng.choice((0.0, 0.5, 5.0)), "on": codes}
+    extras: tuple[tuple[str, float, Any], ...] = (
+        ("timeout_s", 0.3, rng.choice((1.0, 15.0, 30.0))),
+        ("deadline_s", 0.1, rng.choice((20.0, 90.0))),
+        ("requires_approval", 0.15, True),
+        ("priority", 0.2, rng.randint(-2, 2)),
+    )
+    return found | {name: value for name, chance, value in extras if likely(rng, chance)}
+
+
+def dependency(rng: random.Random, source: str, target: str) -> dict[str, Any]:
+    """A random dependency, as plans write it."""
+    kind = rng.choice(TYPES)
+    condition = {"condition": rng.choice(CONDITIONS)} if kind == "CONDITIONAL" else {}
+    return {"from": source, "to": target, "type": kind, **condition}
+
+
+# -- a planner -------------------------------------------------------------------------------------
+
+
+class RandomPlanner:
+    """A script for a planner that plans anything, sensible or not: good edits, illegal ones, any status, silence, trouble."""
+
+    def __init__(self, seed: int, devices: list[AgentProfile], *, wild: float = 0.25) -> None:
+        self._seed = seed
+        self._devices = devices
+        self._wild = wild
+
+    def __call__(self, question: PlannerQuestion) -> Reply:
+        """A reply that depends on the seed and the question's key only."""
+        rng = random.Random(f"{self._seed}:{question.key}")
+        after_s = rng.choice((0.0, 1.0, 10.0, 40.0))
+        if likely(rng, 0.05):
+            return rng.choice((Reply(after_s=after_s, unavailable="simulated: no model"), Reply(after_s=after_s, breaks="simulated")))
+        if question.mode == "CREATION":
+            proposed = None if likely(rng, 0.1) else plan(rng, self._devices, most=8)
+            status = rng.choices(STATUSES, (1, 3, 3, 3))[0]
+            return Reply(after_s=after_s, proposal=Proposal(plan=proposed, status=status))
+        actions = tuple(self._action(rng, question, number) for number in range(rng.choice((0, 0, 1, 1, 2, 3))))
+        status = rng.choices(STATUSES, (1, 13, 7, 3))[0]
+        return Reply(after_s=after_s, proposal=Proposal(actions=actions, status=status, result={"summary": "simulated"}))
+
+    def _action(self, rng: random.Random, question: PlannerQuestion, number: int) -> dict[str, Any]:
+        there = question.constellation or {}
+        listed = there.get("tasks", ())
+        ids = [found["task_id"] for found in listed]
+        editable = [found["task_id"] for found in listed if found.get("status", "PENDING") in ("PENDING", "WAITING_DEPENDENCY")]
+        lines = [found["id"] for found in there.get("dependencies", ())]
+        target = rng.choice((ids if likely(rng, self._wild) else editable) or ids)
+        parameters: dict[str, Any]
+        tool = rng.choice(_TOOLS)
+        match tool:
+            case "remove_task":
+                parameters = {"task_id": target}
+            case "update_task":
+                parameters = {"task_id": target, **rng.choice(_CHANGES)}
+            case "add_dependency":
+                parameters = dependency(rng, rng.choice(ids), target)
+            case "remove_dependency" if lines:
+                parameters = {"dependency_id": rng.choice(lines)}
+            case "update_dependency" if lines:
+                parameters = {"dependency_id": rng.choice(lines), "type": rng.choice(TYPES[:4])}
+            case "build_constellation" | "explode" if likely(rng, self._wild):
+                parameters = {"tasks": [], "clear": True}
+            case _:
+                tool, parameters = "add_task", task(rng, f"n{len(ids)}_{number}_{rng.randrange(1000)}", self._devices, [])
+        return {"tool": tool, "parameters": parameters}
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def helpful(seed: int) -> Answerer:
+    """One person who answers every question, soon, and mostly with a yes."""
+
+    def answers(inquiry: InquiryRow) -> list[Answer]:
+        rng = random.Random(f"{seed}:{inquiry.inquiry}")
+        verb: Verb = "respond" if "respond" in inquiry.verbs and likely(rng, 0.2) else "reject" if likely(rng, 0.2) else "approve"
+        return [Answer(verb=verb, after_s=rng.choice((0.5, 5.0)), value={"value": 0.6} if verb == "respond" else None)]
+
+    return answers
+
+
+def people(seed: int) -> Answerer:
+    """People who answer late, twice, against each other, past the desk, or not at all."""
+
+    def answers(inquiry: InquiryRow) -> list[Answer]:
+        rng = random.Random(f"{seed}:{inquiry.inquiry}")
+        names = iter(("ada", "bob", "eve"))
+        found = []
+        for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
+            verb = rng.choice(VERBS)
+            value = rng.choice(({"x": 3}, {"x": 3}, {"unknown": 1})) if verb == "edit" else {"value": 0.7} if verb == "respond" else None
+            after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
+            found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
+        return found
+
+    return answers

@@ -1,0 +1,106 @@
+"""Golden journals: runs as they were written once, which today's code must still be able to go on with.
+
+``python -m tests.journals.write --anew NAME`` writes one of them anew (``--anew all``: every one). That is a
+decision, not a repair: whoever has runs in a database has journals like these. Without ``--anew`` nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from asterism.constellation.documents import parse_plan
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.runtime.ports import PlannerQuestion, Proposal
+from asterism.simulation.device import Behaviour
+from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.planner import ScriptedPlanner
+from asterism.simulation.world import Ending, World
+from tests.simulation.scenes import DEMO, demo, fleet_of, lines, says, tasks
+from tests.simulation.test_replanning import SEEDS_EDIT
+
+FOLDER = Path(__file__).parent
+
+
+def creation() -> Ending:
+    """A planner makes the plan; the condition is not met, and the last task is skipped."""
+    return demo(accuracy=0.92, planner=ScriptedPlanner([Proposal(plan=parse_plan(DEMO))])).run(
+        None, request="train, and deploy if accuracy > 95%"
+    )
+
+
+def editing() -> Ending:
+    """The seeds' story: 0.92, so the model is retrained and not deployed."""
+    planner = ScriptedPlanner(lambda question: Proposal(actions=SEEDS_EDIT) if question.batch == ("task_003",) else Proposal())
+    return demo(accuracy=0.92, planner=planner).run(DEMO, options=RunOptions(replan="when_needed"))
+
+
+def retry() -> Ending:
+    """Two attempts raise, the third returns."""
+    world = World(
+        1, fleet=fleet_of("d"), script=lambda attempt: Behaviour(breaks="" if attempt.number == 3 else "not yet", result=attempt.number)
+    )
+    return world.run({"tasks": tasks("a", retry={"max_attempts": 3, "backoff_s": 2})})
+
+
+def interruption() -> Ending:
+    """A process dies while a skill works that may not be repeated; a person has it run again."""
+    return demo(idempotent=False, crashes=[Crash(entry=3, after_s=1)], people=says(Answer(verb="approve"))).run(DEMO)
+
+
+def approval() -> Ending:
+    """A yes after an hour, with other arguments; and a second one, which is stale."""
+    people = says(Answer(verb="edit", value={"x": 2}, after_s=3600), Answer(verb="approve", after_s=3600.3, by="bob", past_the_desk=True))
+    plan = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}
+    return World(1, fleet=fleet_of("d"), people=people).run(plan)
+
+
+def restart() -> Ending:
+    """The first constellation is thrown away for a second one."""
+
+    def script(question: PlannerQuestion) -> Proposal:
+        if question.mode == "CREATION":
+            return Proposal(plan=parse_plan({"tasks": tasks("a", "b") if question.key.endswith(":3.0") else tasks("c")}))
+        return Proposal(status="START" if "a" in question.batch else "CONTINUE", thought="from scratch")
+
+    world = World(
+        1,
+        fleet=fleet_of("d"),
+        planner=ScriptedPlanner(script),
+        script=lambda attempt: Behaviour(duration_s=99 if attempt.task_id == "b" else 1),
+    )
+    return world.run(None, options=RunOptions(replan="always"))
+
+
+def cancel() -> Ending:
+    """Cancelled while two tasks run and a person is being asked."""
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, happenings=[Happening(at_s=10, what="cancel")])
+    return world.run({"tasks": [*tasks("a", "b"), *tasks("c", requires_approval=True)]})
+
+
+GOLDEN: dict[str, Callable[[], Ending]] = {
+    scene.__name__: scene for scene in (creation, editing, retry, interruption, approval, restart, cancel)
+}
+
+
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name}.jsonl"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.journals.write", description="Write golden journals anew.")
+    parser.add_argument("--anew", choices=[*GOLDEN, "all"], help="which one; without it nothing is written")
+    given = parser.parse_args(arguments)
+    names = list(GOLDEN) if given.anew == "all" else [given.anew] if given.anew else []
+    for name in names:
+        path_of(name).write_bytes(GOLDEN[name]().journal)
+        print(f"wrote {path_of(name).name}")
+    if not names:
+        print(f"nothing was written; --anew NAME, of {', '.join(GOLDEN)}, or --anew all")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

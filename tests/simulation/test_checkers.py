@@ -1,0 +1,173 @@
+"""The checkers bite: bugs planted in the code they watch are found, with the seed that shows them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import pytest
+
+from asterism.constellation.batch import _Batch
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.line import TRUTH_TABLE, DependencyType
+from asterism.kernel.machine import Turn
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent import planning, table, tasks
+from asterism.machines.constellation_agent.memory import AgentMemory, Question
+from asterism.machines.control import Answered
+from asterism.machines.wiring import Board
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports import Commit
+from asterism.runtime.session import Session
+from asterism.simulation.__main__ import main
+from asterism.simulation.campaign import Tally, campaign
+from asterism.stores.memory import MemoryStore
+
+SEEDS = 1000
+
+
+def found(numbers: set[int], *profiles: str) -> Tally:
+    tally = campaign(0, profiles, runs=SEEDS)
+    assert tally.broken is not None, f"not found in {SEEDS} seeds of {profiles}"
+    assert any(f"invariant {number} " in tally.broken[2] for number in numbers), tally.broken[2]
+    return tally
+
+
+def test_an_edit_that_is_applied_to_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Batch, "_editable", lambda self, task_id: self._known(task_id))
+    found({3}, "planner")
+
+
+def test_an_effect_that_is_performed_before_its_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Session._append
+
+    async def too_late(self: Session, entries: Any, folded: Any) -> None:
+        for entry in entries:
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                self._perform(effect_id, effect)
+        await real(self, entries, folded)
+
+    monkeypatch.setattr(Session, "_append", too_late)
+    found({2, 6}, "crashes", "store")
+
+
+def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_take, real_answer = Run.take, tasks.take_answer
+    said_yes: weakref.WeakKeyDictionary[AgentMemory, dict[str, Question]] = weakref.WeakKeyDictionary()
+
+    def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
+        if isinstance(event, Answered) and event.effect in said_yes.get(self.memory, {}) and not self.machine.is_terminal(self.state):
+            return self._step(event, Turn(run=self.id, seq=self.seq + 1, at=at, actor=actor), key)
+        return real_take(self, event, at=at, actor=actor, key=key)
+
+    def answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
+        known = said_yes.setdefault(memory, {})
+        if event.effect in known:
+            turn.perform(known[event.effect].attempt)
+            return
+        question = memory.questions.get(event.effect)
+        real_answer(memory, board, event, turn)
+        if question is not None and event.verb == "approve":
+            known[event.effect] = question
+
+    monkeypatch.setattr(Run, "take", take)
+    monkeypatch.setattr(table, "take_answer", answer)
+    found({6}, "people")
+
+
+def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "held_tasks", lambda memory, board: set())
+    found({2}, "planner")
+
+
+def test_a_dependency_that_is_not_waited_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRUTH_TABLE, DependencyType.SUCCESS_ONLY, TRUTH_TABLE[DependencyType.COMPLETION_ONLY])
+    found({2}, "devices")
+
+
+def test_an_approval_that_is_not_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_shown", lambda attempt: "")
+    found({9}, "calm")
+
+
+def test_a_cycle_that_is_let_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskConstellation, "cycle_through", lambda self, source, target: None)
+    found({1}, "planner")
+
+
+def test_a_move_that_remembers_what_the_journal_does_not_say_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tasks.settle_task
+
+    def settle(memory: AgentMemory, board: Board, task: Any, event: Any, turn: Turn) -> None:
+        real(memory, board, task, event, turn)
+        if not turn.replayed:
+            memory.asks += 1
+
+    monkeypatch.setattr(tasks, "settle_task", settle)
+    found({5}, "calm")
+
+
+def test_a_store_that_lets_two_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = MemoryStore.append
+
+    async def append(self: MemoryStore, commit: Commit) -> None:
+        row = self.memory.runs[commit.run]
+        epoch = row.epoch
+        self.memory.runs[commit.run] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": commit.epoch})
+        await real(self, commit)
+        row = self.memory.runs[commit.run]
+        self.memory.runs[commit.run] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": epoch})
+
+    monkeypatch.setattr(MemoryStore, "append", append)
+    found({7}, "robbed")
+
+
+def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "is_done", lambda memory, board: False)
+    found({8}, "calm")
+
+
+def test_an_outcome_that_a_crash_loses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Session.claim
+
+    async def claim(self: Session, owner: str) -> None:
+        kept, self.run.outstanding = self.run.outstanding, {}
+        await real(self, owner)
+        self.run.outstanding = {**kept, **self.run.outstanding}
+
+    monkeypatch.setattr(Session, "claim", claim)
+    found({5, 6, 8}, "crashes")
+
+
+def test_an_inbox_row_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Session._append
+
+    async def forgetful(self: Session, entries: Any, folded: Any) -> None:
+        await real(self, entries, folded)
+        self._taken.clear()
+
+    monkeypatch.setattr(Session, "_append", forgetful)
+    found({6}, "storm")
+
+
+def test_chance_that_no_seed_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    lives = iter(range(10**9))
+    real = Driver.__init__
+
+    def named(self: Driver, **options: Any) -> None:
+        real(self, **{**options, "owner": f"process {next(lives)}"})
+
+    monkeypatch.setattr(Driver, "__init__", named)
+    found({10}, "calm")
+
+
+def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(planning, "skip_doomed", lambda memory, board, turn: False)
+    monkeypatch.setattr(table, "is_done", lambda memory, board: False)
+    assert main(["--seconds", "60", "--profile", "calm"]) == 1
+    told = capsys.readouterr().err
+    assert "again: python -m asterism.simulation --profile calm --one " in told
+    assert "invariant 8 (every run ends, or waits on something it can name) is violated" in told
+    assert " by system -> CONTINUE" in told

@@ -1,0 +1,115 @@
+"""The demo's shape, dropped and recovered after every entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble
+from asterism.simulation.world import Ending, World
+from tests.simulation.scenes import DEMO, demo, says, statuses
+
+JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7
+"""After the append and before its effects; after the effects were started; some time into them."""
+LENGTH = len(demo().run(DEMO).records)
+
+
+def end_of(ending: Ending) -> object:
+    return ending.outcome, statuses(ending), {task_id: task.result for task_id, task in ending.memory.constellation.tasks.items()}
+
+
+def performed(world: World) -> Counter[tuple[str, str]]:
+    return Counter((performance.task_id, str(performance.how)) for performance in world.ledger.performances)
+
+
+@pytest.mark.parametrize("accuracy", [0.97, 0.92])
+@pytest.mark.parametrize("after_s", [JUST_BEFORE, WHILE_THEY_RUN, LATER])
+def test_a_crash_after_any_entry_changes_nothing_of_the_end(after_s: float, accuracy: float) -> None:
+    undisturbed = demo(accuracy=accuracy)
+    expected = end_of(undisturbed.run(DEMO))
+    for entry in range(2, LENGTH + 1):
+        world = demo(accuracy=accuracy, crashes=[Crash(entry=entry, after_s=after_s)])
+        ending = world.run(DEMO)
+        assert end_of(ending) == expected, f"after entry {entry}: {ending.story}"
+        done = {task: count for (task, how), count in performed(world).items() if how == "done"}
+        assert set(done.values()) == {1}, "no completed task runs again"
+        keys = {(performance.task_id, performance.key) for performance in world.ledger.performances}
+        assert len(keys) == len(done), "what is redone is redone under the same key"
+
+
+@pytest.mark.parametrize("after_s", [JUST_BEFORE, WHILE_THEY_RUN, LATER])
+@pytest.mark.parametrize(("verb", "status"), [("approve", "COMPLETED"), ("respond", "COMPLETED"), ("reject", "FAILED")])
+def test_what_may_not_be_repeated_is_interrupted_and_a_person_decides(after_s: float, verb: str, status: str) -> None:
+    interruptions = 0
+    for entry in range(2, LENGTH + 1):
+        answer = Answer(verb=verb, value={"accuracy": 0.99} if verb == "respond" else None)  # type: ignore[arg-type]
+        world = demo(idempotent=False, crashes=[Crash(entry=entry, after_s=after_s)], people=says(answer))
+        ending = world.run(DEMO)
+        asked = list(world.memory.inquiries.values())
+        assert len(asked) <= 1
+        keys = [performance.key for performance in world.ledger.performances]
+        assert len(keys) == len(set(keys)), "never under the same key twice"
+        if asked:
+            interruptions += 1
+            interrupted = [task for task in ending.memory.constellation.tasks.values() if task.task_id in asked[0].subject]
+            assert [str(task.status) for task in interrupted] == [status]
+            assert "was interrupted and may have finished" in asked[0].prompt
+        assert ending.outcome == ("failed" if asked and verb == "reject" else "finished")
+    assert interruptions >= 4, "each of the four tasks was caught at work"
+
+
+def test_nobody_answers_an_interruption_and_the_run_waits() -> None:
+    ending = demo(idempotent=False, crashes=[Crash(entry=3, after_s=1.0)]).run(DEMO)
+    assert (ending.row.status, ending.outcome) == ("waiting", "")
+    assert statuses(ending)["task_001"] == "RUNNING"
+
+
+def test_a_crash_at_every_entry_of_one_run_still_ends_it() -> None:
+    world = demo(crashes=[Crash(entry=entry) for entry in range(2, 60)])
+    assert world.run(DEMO).outcome == "finished"
+    assert world.counts["crashed"] >= 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_two_drivers_that_resume_one_run_one_goes_on(seed: int) -> None:
+    world = demo(seed=seed, drivers=2, crashes=[Crash(entry=5, after_s=2.0)])
+    ending = world.run(DEMO)
+    assert ending.outcome == "finished"
+    assert (world.counts["turned away"], world.counts["crashed"]) == (2, 1)
+    claims = [entry for entry in ending.entries if type(entry.event).__name__ == "Claimed"]
+    assert len(claims) == 2, "who is turned away writes nothing"
+
+
+def test_a_rival_of_a_living_driver_does_nothing() -> None:
+    world = demo(happenings=[Happening(at_s=10, what="rival")])
+    ending = world.run(DEMO)
+    assert (ending.outcome, world.counts["turned away"]) == ("finished", 1)
+    assert {performance.process for performance in world.ledger.performances} == {"process-1"}
+
+
+def test_an_owner_that_was_robbed_drops_the_run() -> None:
+    world = demo(happenings=[Happening(at_s=10, what="rob")])
+    ending = world.run(DEMO)
+    assert (ending.outcome, world.counts["robbed"]) == ("finished", 1)
+
+
+def test_a_store_that_fails_for_a_while_delays_and_loses_nothing() -> None:
+    world = demo(store=StoreTrouble(fails=0.3, times=3))
+    assert world.run(DEMO).outcome == "finished"
+    assert world.counts["store faults"] > 0
+    assert world.counts["processes"] == 1
+
+
+def test_a_store_that_fails_too_long_is_let_go_and_taken_up_again() -> None:
+    world = demo(store=StoreTrouble(fails=0.2, times=9))
+    assert world.run(DEMO).outcome == "finished"
+    assert world.counts["let go"] > 0
+
+
+def test_a_write_whose_word_was_lost_is_not_written_twice() -> None:
+    world = demo(store=StoreTrouble(lost_word=0.3))
+    ending = world.run(DEMO)
+    assert ending.outcome == "finished"
+    assert world.counts["robbed"] > 0
+    assert [record.seq for record in ending.records] == list(range(1, len(ending.records) + 1))

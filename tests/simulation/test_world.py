@@ -1,0 +1,47 @@
+"""The world as users have it: the example of its own page, what it refuses, what it tells."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any
+
+import pytest
+
+from asterism.constellation.edits import EditRefused
+from asterism.errors import InvalidInput
+from asterism.simulation import world as module
+from asterism.simulation.world import World
+from tests.simulation.scenes import DEMO, demo, fleet_of, tasks
+
+
+def test_the_ten_lines_of_its_docstring_run() -> None:
+    page = inspect.getdoc(module) or ""
+    example = page.partition("::\n\n")[2].partition("\n\nAfter every entry")[0]
+    found: dict[str, Any] = {}
+    exec(compile(textwrap.dedent(example), "the docstring", "exec"), found)  # noqa: S102 - it is our own page
+    assert found["ending"].outcome == "finished"
+    assert [performance.how for performance in found["world"].ledger.performances] == ["killed", "done"]
+
+
+def test_it_tells_the_story_of_a_run() -> None:
+    ending = demo().run(DEMO)
+    assert ending.story[0] == "#1 Submitted by user -> CONTINUE"
+    assert ending.story[-1] == f"#{len(ending.records)} Drained by system -> FINISH"
+    assert ending.journal.count(b"\n") == len(ending.records)
+    assert ending.lasted_s == pytest.approx(70, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("plan", "error"),
+    [
+        ({"tasks": tasks("a", device="nowhere")}, EditRefused),
+        ({"tasks": []}, InvalidInput),
+        ({"tasks": tasks("a", "b"), "dependencies": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]}, EditRefused),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_refused_and_nothing_is_written(plan: dict[str, Any], error: type[Exception]) -> None:
+    world = World(1, fleet=fleet_of("d"))
+    with pytest.raises(error):
+        world.run(plan)
+    assert not world.memory.runs
