@@ -1,0 +1,88 @@
+"""The command line. Each command is a function of one of these modules, imported when it is asked for and not before.
+
+    running      run, resume, cancel, pause, unpause: what drives a run, or tells its driver something
+    planning     plan, fleet check, diagram: what can be said without a run
+    showing      runs, show, log: what journals say
+    people       inbox, answer
+
+Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
+
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
+_UNUSABLE = (InvalidInput, MissingExtra, RunNotFound, StoreUnavailable)
+
+
+def _version() -> str:
+    import importlib.metadata  # noqa: PLC0415 - asked for by --version alone
+
+    return importlib.metadata.version("asterism")
+
+
+app = App(
+    name="asterism",
+    help="Turn a goal into a DAG of tasks over devices, and run it so that nothing is lost.",
+    version=_version,
+    exit_on_error=False,
+    print_error=False,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+)
+_fleet = App(name="fleet", help="Look at a fleet file.")
+_fleet.command(
+    "asterism.cli.planning:check_fleet", name="check", help="List the devices of a fleet file and their skills, or say what is wrong."
+)
+
+app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.")
+app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
+app.command("asterism.cli.showing:runs", name="runs", help="List the runs, newest first.")
+app.command("asterism.cli.showing:show", name="show", help="Show one run: its plan, its states, who did what and why.")
+app.command("asterism.cli.showing:log", name="log", help="Print the journal of a run in words.")
+app.command("asterism.cli.running:resume", name="resume", help="Go on with a run that was paused, or whose process ended.")
+app.command("asterism.cli.running:pause", name="pause", help="Let a run start nothing new.")
+app.command("asterism.cli.running:unpause", name="unpause", help="Let a paused run start things again.")
+app.command("asterism.cli.running:cancel", name="cancel", help="Stop a run for good.")
+app.command("asterism.cli.people:inbox", name="inbox", help="List the open questions to people.")
+app.command("asterism.cli.people:answer", name="answer", help="Answer a question, and go on with its run.")
+app.command(_fleet)
+app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out one command line; returns the exit code, and prints an error on purpose as one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to stop
+    try:
+        done = app(arguments)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        command = " ".join(["asterism", *(error.command_chain or ())])
+        return _fail(f"{_one_line(error)} See `{command} --help`.", UNUSABLE)
+    except AsterismError as error:
+        return _fail(str(error), UNUSABLE if isinstance(error, _UNUSABLE) else FAILED)
+    except BrokenPipeError:
+        # Whoever read the help has seen enough. Nothing may be left to flush when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    return done if isinstance(done, int) else 0
+
+
+def _one_line(error: CycloptsError) -> str:
+    return " ".join(str(error).split())
+
+
+def _fail(message: str, code: int) -> int:
+    print("asterism:", message, file=sys.stderr)  # noqa: T201 - the one line for a terminal
+    return code

@@ -1,0 +1,10 @@
+"""``python -m asterism.cli``: the same as ``asterism``."""
+
+from __future__ import annotations
+
+import sys
+
+from asterism.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+"""Driving a run in the foreground: it is shown from its journal while it goes on, and signals pause or stop it.
+
+Ctrl-C once: nothing new is started, and what runs may end. Twice, or SIGTERM: what runs is killed. Its outcome stays open in
+the journal either way, so that whoever goes on with the run redoes it, or asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from asterism.bootstrap import MACHINES, open_devices, open_runtime, workers_folder
+from asterism.cli.codes import INTERRUPTED, code_of
+from asterism.cli.finding import actor
+from asterism.cli.output import complain, console, put, put_line
+from asterism.cli.picture import count_words
+from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
+from asterism.cli.story import Story
+from asterism.cli.words import duration, plain, preview
+from asterism.constellation.profile import Fleet
+from asterism.errors import AsterismError, Refused
+from asterism.kernel.journal import Entry
+from asterism.kernel.run import packer
+from asterism.machines.control import Pause
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.ports import Device, RunRow, Store
+from asterism.runtime.runtime import Runtime
+
+
+class Watch:
+    """Observes the driver: wakes the teller, and passes on trouble."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.news = asyncio.Event()
+        self._reporter = reporter
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - they are read from the journal
+        """The journal has grown."""
+        self.news.set()
+
+    def trouble(self, run: str, message: str) -> None:  # noqa: ARG002 - there is one run
+        """Said aloud."""
+        self._reporter.say(plain(message))
+
+
+class Teller:
+    """Reads a journal as it grows, and has it shown.
+
+    Args:
+        store: where the journal is.
+        row: of the run.
+        reporter: shows it.
+    """
+
+    def __init__(self, store: Store, row: RunRow, reporter: Reporter) -> None:
+        machine = MACHINES[row.machine]
+        self._store = store
+        self._unpack = packer(machine).unpack
+        self._reporter = reporter
+        self.story = Story(machine, row.run)
+
+    async def read(self, *, silently: bool = False) -> None:
+        """Read on to the end of the journal."""
+        records = await self._store.records(self.story.run.id, after=self.story.run.seq)
+        happenings = self.story.read(map(self._unpack, records))
+        if not silently:
+            self._reporter.show(News(self.story, records, happenings))
+
+    async def follow(self, news: asyncio.Event) -> None:
+        """Read on whenever there is news, and show that time passes; until cancelled."""
+        while True:
+            try:
+                await self.read()
+            except AsterismError as error:  # what cannot be shown is driven all the same
+                self._reporter.say(str(error))
+                return
+            await asyncio.sleep(FRAME_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FRAME_S * 4):
+                    await news.wait()
+            news.clear()
+
+
+def reporter_for(*, as_json: bool) -> Reporter:
+    """The reporter that fits the standard output."""
+    if as_json:
+        return JsonLines()
+    out = console()
+    return Picture(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else Lines(out)
+
+
+@contextlib.asynccontextmanager
+async def opened_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
+    """The devices of a fleet; nothing is left on the disk if no database has come of it."""
+    with _leaving_nothing(database):
+        async with open_devices(fleet_file, database) as opened:
+            yield opened
+
+
+@contextlib.contextmanager
+def _leaving_nothing(database: Path) -> Iterator[None]:
+    folders = [workers_folder(database), *database.parents]
+    missing = [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    finally:
+        if not database.exists():
+            for folder in missing:
+                with contextlib.suppress(OSError):  # somebody else has put something there
+                    folder.rmdir()
+
+
+async def drive(
+    store: Store,
+    devices: Mapping[str, Device],
+    database: Path,
+    run: str,
+    *,
+    as_json: bool = False,
+    result_file: Path | None = None,
+) -> int:
+    """Drive a run until it has ended, only people can move it on, or a signal stops it; returns the exit code.
+
+    Raises:
+        RunOwned: another process has it; nothing was done.
+    """
+    row = await store.run(run)
+    reporter = reporter_for(as_json=as_json)
+    teller = Teller(store, row, reporter)
+    await teller.read(silently=row.seq > 1)
+    watch = Watch(reporter)
+    async with open_runtime(store, devices, database, observers=[watch]) as runtime:
+        try:
+            driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
+            await teller.read()
+        finally:
+            reporter.close()
+    await tell_end(store, teller.story, driven, as_json=as_json, result_file=result_file)
+    return code_of(driven) if driven else INTERRUPTED
+
+
+class _Foreground:
+    """One run being driven, and the signals that may come meanwhile."""
+
+    def __init__(self, runtime: Runtime, run: str, reporter: Reporter) -> None:
+        self._runtime = runtime
+        self._run = run
+        self._reporter = reporter
+        self._signals = asyncio.Queue[signal.Signals]()
+        self._failure: Exception | None = None
+        self._row: RunRow | None = None
+
+    async def drive(self, teller: Teller, watch: Watch) -> RunRow | None:
+        """Drive it; the row it has then, or None if it was stopped."""
+        loop = asyncio.get_running_loop()
+        caught = [it for it in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if it is signal.SIGINT or _is_heeded(it)]
+        for number in caught:
+            loop.add_signal_handler(number, self._signals.put_nowait, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                driving = group.create_task(self._drive())
+                others = [group.create_task(teller.follow(watch.news)), group.create_task(self._heed(driving))]
+                await asyncio.wait([driving])
+                for task in others:
+                    task.cancel()
+        finally:
+            for number in caught:
+                loop.remove_signal_handler(number)
+        if self._failure is not None:
+            raise self._failure
+        return self._row
+
+    async def _drive(self) -> None:
+        try:
+            self._row = await self._runtime.drive(self._run)
+        except AsterismError as error:
+            self._failure = error
+
+    async def _heed(self, driving: asyncio.Task[None]) -> None:
+        """Pause at the first Ctrl-C, stop at the second or at any other signal."""
+        if await self._signals.get() is signal.SIGINT:
+            self._reporter.say("pausing: what runs may end, nothing new is started; Ctrl-C again stops now")
+            try:
+                await self._runtime.post(self._run, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
+            except AsterismError as error:
+                self._reporter.say(str(error))
+            else:
+                await self._signals.get()
+        self._reporter.say("stopping")
+        driving.cancel()
+
+
+def _is_heeded(number: signal.Signals) -> bool:
+    """False for a signal that whoever started us wanted ignored (nohup)."""
+    return signal.getsignal(number) is not signal.SIG_IGN
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+def result_of(story: Story, row: RunRow) -> dict[str, Any]:
+    """What a run has come to, for programs."""
+    tasks = {
+        task.task_id: {
+            "name": task.name,
+            "device": task.device,
+            "status": str(task.status),
+            "result": task.result,
+            "error": msgspec.to_builtins(task.error),
+        }
+        for task in story.constellation.in_order()
+    }
+    return {
+        "run": row.run,
+        "state": row.state,
+        "outcome": row.outcome,
+        "status": row.status,
+        "result": story.run.memory.result(),
+        "tasks": tasks,
+    }
+
+
+async def tell_end(store: Store, story: Story, driven: RunRow | None, *, as_json: bool, result_file: Path | None) -> None:
+    """Say what has become of the run, and what can be done next."""
+    row = driven or await store.run(story.run.id)
+    result = result_of(story, row)
+    if result_file is not None:
+        write_whole(result_file, json.dumps(result, indent=2) + "\n")
+    lines = await _end_lines(store, story, row, stopped=driven is None)
+    if as_json:
+        put(json.dumps(result))
+        if row.status != "ended":
+            complain(lines[0])
+        return
+    out = console()
+    for line in lines:
+        put_line(out, Text(line))
+
+
+async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) -> list[str]:
+    run = row.run
+    if row.status == "ended":
+        result = story.run.memory.result()
+        told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]
+        told += [] if told[-1].startswith(f"{result['total_tasks']} tasks") else [count_words(story.constellation)]
+        told += [plain(result["reason"], 2000)] if result.get("reason") else []
+        return [*told, f"more: asterism show {run}"]
+    if stopped:
+        return [f"stopped; nothing is lost. Go on with: asterism resume {run}"]
+    if row.status == "paused":
+        return [f"paused; go on with: asterism resume {run}"]
+    told = []
+    for asked in await store.inquiries(run=run):
+        told += [f"waits for a person: {plain(asked.prompt, 1000)}", f"  what: {preview(msgspec.json.decode(asked.subject or '{}'), 500)}"]
+        told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
+    return told
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that nobody ever reads half of it.
+
+    Raises:
+        Refused: it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it may never have been there
+            draft.unlink()
+        raise Refused(f"{path}: the result cannot be written there: {error.strerror}") from error

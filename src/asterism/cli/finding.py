@@ -1,0 +1,84 @@
+"""Finding what was named: the database, a run or a question by the beginning of its id, the person who asks."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+from asterism.bootstrap import MACHINES, open_store
+from asterism.cli.story import Happening, Story
+from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.journal import Record
+from asterism.kernel.run import packer
+from asterism.runtime.ports import InquiryRow, RunRow, Store
+from asterism.settings import database_path
+
+MAX_RUNS = 100_000
+"""Runs that are looked through for the beginning of an id."""
+
+
+def actor() -> str:
+    """The name of the person at the keyboard, for the journal."""
+    with contextlib.suppress(KeyError, OSError):  # a container may run as a user without a name
+        return getpass.getuser()
+    return "somebody"
+
+
+@contextlib.asynccontextmanager
+async def reading(database: Path | None) -> AsyncIterator[Store]:
+    """The store as it is; StoreUnavailable where there is none yet."""
+    async with open_store(database_path(database), create=False) as store:
+        yield store
+
+
+async def find_run(store: Store, named: str) -> RunRow:
+    """The run of that id, or the only one whose id, or its second half, begins so.
+
+    Raises:
+        RunNotFound: none.
+        InvalidInput: more than one.
+    """
+    with contextlib.suppress(RunNotFound):
+        return await store.run(named)
+    found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run, named)]
+    if not found:
+        raise RunNotFound(named)
+    if len(found) > 1:
+        raise InvalidInput(f"{named!r} could be {_some(row.run for row in found)}; write more of it")
+    return found[0]
+
+
+async def find_inquiry(store: Store, named: str) -> InquiryRow:
+    """The question of that id, the only open one whose id begins so, or the only open one of a run named so.
+
+    Raises:
+        InvalidInput: none, or more than one.
+    """
+    rows = await store.inquiries(open_only=False)
+    exact = [row for row in rows if row.inquiry == named]
+    begun = [row for row in rows if _begins(row.inquiry, named)]
+    found = exact or [row for row in begun if not row.answer] or begun
+    if not found:
+        raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
+    if len(found) > 1:
+        raise InvalidInput(f"{named!r} could be {_some(row.inquiry for row in found)}; write more of it")
+    return found[0]
+
+
+async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:
+    """The whole story of a run, as far as its journal goes."""
+    machine = MACHINES[row.machine]
+    story = Story(machine, row.run)
+    records = await store.records(row.run)
+    return story, records, story.read(map(packer(machine).unpack, records))
+
+
+def _begins(identity: str, named: str) -> bool:
+    return bool(named) and (identity.startswith(named) or identity.partition("-")[2].startswith(named))
+
+
+def _some(identities: Iterable[str]) -> str:
+    listed = list(identities)
+    return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")  # noqa: PLR2004 - enough to see the pattern

@@ -1,0 +1,20 @@
+"""Parameters that several commands share, as cyclopts reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Database = Annotated[
+    Path | None,
+    Parameter(name=["--database", "-d"], help="File with the journals [default: $ASTERISM_DATABASE, else in the user's state folder]."),
+]
+FleetFile = Annotated[Path, Parameter(name=["--fleet", "-f"], help="TOML file that names the devices.")]
+OtherFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file [default: the one the run was started with].")]
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
+JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print each event as a line of JSON, the result last.")]
+Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
+RunId = Annotated[str, Parameter(name="RUN", help="Id of a run; the beginning of it, or of its second half, is enough.")]
+ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Write the result here too, as one JSON object.")]

@@ -1,0 +1,151 @@
+"""A constellation as lines of rich text: the drawing on the left, what there is to say of each task on its right.
+
+Nothing here is parsed as markup, and all foreign text went through ``words.plain``: what a device says cannot colour or move anything.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from asterism.cli.drawing import NODE, DrawnRow, draw
+from asterism.cli.story import Sign, Story
+from asterism.cli.words import count, duration, plain, preview
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.task import TaskStar, TaskStatus
+
+MAX_NAME = 28
+BAR_CELLS = 12
+
+_SPINNER = "◐◓◑◒"
+_LOOKS = {
+    TaskStatus.PENDING: ("○", "dim"),
+    TaskStatus.WAITING_DEPENDENCY: ("○", "dim"),
+    TaskStatus.RUNNING: ("◐", "cyan"),
+    TaskStatus.COMPLETED: ("●", "green"),
+    TaskStatus.FAILED: ("✗", "bold red"),
+    TaskStatus.CANCELLED: ("■", "yellow"),
+    TaskStatus.SKIPPED: ("◌", "yellow"),
+}
+_PERSON = ("?", "bold magenta")
+
+
+def plan_lines(constellation: TaskConstellation) -> list[Text]:
+    """A plan that has not run: each task with its device, its skill and what it is given."""
+    widths = _widths(constellation)
+
+    def words(task: TaskStar) -> Text:
+        text = _names(task, widths)
+        skill = task.resolved_skill or task.skill
+        text.append(f"  {plain(skill, MAX_NAME)}" if skill and skill != task.name else "")
+        text.append(f"  {preview(task.inputs)}" if task.inputs else "", "dim")
+        text.append("  asks a person first" if task.requires_approval else "", _PERSON[1])
+        for tip in task.tips:
+            text.append(f"  ({plain(tip)})", "dim")
+        return text
+
+    return [_line(row, words(constellation.tasks[row.task_id]) if row.task_id else Text(), NODE, "") for row in draw(constellation)]
+
+
+def status_lines(story: Story, now: float, *, limit: int, frame: int = 0) -> list[Text]:
+    """A run: each task with its status, its progress, its time, and why.
+
+    Args:
+        story: of the run.
+        now: seconds since the epoch.
+        limit: lines at most; a run that needs more loses the lines between its tasks, then all but what is under way or went wrong.
+        frame: which picture of an animation this is.
+    """
+    constellation = story.constellation
+    widths = _widths(constellation)
+
+    def line(row: DrawnRow) -> Text:
+        if not row.task_id:
+            return _line(row, Text(), "", "")
+        task = constellation.tasks[row.task_id]
+        symbol, style = _PERSON if task.inquiry else _LOOKS[task.status]
+        if task.status is TaskStatus.RUNNING and not task.inquiry:
+            symbol = _SPINNER[frame % len(_SPINNER)]
+        return _line(row, _names(task, widths).append_text(_state(task, story.signs.get(task.task_id), now)), symbol, style)
+
+    if len(constellation.tasks) <= limit:
+        rows = draw(constellation)
+        return [line(row) for row in rows if row.task_id or len(rows) <= limit]
+    dull = (TaskStatus.WAITING_DEPENDENCY, TaskStatus.COMPLETED, TaskStatus.PENDING)
+    chosen = [task for task in constellation.in_order() if task.status not in dull]
+    chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, -task.ended_at))
+    lines = [line(DrawnRow(NODE, task.task_id)) for task in chosen[: max(1, limit - 1)]]
+    left = len(constellation.tasks) - len(lines)
+    return [*lines, Text(f"… and {count(left, 'task')} more", "dim")] if left else lines
+
+
+def count_words(constellation: TaskConstellation) -> str:
+    """``3 of 4 done, 1 running``."""
+    tasks = constellation.tasks.values()
+    number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
+    asked = sum(1 for task in tasks if task.inquiry)
+    parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
+    parts += [f"{number[TaskStatus.RUNNING] - asked} running"] if number[TaskStatus.RUNNING] > asked else []
+    parts += [f"{asked} waiting for a person"] if asked else []
+    bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
+    return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
+
+
+def _line(row: DrawnRow, words: Text, symbol: str, style: str) -> Text:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for char in row.lanes:
+        line.append(symbol, style) if char == NODE else line.append(char, "dim")
+    line.append("  ").append_text(words)
+    line.append("  " if row.task_id and row.note else "").append(plain(row.note), "italic dim" if row.task_id else "italic")
+    line.rstrip()
+    return line
+
+
+def _widths(constellation: TaskConstellation) -> tuple[int, int, int]:
+    """Cells of the columns task id, name, device."""
+    tasks = constellation.tasks.values()
+    return (
+        max((cell_len(plain(task.task_id, MAX_NAME)) for task in tasks), default=0),
+        max((cell_len(plain(task.name, MAX_NAME)) for task in tasks), default=0),
+        max((cell_len(plain(task.device, MAX_NAME)) for task in tasks), default=0),
+    )
+
+
+def _names(task: TaskStar, widths: tuple[int, int, int]) -> Text:
+    text = Text()
+    for part, width, style in zip((task.task_id, task.name, task.device), widths, ("dim", "bold", ""), strict=True):
+        shown = plain(part, MAX_NAME)
+        text.append(shown, style).append(" " * (width - cell_len(shown) + 2))
+    return text
+
+
+def _state(task: TaskStar, sign: Sign | None, now: float) -> Text:
+    text = Text()
+    tries = f"attempt {task.attempts}  " if task.attempts > 1 else ""
+    match task.status:
+        case TaskStatus.RUNNING if task.inquiry:
+            text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
+        case TaskStatus.RUNNING:
+            _append_bar(text, sign.fraction if sign else None)
+            text.append(f"{duration(max(0.0, now - task.started_at))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
+        case TaskStatus.COMPLETED:
+            text.append(f"done  {duration(task.ended_at - task.started_at)}  ", "green").append(tries).append(preview(task.result), "dim")
+        case TaskStatus.PENDING if task.error:
+            wait_s = max(0.0, task.not_before - now)
+            text.append(f"again in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.message), "dim")
+        case TaskStatus.PENDING:
+            text.append("ready", "dim")
+        case TaskStatus.WAITING_DEPENDENCY:
+            pass
+        case _:
+            text.append(f"{str(task.status).lower()}  ", _LOOKS[task.status][1]).append(tries)
+            text.append(plain(task.error.message) if task.error else "")
+    return text
+
+
+def _append_bar(text: Text, fraction: float | None) -> None:
+    if fraction is None:
+        text.append("running  ", "cyan")
+        return
+    full = round(max(0.0, min(1.0, fraction)) * BAR_CELLS)
+    text.append("━" * full, "cyan").append("─" * (BAR_CELLS - full), "dim").append(f" {fraction:4.0%}  ", "cyan")

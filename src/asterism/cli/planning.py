@@ -1,0 +1,100 @@
+"""Commands that need no run: plan, fleet check, diagram."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+from rich.text import Text
+
+from asterism.bootstrap import open_devices
+from asterism.cli.checking import check, order_of
+from asterism.cli.codes import FINISHED
+from asterism.cli.drawing import mermaid_flowchart
+from asterism.cli.options import FleetFile, Mermaid
+from asterism.cli.output import console, put, put_line
+from asterism.cli.picture import plan_lines
+from asterism.cli.words import count, plain
+from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.errors import InvalidInput
+from asterism.kernel.diagram import mermaid as mermaid_diagram
+from asterism.kernel.machine import Machine
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.task_lifecycle import TASK_LIFECYCLE
+
+_MACHINES: Mapping[str, Machine[Any]] = {"constellation-agent": CONSTELLATION_AGENT, "task": TASK_LIFECYCLE}
+
+
+def plan(
+    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="What is to be done, in words; or a .json, .yaml or .yml plan file.")],
+    /,
+    *,
+    fleet: FleetFile,
+    mermaid: Mermaid = False,
+    json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file, which `asterism run` takes.")] = False,
+) -> int:
+    """Show the plan of a request or a file, checked as a run would, and run nothing."""
+    if mermaid and json:
+        raise InvalidInput("--mermaid and --json cannot both be printed; choose one")
+    document, constellation = check(order_of(what), asyncio.run(_profiles(fleet)))
+    if json:
+        put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
+    elif mermaid:
+        put(mermaid_flowchart(constellation).rstrip())
+    else:
+        out = console()
+        for line in plan_lines(constellation):
+            put_line(out, line)
+    return FINISHED
+
+
+def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
+    """List the devices of a fleet file and their skills, or say what is wrong."""
+    fleet = asyncio.run(_profiles(file))
+    out = console()
+    for profile in fleet.values():
+        for line in _device_lines(profile):
+            put_line(out, line)
+        out.print()
+    skills = sum(len(profile.skills) for profile in fleet.values())
+    out.print(f"{count(len(fleet), 'device')}, {count(skills, 'skill')}: nothing is wrong with {plain(file)}")
+    return FINISHED
+
+
+def diagram(machine: Annotated[Literal["constellation-agent", "task"], Parameter(name="MACHINE", help="Which one.")], /) -> int:
+    """Print a state machine as a Mermaid diagram."""
+    put(mermaid_diagram(_MACHINES[machine]).rstrip())
+    return FINISHED
+
+
+async def _profiles(fleet_file: Path) -> Fleet:
+    """What the devices of a fleet file say of themselves; what they need on disk meanwhile is elsewhere and goes away."""
+    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
+        async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
+            return fleet
+
+
+def _device_lines(profile: AgentProfile) -> list[Text]:
+    head = Text(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}", "dim")
+    lines = [head]
+    known_as = ", ".join(plain(alias) for alias in profile.aliases)
+    able = ", ".join(plain(word) for word in profile.capabilities)
+    more = [f"kind {profile.kind}", f"{profile.concurrency} at a time"]
+    more += [f"also called {known_as}"] if known_as else []
+    more += [f"good at {able}"] if able else []
+    lines.append(Text(f"  {'; '.join(more)}", "dim"))
+    for skill in profile.skills:
+        required = skill.required_names()
+        parameters = ", ".join(plain(name) if name in required else f"[{plain(name)}]" for name in skill.parameter_names())
+        fields = skill.output_fields()
+        gives = f" → {', '.join(plain(name) for name in skill.output['properties'])}" if fields and skill.output else ""
+        line = Text("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
+        lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
+        lines.append(Text(f"      {plain(skill.description)}", "dim"))
+    return lines

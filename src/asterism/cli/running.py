@@ -1,0 +1,200 @@
+"""Commands that drive a run, or tell the process that drives it something: run, resume, pause, unpause, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from asterism.bootstrap import MACHINES, open_runtime, open_store
+from asterism.cli.checking import check, order_of, submission
+from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
+from asterism.cli.driving import drive, opened_devices
+from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
+from asterism.cli.output import put
+from asterism.cli.words import count, plain
+from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.kernel.machine import Event
+from asterism.kernel.run import packer
+from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.runtime.ports import RunRow, Store
+from asterism.settings import database_path
+
+WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
+"""Which exit code counts when several runs were driven."""
+
+
+def run(
+    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="What is to be done, in words; or a .json, .yaml or .yml plan file.")],
+    /,
+    *,
+    fleet: FleetFile,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+    wall_limit_s: Annotated[float, Parameter(help="Fail the run when it takes longer.")] = RunOptions().wall_limit_s,
+    inquiry_timeout_s: Annotated[float | None, Parameter(help="How long a question to a person stays open [default: for ever].")] = None,
+) -> int:
+    """Run a request in words, or a plan file."""
+    if result_file is not None and not result_file.parent.is_dir():
+        raise InvalidInput(f"--result-file {result_file}: there is no folder {result_file.parent}")
+    for name, seconds in (("--wall-limit-s", wall_limit_s), ("--inquiry-timeout-s", inquiry_timeout_s)):
+        if seconds is not None and not 0 < seconds < float("inf"):
+            raise InvalidInput(f"{name} is a number of seconds above 0, not {seconds:g}")
+    options = RunOptions(wall_limit_s=wall_limit_s, inquiry_timeout_s=inquiry_timeout_s)
+    return asyncio.run(_run(what, fleet, database_path(database), options, as_json=json, result_file=result_file))
+
+
+async def _run(what: str, fleet_file: Path, database: Path, options: RunOptions, *, as_json: bool, result_file: Path | None) -> int:
+    order = order_of(what)
+    async with opened_devices(fleet_file, database) as (fleet, devices):
+        check(order, fleet)
+        async with open_store(database, create=True) as store:
+            first = submission(order, fleet, fleet_file, options)
+            async with open_runtime(store, {}, database) as runtime:
+                submitted = await runtime.submit(CONSTELLATION_AGENT, first, title=plain(order.title), actor=actor())
+            if not as_json:
+                put(f"run {submitted}\n")
+            return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
+
+
+def resume(
+    named: Annotated[str | None, Parameter(name="RUN", help="Id of a run [default: every run that was interrupted]")] = None,
+    /,
+    *,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+) -> int:
+    """Go on with a run that was paused, or whose process ended."""
+    return asyncio.run(_resume(named, fleet, database, as_json=json, result_file=result_file))
+
+
+async def _resume(named: str | None, fleet: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
+    async with reading(database) as store:
+        rows = [await find_run(store, named)] if named is not None else await _interrupted(store)
+        codes = []
+        for row in rows:
+            if row.status == "ended":
+                raise Refused(f"run {row.run} has ended already ({row.outcome}); see it with `asterism show {row.run}`")
+            if row.owner:
+                raise RunOwned(row.run, row.owner)
+            if not as_json:
+                put(f"run {row.run}  {plain(row.title, 100)}\n")
+            codes.append(await take_up(store, row, database_path(database), fleet, as_json=as_json, result_file=result_file))
+            if codes[-1] == INTERRUPTED:
+                break
+        return next((code for code in WORST_FIRST if code in codes), FINISHED)
+
+
+async def _interrupted(store: Store) -> list[RunRow]:
+    """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
+    left = [row for row in reversed(await store.runs(limit=10_000)) if row.status != "ended" and not row.owner]
+    paused = [row for row in left if row.status == "paused"]
+    waiting = [row for row in left if row.status == "waiting"]
+    active = [row for row in left if row.status == "active"]
+    if len(left) == 1:
+        return left
+    for row in paused:
+        put(f"run {row.run} is paused; go on with: asterism resume {row.run}")
+    if waiting:
+        put(f"{count(len(waiting), 'run')} wait for a person; see: asterism inbox")
+    if not left:
+        put("there is nothing to resume")
+    return active
+
+
+async def take_up(
+    store: Store, row: RunRow, database: Path, fleet: Path | None, *, as_json: bool = False, result_file: Path | None = None
+) -> int:
+    """Drive a run that nobody owns; one that was paused on purpose goes on.
+
+    Raises:
+        RunOwned: somebody drives it; nothing was done.
+    """
+    if row.owner:
+        raise RunOwned(row.run, row.owner)
+    fleet_file = fleet or await _fleet_file_of(store, row)
+    async with opened_devices(fleet_file, database) as (_, devices):
+        if row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run])):
+            async with open_runtime(store, {}, database) as runtime:
+                await runtime.post(row.run, Unpause(), actor=actor(), key=runtime.clock.new_id())
+        return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file)
+
+
+async def _fleet_file_of(store: Store, row: RunRow) -> Path:
+    (first,) = await store.records(row.run, limit=1)
+    event = packer(MACHINES[row.machine]).unpack(first).event
+    if not isinstance(event, Submitted) or not event.fleet_file:
+        raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
+    return Path(event.fleet_file)
+
+
+def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:
+    """Let a run start nothing new; what runs may end."""
+    return asyncio.run(_pause(named, reason, database))
+
+
+async def _pause(named: str, reason: str, database: Path | None) -> int:
+    async with reading(database) as store:
+        row = await _unfinished(store, named)
+        if row.status == "paused":
+            put(f"run {row.run} is paused already; go on with: asterism resume {row.run}")
+        elif row.owner:
+            await _tell(store, row, Pause(reason=reason), database)
+            put(f"run {row.run} starts nothing new; go on with: asterism resume {row.run}")
+        else:
+            await _tell(store, row, Pause(reason=reason), database, wait=False)
+            put(f"nobody drives run {row.run}; it will be paused if somebody answers its questions. Go on with: asterism resume {row.run}")
+        return FINISHED
+
+
+def unpause(named: RunId, /, *, fleet: OtherFleet = None, database: Database = None, json: JsonEvents = False) -> int:
+    """Let a paused run start things again; if nobody drives it, drive it here, as resume does."""
+    return asyncio.run(_unpause(named, fleet, database, as_json=json))
+
+
+async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_json: bool) -> int:
+    async with reading(database) as store:
+        row = await _unfinished(store, named)
+        if not row.owner:
+            return await take_up(store, row, database_path(database), fleet, as_json=as_json)
+        await _tell(store, row, Unpause(), database)
+        put(f"run {row.run} goes on")
+        return FINISHED
+
+
+def cancel(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:
+    """Stop a run for good: what runs is killed, nothing else is started."""
+    return asyncio.run(_cancel(named, reason, database))
+
+
+async def _cancel(named: str, reason: str, database: Path | None) -> int:
+    async with reading(database) as store:
+        row = await _unfinished(store, named)
+        path = database_path(database)
+        async with open_runtime(store, {}, path) as runtime:  # no device is needed to stop
+            await runtime.send(row.run, Cancel(reason=reason), actor=actor())
+        put(f"run {row.run} is cancelled")
+        return FINISHED
+
+
+async def _unfinished(store: Store, named: str) -> RunRow:
+    row = await find_run(store, named)
+    if row.status == "ended":
+        raise Refused(f"run {row.run} has ended already ({row.outcome})")
+    return row
+
+
+async def _tell(store: Store, row: RunRow, event: Event, database: Path | None, *, wait: bool = True) -> None:
+    async with open_runtime(store, {}, database_path(database)) as runtime:
+        key = runtime.clock.new_id()
+        await runtime.post(row.run, event, actor=actor(), key=key)
+        if wait:
+            await runtime.verdict(row.run, key)

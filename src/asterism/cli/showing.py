@@ -1,0 +1,248 @@
+"""Commands that read journals: runs, show, log."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+from rich.text import Text
+
+from asterism.bootstrap import MACHINES
+from asterism.cli.codes import FINISHED
+from asterism.cli.drawing import mermaid_flowchart
+from asterism.cli.driving import result_of
+from asterism.cli.finding import find_run, read_story, reading
+from asterism.cli.metrics import Metrics, TaskMetrics, measure
+from asterism.cli.options import Database, Json, Mermaid, RunId
+from asterism.cli.output import console, put, put_line
+from asterism.cli.picture import status_lines
+from asterism.cli.reporting import happening_line, json_line
+from asterism.cli.story import Happening, Story
+from asterism.cli.words import count, duration, moment, plain, preview, time_of_day
+from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.errors import InvalidInput
+from asterism.kernel.journal import Record
+from asterism.kernel.run import packer, state_history, time_per_state
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.ports import InquiryRow, RunRow, Store
+
+FOLLOW_S = 0.2
+"""How often a followed journal is looked at."""
+MAX_DRAWN = 400
+"""Lines of the drawing."""
+MAX_TOLD = 60
+"""Tasks that are told one by one; of more, only those that did not simply complete."""
+
+
+def runs(
+    *,
+    limit: Annotated[int, Parameter(help="At most so many.")] = 20,
+    database: Database = None,
+    json: Json = False,
+) -> int:
+    """List the runs, newest first."""
+    if limit < 1:
+        raise InvalidInput(f"--limit is at least 1, not {limit}")
+    return asyncio.run(_runs(limit, database, as_json=json))
+
+
+async def _runs(limit: int, database: Path | None, *, as_json: bool) -> int:
+    async with reading(database) as store:
+        rows = await store.runs(limit=limit)
+    if as_json:
+        put(json_text.dumps([msgspec.to_builtins(row) for row in rows], indent=2))
+        return FINISHED
+    out = console()
+    states = {row.run: _standing(row) for row in rows}
+    width = max((len(words) for words, _ in states.values()), default=0)
+    for row in rows:
+        words, style = states[row.run]
+        line = Text(f"{row.run}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
+        put_line(out, line.append(plain(row.title, 100)))
+    if not rows:
+        put("there are no runs yet")
+    return FINISHED
+
+
+def _standing(row: RunRow) -> tuple[str, str]:
+    """How a run stands, in words, and their style."""
+    if row.status == "ended":
+        return row.outcome, {"finished": "green", "failed": "red"}.get(row.outcome, "yellow")
+    if row.owner:
+        return f"{'paused' if row.status == 'paused' else 'running'} in {plain(row.owner)}", "cyan"
+    return {"paused": ("paused", "yellow"), "waiting": ("waiting for a person", "magenta")}.get(row.status, ("interrupted", "yellow"))
+
+
+# -- show ------------------------------------------------------------------------------------------
+
+
+def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
+    """Show one run: its plan, its states, who did what and why, and what it took."""
+    return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json))
+
+
+async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool) -> int:
+    async with reading(database) as store:
+        row = await find_run(store, named)
+        story, records, happenings = await read_story(store, row)
+        asked = await store.inquiries(run=row.run)
+    now = SystemClock().now()
+    if as_mermaid:
+        put(mermaid_flowchart(story.constellation).rstrip())
+    elif as_json:
+        put(json_text.dumps(_show_data(row, story, records, asked, now), indent=2))
+    else:
+        out = console()
+        for line in _show_lines(row, story, records, happenings, asked=asked, now=now):
+            put_line(out, line)
+    return FINISHED
+
+
+def _show_data(row: RunRow, story: Story, records: list[Record], asked: list[InquiryRow], now: float) -> dict[str, Any]:
+    until = story.last_at if story.run.ended else now
+    return {
+        **result_of(story, row),
+        "title": row.title,
+        "actor": row.actor,
+        "owner": row.owner,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "constellation": story.constellation.to_dict(),
+        "states": state_history(records, constellation_id=story.constellation.constellation_id),
+        "time_per_state": time_per_state(records, until),
+        "metrics": msgspec.to_builtins(measure(story, now)),
+        "questions": [asked_row.inquiry for asked_row in asked],
+    }
+
+
+def _show_lines(
+    row: RunRow, story: Story, records: list[Record], happenings: list[Happening], *, asked: list[InquiryRow], now: float
+) -> list[Text]:
+    metrics = measure(story, now)
+    words, style = _standing(row)
+    head = Text(f"run {row.run}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
+    lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(metrics.wall_s)}", "dim")]
+    if story.submitted is not None and story.submitted.fleet_file:
+        lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
+    if row.status == "ended":
+        result = story.run.memory.result()
+        lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
+    if story.constellation.tasks:
+        lines += [Text(), *status_lines(story, now, limit=MAX_DRAWN)]
+    lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
+    lines += [Text(), Text("tasks", "bold"), *_task_lines(story, happenings, metrics)]
+    lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
+    for question in asked:
+        lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
+        lines.append(Text(f"  asterism answer {question.inquiry} {'|'.join(question.verbs)}"))
+    return lines
+
+
+def _state_lines(records: list[Record], story: Story, now: float) -> list[Text]:
+    history = state_history(records)
+    spent = time_per_state(records, story.last_at if story.run.ended else now)
+    steps = [f"{step['state']} {time_of_day(step['timestamp'])}" for step in history]
+    times = [f"{state} {duration(seconds)}" for state, seconds in spent.items() if seconds > 0]
+    return [Text(f"  {' → '.join(steps)}"), Text(f"  time in each: {', '.join(times) or 'none yet'}", "dim")]
+
+
+def _task_lines(story: Story, happenings: list[Happening], metrics: Metrics) -> list[Text]:
+    told: dict[str, list[Happening]] = {}
+    for happening in happenings:
+        if happening.task_id and happening.weight == "event":
+            told.setdefault(happening.task_id, []).append(happening)
+    tasks = story.constellation.in_order()
+    chosen = tasks if len(tasks) <= MAX_TOLD else [task for task in tasks if _is_remarkable(task)][:MAX_TOLD]
+    lines: list[Text] = []
+    for task in chosen:
+        lines += _one_task(task, told.get(task.task_id, []), metrics.by_task[task.task_id])
+    left = len(tasks) - len(chosen)
+    return [*lines, Text(f"  and {count(left, 'task')} more; --json has all", "dim")] if left else lines
+
+
+def _is_remarkable(task: TaskStar) -> bool:
+    return task.attempts > 1 or task.status not in (TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.WAITING_DEPENDENCY)
+
+
+def _one_task(task: TaskStar, told: list[Happening], metrics: TaskMetrics) -> list[Text]:
+    head = Text(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
+    head.append(f"  {str(task.status).lower()}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
+    head.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim").append(f" on {plain(task.device)}", "dim")
+    numbers = [count(metrics.attempts, "attempt")] if metrics.attempts else []
+    numbers += [f"worked {duration(metrics.worked_s)}"] if metrics.worked_s else []
+    numbers += [f"waited {duration(metrics.waited_s)}"] if metrics.attempts else []
+    numbers += [f"waited for people {duration(metrics.people_s)}"] if metrics.people_s else []
+    head.append(f"  {', '.join(numbers)}" if numbers else "", "dim")
+    lines = [head]
+    if task.inputs:
+        lines.append(Text(f"      inputs: {preview(task.inputs)}", "dim"))
+    for happening in told:
+        line = Text(f"      {time_of_day(happening.entry.at)}  ", "dim").append(happening.text)
+        lines.append(line.append(f"  ({plain(happening.entry.actor)})", "dim"))
+    return lines
+
+
+def _metric_lines(metrics: Metrics) -> list[Text]:
+    ratio = metrics.wall_over_critical_path
+    over = f", {ratio:.2f} x the critical path" if ratio is not None else ""
+    width = f"at most {metrics.most_at_once} at once, the plan allows {metrics.parallel_width}"
+    people = f"{duration(metrics.people_s)} for people"
+    lines = [
+        f"{count(metrics.tasks, 'task')}, {count(metrics.attempts, 'attempt')}; {width}",
+        f"wall time {duration(metrics.wall_s)}{over}; worked {duration(metrics.worked_s)}",
+        f"waited {duration(metrics.waited_s)} to start, {people}, {duration(metrics.planner_s)} for the planner",
+    ]
+    if metrics.critical_path:
+        path = metrics.critical_path
+        shown = path if len(path) <= 8 else [*path[:4], "…", *path[-3:]]  # noqa: PLR2004 - one line
+        lines.append(f"critical path {duration(metrics.critical_path_s)}: {' → '.join(map(plain, shown))}")
+    return [Text(f"  {line}") for line in lines]
+
+
+# -- log -------------------------------------------------------------------------------------------
+
+
+def log(
+    named: RunId,
+    /,
+    *,
+    follow: Annotated[bool, Parameter(negative=(), help="Go on printing until the run has ended.")] = False,
+    after: Annotated[int, Parameter(help="Only entries after this one.")] = 0,
+    database: Database = None,
+    json: Json = False,
+) -> int:
+    """Print the journal of a run in words."""
+    if after < 0:
+        raise InvalidInput(f"--after is the number of an entry, not {after}")
+    return asyncio.run(_log(named, database, after, follow=follow, as_json=json))
+
+
+async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
+    async with reading(database) as store:
+        row = await find_run(store, named)
+        story = Story(MACHINES[row.machine], row.run)
+        while True:
+            await _print_on(store, row, story, after, as_json=as_json)
+            if not follow or story.run.ended:
+                return FINISHED
+            await asyncio.sleep(FOLLOW_S)
+
+
+async def _print_on(store: Store, row: RunRow, story: Story, after: int, *, as_json: bool) -> None:
+    records = await store.records(row.run, after=story.run.seq)
+    happenings = story.read(map(packer(MACHINES[row.machine]).unpack, records))
+    if as_json:
+        for record in records:
+            if record.seq > after:
+                put(json_line(record))
+        return
+    out = console()
+    for happening in happenings:
+        if happening.entry.seq > after:
+            number = Text(f"{happening.entry.seq:>5}  ", "dim")
+            line = number.append_text(happening_line(story, happening)).append(f"  ({plain(happening.entry.actor)})", "dim")
+            put_line(out, line)

@@ -1,0 +1,275 @@
+"""The story of a run: its journal replayed entry by entry, and what each entry means in words.
+
+Whoever shows a run reads it here: the live view, the lines in a pipe, ``log`` and ``show`` tell the same story, because
+all of them read the journal. Not here: how it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from asterism.cli.words import count, duration, last_line, plain, preview
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    Progressed,
+    Submitted,
+    TaskEnded,
+    WeavingMode,
+)
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+
+Weight = Literal["event", "progress", "detail"]
+"""What a line is worth: a step of the run, a sign of life, or the machinery at work."""
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """One thing that happened, in words.
+
+    Attributes:
+        entry: the entry that says so.
+        text: without the name of the task.
+        task_id: the task it is about; empty for the run.
+        status: of the task after it; None where it is about the run.
+        weight: what it is worth.
+    """
+
+    entry: Entry
+    text: str
+    task_id: str = ""
+    status: TaskStatus | None = None
+    weight: Weight = "event"
+
+
+class Sign(msgspec.Struct, frozen=True):
+    """The last sign of life of an attempt."""
+
+    fraction: float | None
+    message: str
+
+
+class Span(msgspec.Struct):
+    """An effect from the entry that asked for it to its outcome; ``until`` is 0 while it is under way."""
+
+    effect: Effect
+    since: float
+    until: float = 0.0
+
+
+class Story:
+    """A run as far as it has been read.
+
+    Attributes:
+        run: the replayed run.
+        spans: every effect, by id, in order.
+        signs: the last sign of life, by task.
+        waited: seconds between being able to start and starting, by task.
+        submitted: the first event; None before it was read.
+        first_at, last_at: times of the first and the last entry.
+    """
+
+    def __init__(self, machine: Machine[AgentMemory], run: str) -> None:
+        self.run: Run[AgentMemory] = Run(machine, run)
+        self.spans: dict[str, Span] = {}
+        self.signs: dict[str, Sign] = {}
+        self.waited: dict[str, float] = {}
+        self.submitted: Submitted | None = None
+        self.first_at = self.last_at = 0.0
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        """The current one."""
+        return self.run.memory.constellation
+
+    def read(self, entries: Iterable[Entry]) -> list[Happening]:
+        """Read on; returns what happened.
+
+        Raises:
+            JournalMismatch: the journal is not one that these rules give.
+        """
+        return [happening for entry in entries for happening in self._take(entry)]
+
+    def task_of(self, effect: str) -> str:
+        """The task that an effect is for; empty where it is for none."""
+        span = self.spans.get(effect)
+        if span is None:
+            return ""
+        if isinstance(span.effect, Withdraw):
+            return self.task_of(span.effect.target)
+        if isinstance(span.effect, Ask):
+            return str(span.effect.subject.get("task_id", ""))
+        return span.effect.task_id if isinstance(span.effect, Dispatch) else ""
+
+    def _take(self, entry: Entry) -> list[Happening]:
+        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+        if entry.note:
+            self.run.replay([entry])
+            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+            refused = bool(entry.key)
+            return [Happening(entry, plain(why), weight="event" if refused else "detail")]
+        watched = self._unsettled(entry)
+        was = self.run.state
+        self.run.replay([entry])
+        told = [*self._event(entry), *self._effects(entry), *self._settled(entry, watched)]
+        memory = self.run.memory
+        if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
+            told.append(Happening(entry, "the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
+        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event).__name__, type(entry.event).__name__), weight="detail")]
+
+    # -- what an entry may settle besides what it is about -----------------------------------------
+
+    def _unsettled(self, entry: Entry) -> list[TaskStar]:
+        """Tasks that this entry may settle though its event is not about them; one event only may do that to many."""
+        board = self.run.memory.board
+        if board is None or isinstance(entry.event, Progressed | Claimed | TaskEnded):
+            return []
+        if self.run.machine.is_terminal(entry.state) or entry.state != self.run.state:
+            return [task for task in board.constellation.in_order() if not task.settled]
+        tasks = board.constellation.tasks
+        asked = [question.task_id for question in self.run.memory.questions.values()]
+        late = [task.task_id for task in tasks.values() if task.deadline_s is not None and not task.settled]
+        return [tasks[task_id] for task_id in dict.fromkeys((*board.doomed, *board.startable, *asked, *late))]
+
+    def _settled(self, entry: Entry, watched: list[TaskStar]) -> Iterator[Happening]:
+        """What was settled among the watched tasks, and downstream of what was skipped."""
+        about = self.task_of(entry.event.effect) if isinstance(entry.event, Outcome) else ""
+        board = self.run.memory.board
+        seen = {task.task_id for task in watched}
+        queue = [task for task in watched if task.settled]
+        for task in queue:  # grows: a skip may have caused others
+            if task.task_id != about:
+                why = f": {plain(task.error.message)}" if task.error else ""
+                yield Happening(entry, f"{str(task.status).lower()}{why}", task.task_id, task.status)
+            if board is None or task.task_id not in board.constellation.tasks or task.status is TaskStatus.COMPLETED:
+                continue
+            for following in board.constellation.successors(task.task_id):
+                if following not in seen and board.constellation.tasks[following].settled:
+                    seen.add(following)
+                    queue.append(board.constellation.tasks[following])
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def _event(self, entry: Entry) -> Iterator[Happening]:
+        event = entry.event
+        match event:
+            case Submitted():
+                self.submitted = event
+                plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
+                yield Happening(entry, f"submitted{plan}: {plain(event.request)}", weight="detail")
+            case Claimed():
+                again = "taken" if event.epoch == 1 else "taken up again"
+                yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
+            case Planned() | PlanningFailed():
+                yield Happening(entry, self._planned(event))
+            case TaskEnded() | Answered():
+                yield self._outcome(entry, event)
+            case Progressed():
+                self.signs[self.task_of(event.of)] = sign = Sign(event.fraction, last_line(event.message))
+                percent = f"{event.fraction:.0%} " if event.fraction is not None else ""
+                yield Happening(entry, f"{percent}{plain(sign.message)}".strip(), self.task_of(event.of), TaskStatus.RUNNING, "progress")
+            case DeviceLost():
+                yield Happening(entry, f"device {plain(event.device)} is lost: {plain(event.reason)}")
+            case DeviceFound():
+                yield Happening(entry, f"device {plain(event.device)} is back")
+            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                yield Happening(entry, _control_words(entry))
+            case _:
+                return
+        if isinstance(event, Outcome):
+            self._close(event.effect, entry.at)
+
+    def _planned(self, event: Planned | PlanningFailed) -> str:
+        asked = self.spans[event.effect].effect if event.effect in self.spans else None
+        editing = isinstance(asked, AskPlanner) and asked.mode is WeavingMode.EDITING
+        if isinstance(event, PlanningFailed):
+            return f"{'no edit' if editing else 'no plan'} can be had: {plain(event.reason, 2000)}"
+        if editing:
+            return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
+        return f"planned {count(len(event.plan.tasks) if event.plan else 0, 'task')}"
+
+    def _outcome(self, entry: Entry, event: TaskEnded | Answered) -> Happening:
+        """The end of an attempt, or an answer."""
+        task_id = self.task_of(event.effect)
+        task = self.constellation.tasks.get(task_id)
+        status = task.status if task else None
+        if isinstance(event, Answered):
+            if event.withdrawn:
+                return Happening(entry, "the question is withdrawn", task_id, status, "detail")
+            reason = f": {plain(event.reason)}" if event.reason else ""
+            value = f" {preview(event.value)}" if event.value is not None else ""
+            return Happening(entry, f"{plain(entry.actor)} answers {event.verb}{value}{reason}", task_id, status)
+        self.signs.pop(task_id, None)
+        weight: Weight = "detail" if status is TaskStatus.CANCELLED else "event"
+        return Happening(entry, _end_words(event, task, entry.at), task_id, status, weight)
+
+    def _effects(self, entry: Entry) -> Iterator[Happening]:
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            self.spans[effect_id] = Span(effect, entry.at)
+            self._count_wait(self.task_of(effect_id), entry)
+            match effect:
+                case Dispatch():
+                    task = self.constellation.tasks.get(effect.task_id)
+                    skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
+                    again = f", attempt {effect.number}" if effect.number > 1 else ""
+                    yield Happening(entry, f"started{skill} on {plain(effect.device)}{again}", effect.task_id, TaskStatus.RUNNING)
+                case AskPlanner():
+                    told = f": {plain(effect.told)}" if effect.told else ""
+                    yield Happening(entry, f"the planner is asked{told}", weight="event" if effect.told else "detail")
+                case Ask():
+                    yield Happening(entry, f"waits for a person: {plain(effect.prompt)}", self.task_of(effect_id), TaskStatus.RUNNING)
+                case Withdraw():
+                    yield Happening(entry, "an effect is called off", self.task_of(effect_id), weight="detail")
+                case _:
+                    continue
+
+    def _count_wait(self, task_id: str, entry: Entry) -> None:
+        # Only Drained starts tasks; a question that comes with another event is about an attempt that was made.
+        task = self.constellation.tasks.get(task_id)
+        if task is not None and task.status is TaskStatus.RUNNING and isinstance(entry.event, Drained):
+            self.waited[task_id] = self.waited.get(task_id, 0.0) + max(0.0, entry.at - task.became_pending_at)
+
+    def _close(self, effect: str, at: float) -> None:
+        if effect in self.spans:
+            self.spans[effect].until = at
+
+
+def _end_words(event: TaskEnded, task: TaskStar | None, at: float) -> str:
+    if event.error is None:
+        return f"completed: {preview(event.result)}"
+    said = plain(event.error.message)
+    if task is not None and task.status is TaskStatus.PENDING:
+        wait_s = task.not_before - at
+        return f"{said}; again{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
+    return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said
+
+
+def _control_words(entry: Entry) -> str:
+    match entry.event:
+        case Pause(reason=reason):
+            return f"paused by {plain(entry.actor)}" + (f": {plain(reason)}" if reason else "")
+        case Unpause():
+            return f"goes on, says {plain(entry.actor)}"
+        case Cancel(reason=reason):
+            return f"cancelled by {plain(entry.actor)}" + (f": {plain(reason)}" if reason else "")
+        case Forked(origin=origin, seq=seq):
+            return f"forked from {plain(origin)} at entry {seq}"
+        case Broke(event=event, reason=reason):
+            return f"a defect of asterism: {plain(event)} could not be taken: {plain(reason)}"
+        case _:
+            return type(entry.event).__name__
+
+
+_PLAIN_WORDS = {"Drained": "looked at the whole", Withdrawn.__name__: "called off"}

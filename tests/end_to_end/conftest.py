@@ -1,0 +1,15 @@
+"""Fixtures of the end-to-end tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.desk import Desk
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A desk of its own."""
+    return Desk(tmp_path)

@@ -1,0 +1,70 @@
+"""Disks that are full or may not be written: one clear error, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.desk import Desk
+
+PLAN = {"task_id": "task_001", "name": "measure", "device": "desk"}
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """A small file system of its own; skips the test where that is not allowed."""
+    folder.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=False).returncode:
+        pytest.skip("only root may mount, and not everywhere")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def assert_one_clear_error(refused: subprocess.CompletedProcess[str], named: str) -> None:
+    assert refused.stdout == ""
+    assert refused.stderr.startswith("asterism: ")
+    assert named in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_full_disk(desk: Desk) -> None:
+    folder = desk.database.parent
+    with mounted(folder, "size=64k"):
+        filler = folder / "filler"
+        filler.write_bytes(bytes(48 * 1024))
+        refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, code=2)
+        assert_one_clear_error(refused, "free some space")
+        assert [path.name for path in folder.iterdir() if path.is_file()] == ["filler"]
+    assert desk.performed() == []
+
+
+def test_a_read_only_database(desk: Desk) -> None:
+    folder = desk.database.parent
+    with mounted(folder, "size=1m"):
+        desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet)
+        before = desk.database.read_bytes()
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, code=2)
+        assert_one_clear_error(refused, "writable")
+        assert desk.database.read_bytes() == before
+    assert desk.performed() == ["task_001"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(desk: Desk) -> None:
+    desk.database.parent.mkdir(mode=0o555)
+    refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, code=2)
+    assert_one_clear_error(refused, "writable")
+
+
+def test_a_result_file_that_has_no_folder_is_said_before_anything_is_done(desk: Desk) -> None:
+    refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", desk.folder / "no" / "result.json", code=2)
+    assert_one_clear_error(refused, "there is no folder")
+    assert not desk.database.parent.exists()

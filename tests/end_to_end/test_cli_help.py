@@ -1,0 +1,62 @@
+"""``asterism --help`` loads the command line and nothing else."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+BARE = """
+from cyclopts import App
+app = App(name="bare", version="1", help="A bare app.")
+@app.command
+def hello(name: str) -> None:
+    "Say hello."
+    print(name)
+app(["--help"], result_action="return_value")
+"""
+OURS = """
+from asterism.cli import main
+main(["--help"])
+"""
+MODULES = "\nimport sys; print(*sorted(sys.modules), sep='\\n', file=sys.stderr)"
+ROUNDS = 15
+
+
+def loaded(script: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", script + MODULES], capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines())
+
+
+def test_help_loads_nothing_that_a_bare_app_does_not() -> None:
+    own = loaded(OURS) - loaded(BARE)
+    assert own <= {"asterism", "asterism.cli", "asterism.errors"}
+
+
+def test_help_names_every_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "asterism.cli", "--help"], capture_output=True, text=True, check=True)
+    for command in ("run", "plan", "runs", "show", "log", "resume", "cancel", "pause", "unpause", "inbox", "answer", "fleet", "diagram"):
+        assert f" {command} " in done.stdout
+        subprocess.run([sys.executable, "-m", "asterism.cli", command, "--help"], capture_output=True, check=True)
+
+
+def cpu_s(script: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "100"}, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.slow
+def test_help_costs_at_most_a_third_more_than_a_bare_app() -> None:
+    pairs = [(cpu_s(BARE), cpu_s(OURS)) for _ in range(ROUNDS)]
+    bare, ours = (min(column) for column in zip(*pairs, strict=True))
+    assert ours <= 1.3 * bare, f"{ours * 1000:.0f} ms beside {bare * 1000:.0f} ms"
+
+
+def test_version_is_that_of_the_package() -> None:
+    done = subprocess.run([sys.executable, "-m", "asterism.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().count(".") == 2

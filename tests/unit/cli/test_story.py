@@ -1,0 +1,126 @@
+"""The story of a run and its numbers, from entries made by hand: no clock, no disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism.cli.metrics import measure
+from asterism.cli.story import Story
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError, TaskStatus
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import Progressed, Submitted, TaskEnded
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Answered, Cancel, Claimed, Drained
+
+WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
+
+
+class Written:
+    """A journal that is written by hand: each event at its time."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.run = Run(CONSTELLATION_AGENT, "r")
+        self.entries: list[Entry] = []
+        self.at(0, Submitted(request="x", fleet=(WORK,), plan=parse_plan(plan)), "ada")
+        self.at(0, Claimed(epoch=1, owner="me"))
+        self.at(0, Drained())
+
+    def at(self, at: float, event: Event, actor: str = "system") -> None:
+        entry = self.run.take(event, at=100.0 + at, actor=actor)
+        if entry:
+            self.entries.append(entry)
+
+    def end(self, at: float, task: str, error: TaskError | None = None) -> None:
+        effect = self.run.memory.constellation.tasks[task].effect
+        self.at(at, TaskEnded(effect=effect, result=None if error else {"n": 1}, error=error), "device:desk")
+        self.at(at, Drained())
+
+    def story(self) -> tuple[Story, list[str]]:
+        story = Story(CONSTELLATION_AGENT, "r")
+        happenings = story.read(self.entries)
+        return story, [f"{it.task_id} {it.text}".strip() for it in happenings if it.weight == "event"]
+
+
+def plan(*tasks: str, pairs: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    listed = [{"task_id": name, "name": "work", "device": "desk", **more.get(name, {})} for name in tasks]
+    return {"tasks": listed, "dependencies": [{"from": pair[0], "to": pair[1]} for pair in pairs]}
+
+
+def test_a_diamond_has_its_critical_path_and_its_width() -> None:
+    written = Written(plan(*"abcd", pairs=("ab", "ac", "bd", "cd")))
+    written.end(1, "a")
+    written.end(3, "b")
+    written.end(6, "c")
+    written.end(7, "d")
+    story, told = written.story()
+    metrics = measure(story, now=999)
+    assert (metrics.critical_path, metrics.critical_path_s) == (["a", "c", "d"], 7.0)
+    assert (metrics.wall_s, metrics.wall_over_critical_path) == (7.0, 1.0)
+    assert (metrics.parallel_width, metrics.most_at_once, metrics.worked_s) == (2, 2, 9.0)
+    assert told[0] == "a started on desk"
+    assert told[-2:] == ["d completed: n=1", "the run has finished"]
+
+
+def test_a_retry_and_a_person_are_waited_for() -> None:
+    written = Written(plan("a", "b", a={"retry": {"max_attempts": 2, "backoff_s": 4}}, b={"requires_approval": True}))
+    written.end(1, "a", TaskError(code="raised", message="bad\x1bluck"))
+    again = written.run.memory.constellation.tasks["a"].not_before - 100
+    written.at(2, Answered(effect=written.run.memory.constellation.tasks["b"].effect, verb="approve"), "ada")
+    written.at(2, Drained())
+    written.at(again, Drained())
+    written.end(10, "a")
+    written.end(11, "b")
+    story, told = written.story()
+    by_task = measure(story, now=0).by_task
+    assert by_task["a"].attempts == 2
+    assert by_task["a"].waited_s == pytest.approx(again - 1)
+    assert by_task["b"].people_s == 2
+    assert by_task["b"].worked_s == 9
+    assert any(line.startswith("a bad\\x1bluck; again in ") for line in told)
+    assert "b waits for a person: Run b (work) on desk?" in told
+    assert "b ada answers approve" in told
+    assert "a started on desk, attempt 2" in told
+
+
+def test_skips_are_told_down_the_line_each_with_its_reason() -> None:
+    written = Written(plan(*"abc", pairs=("ab", "bc")))
+    written.end(1, "a", TaskError(code="raised", message="no"))
+    _, told = written.story()
+    assert told == [
+        "a started on desk",
+        "a failed: no",
+        "b skipped: a is FAILED",
+        "c skipped: b is SKIPPED",
+        "the run fails: a (work) is FAILED: no",
+    ]
+
+
+def test_a_cancel_is_told_once() -> None:
+    written = Written(plan(*"ab", pairs=("ab",)))
+    written.at(1, Cancel(reason="enough"), "ada")
+    _, told = written.story()
+    assert told == [
+        "a started on desk",
+        "cancelled by ada: enough",
+        "a cancelled: cancelled by ada: enough",
+        "b cancelled: cancelled by ada: enough",
+    ]
+
+
+def test_the_last_sign_of_life_is_kept_until_the_attempt_ends() -> None:
+    written = Written(plan("a"))
+    effect = written.run.memory.constellation.tasks["a"].effect
+    written.at(1, Progressed(of=effect, fraction=0.5, message="first\nsecond"), "device:desk")
+    story, _ = written.story()
+    assert (story.signs["a"].fraction, story.signs["a"].message) == (0.5, "second")
+    assert measure(story, now=104).wall_s == 4
+    written.end(5, "a")
+    story, _ = written.story()
+    assert not story.signs
+    assert story.constellation.tasks["a"].status is TaskStatus.COMPLETED
