@@ -1,0 +1,122 @@
+"""The documents against the code: what is drawn from it is up to date, what speaks of it is true."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import LineSpec, TaskSpec
+from asterism.constellation.line import TRUTH_TABLE, DependencyType
+from asterism.constellation.task import RetryPolicy, TaskStatus
+from tests.architecture import draw_machines
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+DOTTED = re.compile(r"`(asterism(?:\.\w+)+)`")
+
+
+def fields_of(kind: type[msgspec.Struct]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def table_after(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading of the README, without its head; backticks are dropped."""
+    section = README.split(f"\n{heading}\n", 1)[1]
+    found: list[list[str]] = []
+    for line in section.splitlines():
+        if line.startswith("|"):
+            found.append([cell.strip().strip("`*") for cell in line.strip("|").split("|")])
+        elif found:
+            break
+    return found[2:]
+
+
+def test_the_machines_are_drawn_as_the_tables_are() -> None:
+    assert draw_machines.PAGE.read_text(encoding="utf-8") == draw_machines.page(), "run: python -m tests.architecture.draw_machines"
+
+
+def test_the_architecture_page_names_the_layers_that_are_checked() -> None:
+    linted = configparser.ConfigParser()
+    linted.read(ROOT / ".importlinter", encoding="utf-8")
+    sources = ROOT / "src" / "asterism"
+    there = {path.stem for path in sources.iterdir() if path.is_dir() or path.suffix == ".py"}
+    checked = [
+        [name.strip("() ") for name in line.split("|")] for line in linted["importlinter:contract:layers"]["layers"].split("\n") if line
+    ]
+    built = [kept for layer in checked if (kept := [name for name in layer if name in there])]
+    line = re.search(r"^    (cli > .*)$", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert line
+    assert [layer.split(" | ") for layer in line[1].split(" > ")] == built
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_is_named_is_there(page: Path) -> None:
+    for name in DOTTED.findall(page.read_text(encoding="utf-8")):
+        importlib.import_module(name)
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [("### Tasks", TaskSpec), ("### Dependencies", LineSpec), ("### Retries", RetryPolicy)],
+    ids=["tasks", "dependencies", "retries"],
+)
+def test_the_readme_lists_every_field_of_a_plan(heading: str, kind: type[msgspec.Struct]) -> None:
+    assert [row[0] for row in table_after(heading)] == fields_of(kind)
+
+
+def test_the_readme_shows_the_truth_table() -> None:
+    shown = {row[0].split()[0].strip("`"): row[1:] for row in table_after("### When a dependency is satisfied")}
+    assert list(shown) == list(DependencyType)
+    for kind, verdicts in TRUTH_TABLE.items():
+        assert verdicts[TaskStatus.SKIPPED] == verdicts[TaskStatus.CANCELLED]  # one column shows both
+        judged = [verdicts[status] for status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.SKIPPED)]
+        assert shown[kind] == ["yes" if satisfied else "no" for satisfied in judged]
+
+
+def test_the_plan_in_the_readme_is_a_plan() -> None:
+    plans: list[Any] = [block for block in re.findall(r"```json\n(.*?)```", README, re.DOTALL) if '"tasks"' in block]
+    assert plans
+    for plan in plans:
+        assert TaskConstellation.from_json(plan).validate_dag() == (True, [])
+
+
+def test_the_readmes_own_skill_runs_as_written_and_prints_what_is_shown(tmp_path: Path) -> None:
+    section = README.split("## A skill of yours\n", 1)[1]
+    for name, language in (("skills.py", "python"), ("fleet.toml", "toml")):
+        text = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
+        assert text
+        (tmp_path / name).write_text(text[1], encoding="utf-8")
+    command, shown = section.split("    $ asterism ", 1)[1].split("\n\n- ", 1)[0].split("\n", 1)
+
+    environment = {**os.environ, "ASTERISM_DATABASE": str(tmp_path / "own.db")}
+    asterism = [sys.executable, "-m", "asterism.cli", *shlex.split(command)]
+    run = subprocess.run(asterism, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert without_times(run.stdout) == without_times(textwrap.dedent("    " + shown.lstrip()))
+
+
+def without_times(told: str) -> list[str]:
+    """Lines as they are at any time: clock, durations and ids are blotted out."""
+    blotted = re.sub(r"\d\d:\d\d:\d\d|\b\d+\.\d\d s|\d{6}-[0-9a-f]{8}", "…", told)
+    return [line.rstrip() for line in blotted.strip().splitlines()]
