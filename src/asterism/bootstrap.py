@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Device, Observer, Performer, Planner, Store
+from asterism.runtime.ports import Attempt, Device, Observer, Performer, Planner, Store
 from asterism.runtime.runtime import Runtime
 from asterism.stores.sqlite import SqliteStore
+from asterism.telemetry import telemetry_wanted
 
 MACHINES: Mapping[str, Machine[Any]] = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
 """The machines a run can be of, by name."""
@@ -72,7 +73,13 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """A runtime that can drive constellation agents over these devices."""
     clock = SystemClock()
-    async with Dispatcher(devices, clock.now) as dispatcher:
+    taken: list[Callable[[Attempt], None]] = []
+
+    def tell_taken(attempt: Attempt) -> None:
+        for listener in taken:
+            listener(attempt)
+
+    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
@@ -94,9 +101,14 @@ async def open_runtime(
             elif news.kind == "found":
                 driver.announce(DeviceFound(device=news.device_id), f"device:{news.device_id}")
 
-        unsubscribe = dispatcher.subscribe(notice)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(dispatcher.subscribe(notice))
+            if telemetry_wanted(os.environ):
+                from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - who does not want it does not load it
+
+                telemetry = Telemetry(driver.live, clock.now, queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices})
+                stack.callback(telemetry.close)
+                driver.observe(telemetry)
+                taken.append(telemetry.taken)
             async with driver.opened():
                 yield Runtime(store, driver, clock)
-        finally:
-            unsubscribe()

@@ -100,6 +100,7 @@ class Dispatcher:
         clock: seconds since the epoch, for deadlines.
         queue_limit: how many attempts may wait for one device.
         grace_s: how long a stopped device may take to let go before it is said to be stuck.
+        taken: told when a device takes an attempt; what lies before was waiting.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -112,6 +113,7 @@ class Dispatcher:
         *,
         queue_limit: int = DEFAULT_QUEUE_LIMIT,
         grace_s: float = DEFAULT_GRACE_S,
+        taken: Callable[[Attempt], None] = lambda _: None,
     ) -> None:
         self._lanes = {device_id: _Lane(device, queue_limit) for device_id, device in devices.items()}
         for device_id, lane in self._lanes.items():
@@ -120,6 +122,7 @@ class Dispatcher:
                 raise InvalidInput(message)
         self._clock = clock
         self._grace_s = grace_s
+        self._taken = taken
         self._listeners: list[Listener] = []
         self._group = asyncio.TaskGroup()
         self._open = False
@@ -236,6 +239,7 @@ class Dispatcher:
         return None
 
     def _start(self, lane: _Lane, item: _Item) -> None:
+        self._taken(item.attempt)
         item.ticket = None
         item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
         lane.performing[task] = item

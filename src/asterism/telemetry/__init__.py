@@ -1,0 +1,15 @@
+"""What runs do, for other people's tools: spans, metrics and log lines, all derived from what is appended.
+
+``observer`` follows the runs · ``spans`` what an entry and an effect look like in a trace · ``metrics`` what is counted ·
+``logs`` the lines. This module imports none of them: whoever does not ask for telemetry does not pay for its libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def telemetry_wanted(environment: Mapping[str, str]) -> bool:
+    """True when OpenTelemetry was asked for: any ``OTEL_…`` variable is set, and the SDK is not disabled by one."""
+    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not disabled and any(name.startswith("OTEL_") and value for name, value in environment.items())

@@ -1,0 +1,210 @@
+"""Telemetry: follows the runs of one runtime from what they append.
+
+One span per transition and one per effect, from the entry that asks for it to the entry that takes its outcome. An effect's
+span is a child of the transition that asked for it; the transition that takes its outcome is a child of the effect's span;
+all others, and the effects that another process asked for, hang under the run (``spans.run_context``).
+
+A process that dies writes no span for what it had under way; the one that goes on writes it, from when it took over.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import TracerProvider
+
+from asterism.constellation.task import TaskStar
+from asterism.kernel.journal import Entry, effect_id
+from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.control import Answered, Ask, Claimed
+from asterism.runtime.ports import Attempt
+from asterism.telemetry.logs import Lines
+from asterism.telemetry.metrics import QueueDepths, instruments
+from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
+
+MAX_RUNS = 5_000
+"""Runs with something under way that are followed at once; of one more, the one that was silent longest is left."""
+
+
+class _Followed:
+    """A run with effects under way, by id."""
+
+    __slots__ = ("context", "under_way")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.under_way: dict[str, UnderWay] = {}
+
+
+class Telemetry:
+    """An observer that writes spans, metrics and log lines.
+
+    Args:
+        live: the live state of a run that is driven here (``Driver.live``).
+        now: seconds since the epoch.
+        queue_depths: how many attempts wait, by device.
+        root_of: id of the root of a run's tree of runs; all of them are one trace.
+        tracer_provider, meter_provider: the global ones by default.
+    """
+
+    def __init__(
+        self,
+        live: Callable[[str], Run[Any] | None],
+        now: Callable[[], float],
+        *,
+        queue_depths: QueueDepths = dict,
+        root_of: Callable[[str], str] = str,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self._live = live
+        self._now = now
+        self._queue_depths = queue_depths
+        self._root_of = root_of
+        self._spans = Spans(tracer_provider)
+        self._instruments = instruments(meter_provider)
+        self._instruments.depths.append(queue_depths)
+        self._lines = Lines()
+        self._runs: dict[str, _Followed] = {}  # the one that was silent longest first
+        self._look()
+
+    def close(self) -> None:
+        """The runs are let go: end what is open as left open."""
+        if self._queue_depths in self._instruments.depths:
+            self._instruments.depths.remove(self._queue_depths)
+        for run in tuple(self._runs):
+            self._leave(run)
+
+    # -- what it is told -----------------------------------------------------------------------------
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+        """These entries are durable now."""
+        if entries and isinstance(entries[0].event, Claimed):
+            self._look()
+        if not entries or not self._is_wanted:
+            return
+        self._instruments.append_s.record(max(0.0, self._now() - entries[-1].at))
+        followed = self._runs.pop(run, None) or _Followed(run_context(self._root_of(run)))
+        lines_wanted = self._lines.wanted
+        for entry in entries:
+            self._take(followed, entry)
+            if lines_wanted:
+                self._lines.transition(entry)
+        if isinstance(entries[0].event, Claimed):
+            self._take_over(followed, entries[0])
+        if followed.under_way:
+            self._runs[run] = followed
+            if len(self._runs) > MAX_RUNS:
+                self._leave(next(iter(self._runs)))
+        elif any(not entry.note and not isinstance(entry.event, Claimed) for entry in entries):
+            self._end(run)
+
+    def trouble(self, run: str, message: str) -> None:
+        """Something is wrong that the driver is dealing with."""
+        if self._lines.wanted:
+            self._lines.trouble(run, message)
+
+    def taken(self, attempt: Attempt) -> None:
+        """A device begins an attempt: its wait in the queue is over."""
+        followed = self._runs.get(attempt.run)
+        under_way = followed.under_way.get(attempt.key) if followed else None
+        if under_way is not None:
+            now = self._now()
+            self._instruments.queue_s.record(max(0.0, now - under_way.since), {"asterism.device": attempt.device_id})
+            under_way.span.add_event("taken", timestamp=nanoseconds(now))
+
+    def _look(self) -> None:
+        """See whether anybody would get to know what is followed. Looked at with each claim: it costs more than following does."""
+        self._instruments.look()
+        self._spans.look()
+        self._is_wanted = self._spans.on or self._instruments.on or self._lines.wanted
+
+    # -- one entry -----------------------------------------------------------------------------------
+
+    def _take(self, followed: _Followed, entry: Entry) -> None:
+        event, parent = entry.event, followed.context
+        if isinstance(event, Outcome) and not entry.note:
+            under_way = followed.under_way.pop(event.effect, None) or self._unknown(followed, event, entry.at)
+            under_way.settle(event, entry.at)
+            self._measure(under_way, event, entry)
+            parent = under(under_way.span, parent)
+        span = self._spans.transition(entry, parent)
+        if entry.effects:
+            children = under(span, followed.context)
+            for index, effect in enumerate(entry.effects):
+                asked = effect_id(entry.run, entry.seq, index)
+                opened = self._spans.effect(asked, effect, children, entry.at)
+                followed.under_way[asked] = UnderWay(effect, entry.at, opened, asked_here=True)
+                if effect.withdraws and (target := followed.under_way.get(effect.withdraws)):
+                    target.call_off()
+
+    def _take_over(self, followed: _Followed, entry: Entry) -> None:
+        """This process has the run from this entry on: what is outstanding is its business, and nothing else is."""
+        if isinstance(entry.event, Claimed) and entry.event.epoch == 1:
+            self._instruments.runs_started.add(1)
+        live = self._live(entry.run)
+        if live is None:
+            return
+        for settled_elsewhere in followed.under_way.keys() - live.outstanding.keys():
+            followed.under_way.pop(settled_elsewhere).leave(entry.at)
+        for asked, effect in live.outstanding.items():
+            if asked not in followed.under_way:
+                span = self._spans.effect(asked, effect, followed.context, entry.at)
+                followed.under_way[asked] = UnderWay(effect, entry.at, span, asked_here=False)
+
+    def _unknown(self, followed: _Followed, event: Outcome, at: float) -> UnderWay:
+        """An effect that another process asked for and whose outcome came with the claim: only its end is known."""
+        span = self._spans.effect(event.effect, None, followed.context, at, name=effect_name(event))
+        return UnderWay(None, at, span, asked_here=False)
+
+    def _measure(self, under_way: UnderWay, event: Outcome, entry: Entry) -> None:
+        effect, lasted_s = under_way.effect, max(0.0, entry.at - under_way.since)
+        if isinstance(effect, Dispatch):
+            kind = {"asterism.device": effect.device, "asterism.skill": effect.skill, "asterism.outcome": outcome_of(event)}
+            self._instruments.attempts.add(1, kind)
+            if under_way.asked_here:
+                self._instruments.attempt_s.record(lasted_s, kind)
+        elif isinstance(event, Answered) and under_way.asked_here:
+            self._instruments.people_s.record(lasted_s, {"asterism.outcome": outcome_of(event)})
+        if self._lines.wanted and isinstance(event, TaskEnded | Answered) and (task := self._task(entry.run, effect)):
+            self._lines.task_ended(entry.run, entry.seq, task, effect_id=event.effect, outcome=outcome_of(event))
+
+    def _task(self, run: str, effect: Effect | None) -> TaskStar | None:
+        """The task an effect is for, as it stands after the batch."""
+        live = self._live(run)
+        if live is None or not isinstance(live.memory, AgentMemory):
+            return None
+        task_id = effect.task_id if isinstance(effect, Dispatch) else effect.subject.get("task_id") if isinstance(effect, Ask) else ""
+        return live.memory.constellation.tasks.get(str(task_id))
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def _end(self, run: str) -> None:
+        """Nothing is under way: it has ended, or waits for a time to come."""
+        live = self._live(run)
+        if live is None or not live.ended:
+            return
+        outcome = live.memory.outcome()
+        self._instruments.runs_ended.add(1, {"asterism.outcome": outcome})
+        tasks = list(live.memory.constellation.tasks.values()) if isinstance(live.memory, AgentMemory) else []
+        counts = collections.Counter(str(task.status) for task in tasks)
+        for status, count in counts.items():
+            self._instruments.tasks.add(count, {"asterism.status": status})
+        if self._lines.wanted:
+            for task in tasks:
+                if not task.started_at:  # skipped or called off: no outcome has told of it
+                    self._lines.task_ended(run, live.seq, task)
+            self._lines.run_ended(run, live.seq, outcome, dict(counts))
+
+    def _leave(self, run: str) -> None:
+        """Forget a run; what is under way there is somebody else's, or nobody's yet."""
+        now = self._now()
+        for under_way in self._runs.pop(run).under_way.values():
+            under_way.leave(now)

@@ -1,0 +1,119 @@
+"""Log lines: who gets them, and what stands in them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from asterism.errors import InvalidInput
+from asterism.machines.control import Cancel
+from asterism.telemetry.logs import configure_logs
+from asterism.telemetry.observer import Telemetry
+from tests.agents import Agent
+from tests.stars import plan
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _unconfigured() -> Iterator[None]:
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
+
+
+def a_run() -> Agent:
+    """``a`` succeeds, ``b`` fails, ``c`` is skipped."""
+    agent = Agent(plan("a b c", "a>b b>c", inputs={"x": "TOP-SECRET"}))
+    agent.ends("a", result="TOP-SECRET")
+    agent.ends("b", error="raised")
+    return agent
+
+
+def tell(agent: Agent) -> None:
+    telemetry = Telemetry(lambda _: agent.run, lambda: agent.now)
+    telemetry.appended("r", agent.entries)
+    telemetry.trouble("r", "the disk is full; trying again")
+    telemetry.close()
+
+
+def told(level: str) -> list[dict[str, Any]]:
+    stream = io.StringIO()
+    configure_logs(level, stream)
+    tell(a_run())
+    assert "TOP-SECRET" not in stream.getvalue()
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_nothing_is_said_where_nobody_has_configured_logs(capfd: pytest.CaptureFixture[str]) -> None:
+    tell(a_run())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_debug_has_a_line_for_every_transition_with_run_seq_and_effect() -> None:
+    agent = a_run()
+    lines = [line for line in told("debug") if line["level"] == "debug"]
+    assert [(line["run"], line["seq"], line["event"]) for line in lines] == [("r", it.seq, type(it.event).__name__) for it in agent.entries]
+    assert [line["effect_id"] for line in lines if line["event"] == "TaskEnded"] == ["r:2.0", "r:4.0"]
+    assert lines[1]["asks_for"] == ["Dispatch"]
+    assert {"actor", "state", "timestamp"} <= lines[0].keys()
+
+
+def test_info_has_a_line_for_the_end_of_every_task_and_of_the_run() -> None:
+    lines = [line for line in told("info") if line["level"] == "info"]
+    ends = {line["task"]: (line["status"], line.get("outcome"), line.get("code")) for line in lines if line["event"] == "task ended"}
+    assert ends == {
+        "a": ("COMPLETED", "completed", None),
+        "b": ("FAILED", "raised", "raised"),
+        "c": ("SKIPPED", None, "unsatisfied"),
+    }
+    assert [line["effect_id"] for line in lines if line.get("task") == "a"] == ["r:2.0"]
+    assert (lines[-1]["event"], lines[-1]["outcome"]) == ("run ended", "failed")
+    assert lines[-1]["tasks"] == {"COMPLETED": 1, "FAILED": 1, "SKIPPED": 1}
+
+
+def test_an_attempt_that_is_retried_is_not_the_end_of_its_task() -> None:
+    stream = io.StringIO()
+    configure_logs("info", stream)
+    agent = Agent(plan("a", retry={"max_attempts": 2}))
+    agent.ends("a", error="raised")
+    tell(agent)
+    line = json.loads(stream.getvalue().splitlines()[0])
+    assert (line["event"], line["status"], line["outcome"]) == ("attempt ended", "PENDING", "raised")
+
+
+def test_a_noted_event_is_marked() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", stream)
+    agent = a_run()
+    agent.entries = [agent.run.note(Cancel(), at=agent.now, actor="me", key="k", why="it has ended")]
+    tell(agent)
+    assert [json.loads(line).get("noted") for line in stream.getvalue().splitlines()] == [True, None]
+
+
+def test_trouble_is_a_warning() -> None:
+    assert [(line["level"], line["run"], line["message"]) for line in told("warning")] == [
+        ("warning", "r", "the disk is full; trying again"),
+    ]
+    assert told("error") == []
+
+
+def test_a_terminal_gets_words_and_no_json() -> None:
+    stream = Terminal()
+    configure_logs("info", stream)
+    tell(a_run())
+    assert "run ended" in stream.getvalue()
+    assert '{"' not in stream.getvalue()
+
+
+def test_a_level_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="'loud'; take debug"):
+        configure_logs("loud", io.StringIO())

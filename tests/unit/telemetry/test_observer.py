@@ -1,0 +1,317 @@
+"""The spans of a run: which there are, whose children they are, what they say and what they never say."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
+from opentelemetry.trace import StatusCode
+
+from asterism.machines.control import Cancel, Claimed
+from asterism.runtime.ports import Attempt
+from asterism.telemetry import observer
+from asterism.telemetry.observer import Telemetry
+from tests.agents import Agent
+from tests.stars import plan
+
+
+class Told:
+    """A telemetry that is told of one agent's run, and what it has written."""
+
+    def __init__(self, agent: Agent, *, live: bool = True, **provider: Any) -> None:
+        self.agent = agent
+        self.seen = 0
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider(shutdown_on_exit=False, **provider)
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.telemetry = Telemetry(lambda _: agent.run if live else None, lambda: agent.now, tracer_provider=self.provider)
+
+    def tell(self) -> None:
+        self.telemetry.appended("r", self.agent.entries[self.seen :])
+        self.seen = len(self.agent.entries)
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        return self.exporter.get_finished_spans()
+
+    def transition(self, seq: int) -> ReadableSpan:
+        return next(span for span in self.spans if said(span, "seq") == seq)
+
+    def effect(self, effect_id: str) -> ReadableSpan:
+        return next(span for span in self.spans if said(span, "effect_id") == effect_id)
+
+
+def said(span: ReadableSpan, name: str) -> Any:
+    return (span.attributes or {}).get(f"asterism.{name}")
+
+
+def parent_of(span: ReadableSpan) -> int:
+    assert span.parent is not None
+    found: int = span.parent.span_id
+    return found
+
+
+def id_of(span: ReadableSpan) -> int:
+    found: int = span.context.span_id
+    return found
+
+
+RUN_DIGEST = hashlib.sha256(b"r").digest()
+RUN = int.from_bytes(RUN_DIGEST[16:24], "big")
+"""Span id of the parent that every process derives for run ``r``."""
+
+
+@pytest.fixture
+def agent() -> Agent:
+    return Agent(plan("a b", "a>b", device="s", skill="again"))
+
+
+def test_effects_hang_under_what_asked_for_them_and_their_outcomes_under_them(agent: Agent) -> None:
+    agent.ends("a")
+    agent.ends("b")
+    told = Told(agent)
+    told.tell()
+    assert len(told.spans) == len(agent.entries) + 2
+    submitted, drained, ended = told.transition(1), told.transition(2), told.transition(3)
+    assert [it.name for it in (submitted, drained, ended)] == ["Submitted", "Drained", "TaskEnded"]
+    assert [parent_of(submitted), parent_of(drained)] == [RUN, RUN]
+    assert parent_of(told.effect("r:2.0")) == id_of(drained)
+    assert parent_of(ended) == id_of(told.effect("r:2.0"))
+    assert {said(span, "kind") for span in told.spans} == {"transition", "effect"}
+
+
+def test_spans_say_who_what_and_where(agent: Agent) -> None:
+    agent.ends("a")
+    told = Told(agent)
+    told.tell()
+    assert dict(told.transition(3).attributes or {}) == {
+        "asterism.kind": "transition",
+        "asterism.run": "r",
+        "asterism.seq": 3,
+        "asterism.actor": "me",
+        "asterism.state": "CONTINUE",
+    }
+    assert dict(told.effect("r:2.0").attributes or {}) == {
+        "asterism.kind": "effect",
+        "asterism.run": "r",
+        "asterism.effect_id": "r:2.0",
+        "asterism.task": "a",
+        "asterism.device": "s",
+        "asterism.skill": "again",
+        "asterism.attempt": 1,
+        "asterism.outcome": "completed",
+    }
+
+
+def test_times_are_those_of_the_entries(agent: Agent) -> None:
+    agent.now = 1234.5
+    agent.ends("a")
+    told = Told(agent)
+    told.tell()
+    effect, ended = told.effect("r:2.0"), told.transition(3)
+    assert (effect.start_time, effect.end_time) == (1000_000_000_000, 1234_500_000_000)
+    assert (ended.start_time, ended.end_time) == (1234_500_000_000, 1234_500_000_000)
+
+
+def test_the_trace_of_a_run_follows_from_its_id(agent: Agent) -> None:
+    told, again = Told(agent), Told(agent)
+    told.tell()
+    again.tell()
+    assert {span.context.trace_id for span in (*told.spans, *again.spans)} == {int.from_bytes(RUN_DIGEST[:16], "big")}
+
+
+def test_runs_of_one_tree_are_one_trace(agent: Agent) -> None:
+    told = Told(agent)
+    told.telemetry = Telemetry(lambda _: None, lambda: 0.0, root_of=lambda run: run.partition("/")[0], tracer_provider=told.provider)
+    told.telemetry.appended("r/child", agent.entries)
+    assert {span.context.trace_id for span in told.spans} == {int.from_bytes(RUN_DIGEST[:16], "big")}
+
+
+def test_a_failed_attempt_is_an_error_that_names_its_code_only(agent: Agent) -> None:
+    agent.ends("a", error="timeout")
+    told = Told(agent)
+    told.tell()
+    status = told.effect("r:2.0").status
+    assert (status.status_code, status.description) == (StatusCode.ERROR, "timeout")
+    assert said(told.effect("r:2.0"), "outcome") == "timeout"
+
+
+def test_a_question_to_a_person_ends_with_the_answer() -> None:
+    agent = Agent(plan("a", requires_approval=True))
+    agent.answers("reject")
+    told = Told(agent)
+    told.tell()
+    asked = told.effect("r:2.0")
+    assert (asked.name, said(asked, "task"), said(asked, "outcome"), asked.status.status_code) == ("Ask", "a", "reject", StatusCode.UNSET)
+
+
+def test_a_noted_event_is_marked_and_hangs_under_the_run(agent: Agent) -> None:
+    agent.ends("a")
+    late = agent.take(agent.entries[2].event)
+    told = Told(agent)
+    told.tell()
+    assert late is not None
+    assert said(told.transition(late.seq), "note") is True
+    assert parent_of(told.transition(late.seq)) == RUN
+    assert [said(span, "note") for span in told.spans].count(True) == 1
+
+
+def test_what_is_called_off_says_so(agent: Agent) -> None:
+    agent.take(Cancel())
+    agent.call_off()
+    told = Told(agent)
+    told.tell()
+    attempt, withdrawal = told.effect("r:2.0"), told.effect("r:3.0")
+    assert (said(attempt, "called_off"), said(attempt, "outcome")) == (True, "interrupted")
+    assert (said(withdrawal, "withdraws"), said(withdrawal, "outcome")) == ("r:2.0", "withdrawn")
+    assert len(told.spans) == len(agent.entries) + 2
+
+
+def test_after_a_crash_what_was_under_way_hangs_under_the_run_from_the_claim_on(agent: Agent) -> None:
+    before = Told(agent)
+    before.tell()
+    after = Told(agent)
+    after.seen = before.seen
+    agent.now = 2000.0
+    agent.take(Claimed(epoch=2, owner="the next"))
+    after.tell()
+    agent.ends("a")
+    agent.ends("b")
+    after.tell()
+    left = after.effect("r:2.0")
+    assert (parent_of(left), said(left, "task"), said(left, "outcome")) == (RUN, "a", "completed")
+    assert left.start_time == 2000_000_000_000
+    assert parent_of(after.transition(4)) == id_of(left)
+    assert len(before.spans) + len(after.spans) == len(agent.entries) + 2
+
+
+def test_the_end_of_an_effect_that_nothing_is_known_of_has_a_span_all_the_same(agent: Agent) -> None:
+    agent.ends("a")
+    told = Told(agent, live=False)
+    told.seen = 2
+    told.tell()
+    unknown = told.effect("r:2.0")
+    assert (unknown.name, parent_of(unknown), said(unknown, "outcome")) == ("Dispatch", RUN, "completed")
+
+
+def test_closing_leaves_open_what_is_under_way(agent: Agent) -> None:
+    told = Told(agent)
+    told.tell()
+    agent.now = 1010.0
+    told.telemetry.close()
+    told.telemetry.close()
+    left = told.effect("r:2.0")
+    assert (said(left, "outcome"), left.end_time) == ("left open", 1010_000_000_000)
+    assert told.telemetry._runs == {}
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["answered before the claim", "answered after"])
+def test_a_run_that_is_let_go_and_claimed_again_here_keeps_its_spans(*, at_once: bool) -> None:
+    agent = Agent(plan("a", requires_approval=True))
+    told = Told(agent)
+    told.tell()
+    agent.take(Claimed(epoch=2, owner="me again"))
+    if not at_once:
+        told.tell()
+    agent.answers("approve")
+    told.tell()
+    assert parent_of(told.effect("r:2.0")) == id_of(told.transition(2))
+    assert len([span for span in told.spans if said(span, "effect_id") == "r:2.0"]) == 1
+
+
+def test_what_another_process_has_settled_meanwhile_is_left_open(agent: Agent) -> None:
+    told = Told(agent)
+    told.tell()
+    agent.ends("a")
+    told.seen = len(agent.entries)
+    agent.take(Claimed(epoch=3, owner="me again"))
+    told.tell()
+    assert said(told.effect("r:2.0"), "outcome") == "left open"
+    agent.ends("b")
+    told.tell()
+    assert (said(told.effect("r:4.0"), "outcome"), parent_of(told.effect("r:4.0"))) == ("completed", RUN)
+
+
+def test_a_run_is_forgotten_when_nothing_is_under_way(agent: Agent) -> None:
+    told = Told(agent)
+    told.tell()
+    assert list(told.telemetry._runs) == ["r"]
+    agent.ends("a")
+    agent.ends("b")
+    told.tell()
+    assert told.telemetry._runs == {}
+
+
+def test_of_too_many_runs_the_one_that_was_silent_longest_is_left(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "MAX_RUNS", 2)
+    told = Told(agent, live=False)
+    for run in ("r1", "r2", "r1", "r3"):
+        told.telemetry.appended(run, agent.entries)
+    assert list(told.telemetry._runs) == ["r1", "r3"]
+    assert [said(span, "outcome") for span in told.spans if said(span, "kind") == "effect"] == ["left open"]
+
+
+def test_a_device_that_begins_an_attempt_is_an_event_of_its_span(agent: Agent) -> None:
+    told = Told(agent)
+    told.tell()
+    told.telemetry.taken(Attempt(key="r:2.0", run="r", task_id="a", device_id="s", skill="again"))
+    agent.ends("a")
+    told.tell()
+    assert [event.name for event in told.effect("r:2.0").events] == ["taken"]
+
+
+def test_a_provider_that_is_configured_later_is_seen_at_the_next_claim(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told(agent)
+    late = Telemetry(lambda _: agent.run, lambda: agent.now)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: told.provider)
+    monkeypatch.setattr(late._spans, "_tracer", told.provider.get_tracer("asterism"))
+    late.appended("r", agent.entries)
+    assert not any(told.spans)
+    agent.take(Claimed(epoch=2, owner="me"))
+    late.appended("r", agent.entries[2:])
+    agent.ends("a")
+    late.appended("r", agent.entries[3:])
+    assert [span.name for span in told.spans] == ["Claimed", "Dispatch", "TaskEnded", "Drained"]
+    assert parent_of(told.transition(4)) == id_of(told.effect("r:2.0"))
+
+
+def test_an_effect_begun_before_there_was_a_provider_does_not_make_another_trace(agent: Agent) -> None:
+    agent.ends("a")
+    told = Told(agent)
+    told.telemetry._spans.on = False
+    told.telemetry.appended("r", agent.entries[:2])
+    told.telemetry._spans.on = True
+    told.telemetry.appended("r", agent.entries[2:])
+    assert parent_of(told.transition(3)) == RUN
+
+
+def test_a_sampler_by_trace_id_is_obeyed(agent: Agent) -> None:
+    none, every = Told(agent, sampler=TraceIdRatioBased(0.0)), Told(agent, sampler=TraceIdRatioBased(1.0))
+    agent.ends("a")
+    none.tell()
+    every.tell()
+    assert none.spans == ()
+    assert len(every.spans) == len(agent.entries) + 1
+
+
+def test_no_span_holds_an_argument_a_result_a_prompt_or_an_error_text() -> None:
+    agent = Agent(
+        plan("a b", "a>b", device="s", skill="once", name="SECRET-name", description="SECRET-words", inputs={"x": "SECRET-argument"})
+    )
+    agent.batch(agent.end_of("a", result={"y": "SECRET-result"}))
+    agent.ends("b", error="raised")
+    asking = Agent(plan("a", requires_approval=True, name="SECRET-prompt", inputs={"x": "SECRET-shown"}), replan="always")
+    asking.answers("reject", reason="SECRET-reason")
+    asking.planning_fails(reason="SECRET-planning")
+    for each in (agent, asking):
+        told = Told(each)
+        told.tell()
+        assert "SECRET" in repr([entry.event for entry in each.entries])
+        assert "SECRET" not in "".join(span.to_json() for span in told.spans)
+        assert "b: raised" not in "".join(span.to_json() for span in told.spans)
