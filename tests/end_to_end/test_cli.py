@@ -25,7 +25,7 @@ def test_a_request_in_words_is_planned_drawn_run_and_told(desk: Desk) -> None:
     assert lines[2:5] == ["●  task_001  measure  desk", "┆  if accuracy > 0.95", "●  task_002  deploy   server"]
     assert any(line.endswith("task_001 measure  completed: accuracy=0.8") for line in lines)
     assert any(line.endswith("task_002 deploy  skipped: accuracy > 0.95 is false: accuracy is 0.8") for line in lines)
-    assert lines[-2] == "2 tasks: 1 completed, 1 skipped; deploy (accuracy > 0.95 is false: accuracy is 0.8)"
+    assert lines[-2] == "2 tasks: 1 completed, 1 skipped; task_002 deploy (accuracy > 0.95 is false: accuracy is 0.8)"
     assert lines[-1] == f"more: asterism show {run['run']}"
     assert run["outcome"] == "finished"
     assert desk.performed() == ["task_001"]

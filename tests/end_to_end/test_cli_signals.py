@@ -173,3 +173,17 @@ def test_a_run_paused_from_another_process_goes_on_with_unpause(desk: Desk) -> N
     assert "is paused already" in desk.do("pause", run["run"]).stdout
     desk.do("unpause", run["run"])
     assert desk.performed() == ["gate", "after"]
+
+
+def test_a_cancel_of_a_run_whose_process_was_killed_begins_nothing_again(desk: Desk) -> None:
+    with desk.start("run", desk.plan(GATE, AFTER, dependencies=THEN), "--fleet", desk.fleet, gated=True) as driver:
+        worker = desk.reach()
+        driver.kill()
+        driver.communicate(timeout=60)
+    assert_gone(worker)
+    (run,) = desk.runs()
+    assert f"{run['run']}  interrupted" in desk.do("runs").stdout
+    desk.fleet.unlink()  # nothing of it is needed to stop
+    assert desk.do("cancel", run["run"]).stdout == f"run {run['run']} is cancelled\n"
+    assert [row["outcome"] for row in desk.runs()] == ["cancelled"]
+    assert desk.performed() == ["gate"]

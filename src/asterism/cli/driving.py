@@ -251,7 +251,7 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     if row.status == "ended":
         result = story.run.memory.result()
         told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]
-        told += [] if told[-1].startswith(f"{result['total_tasks']} tasks") else [count_words(story.constellation)]
+        told += [] if told[-1].startswith(f"{result['total_tasks']} task") else [count_words(story.constellation)]
         told += [plain(result["reason"], 2000)] if result.get("reason") else []
         return [*told, f"more: asterism show {run}"]
     if stopped:

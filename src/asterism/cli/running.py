@@ -104,7 +104,7 @@ async def _interrupted(store: Store) -> list[RunRow]:
     for row in paused:
         put(f"run {row.run} is paused; go on with: asterism resume {row.run}")
     if waiting:
-        put(f"{count(len(waiting), 'run')} wait for a person; see: asterism inbox")
+        put(f"waiting for a person: {count(len(waiting), 'run')}; see: asterism inbox")
     if not left:
         put("there is nothing to resume")
     return active

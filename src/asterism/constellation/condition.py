@@ -90,8 +90,12 @@ class Condition:
 
 
 def _shown(fields: Mapping[str, Any], names: frozenset[str]) -> str:
-    shown = ", ".join(f"{name} is {json.dumps(fields[name])[:60]}" for name in sorted(names) if name in fields)
+    shown = ", ".join(f"{name} is {_short(fields[name])}" for name in sorted(names) if name in fields)
     return f": {shown}" if shown else ""
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else json.dumps(value)[:60]
 
 
 def _free_names(bare: str) -> frozenset[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from asterism.devices.process import birth, group_lives
+from asterism.errors import StoreUnavailable
 
 _SUFFIX = ".workers"
 _GONE_WITHIN_S = 5.0
@@ -21,10 +22,17 @@ _POLL_S = 0.01
 
 
 class Ledger:
-    """The workers of one pool of this process."""
+    """The workers of one pool of this process.
+
+    Raises:
+        StoreUnavailable: the directory cannot be made, or not be written.
+    """
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unavailable(directory, error) from error
         pid = os.getpid()
         self._file = directory / f"{pid}_{birth(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
 
@@ -35,8 +43,15 @@ class Ledger:
             self._file.unlink(missing_ok=True)
             return
         draft = self._file.with_suffix(".draft")
-        draft.write_text(listed, encoding="ascii")
-        draft.replace(self._file)
+        try:
+            draft.write_text(listed, encoding="ascii")
+            draft.replace(self._file)
+        except OSError as error:
+            raise _unavailable(draft.parent, error) from error
+
+
+def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"folder {directory}: {error.strerror}; make it writable and free some space, or name another database")
 
 
 def reap_orphans(directory: Path) -> int:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
+from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
 from asterism.runtime.clock import Clock
@@ -82,6 +83,20 @@ class Driver:
         """Add an observer."""
         self._observers.append(observer)
 
+    def tell(self, run: str, entries: Sequence[Entry]) -> None:
+        """Tell the observers what is durable now. One that fails is dropped, aloud: nothing depends on what it does."""
+        for observer in tuple(self._observers):
+            try:
+                observer.appended(run, entries)
+            except Exception as error:  # boundary: whoever watches a run must not end it
+                self._observers.remove(observer)
+                self.say(run, f"{type(observer).__name__} failed and is not told any more: {type(error).__name__}: {error}")
+
+    def say(self, run: str, message: str) -> None:
+        """Say aloud what the driver is dealing with."""
+        for observer in self._observers:
+            observer.trouble(run, message)
+
     def announce(self, event: Event, actor: str) -> None:
         """News that concerns every run driven here, such as a lost device."""
         for session in self._sessions.values():
@@ -136,7 +151,8 @@ class Driver:
                 store=self._store,
                 clock=self._clock,
                 performers=self._performers,
-                observers=self._observers,
+                tell=self.tell,
+                say=self.say,
                 group=group,
             )
             self._sessions[live.id] = session

@@ -75,6 +75,7 @@ class Runtime:
             updated_at=at,
         )
         await self.store.submit(row, packer(machine).pack(entry))
+        self.driver.tell(run, [entry])
         return run
 
     async def fork(self, run: str, at: int, *, machine: Machine[Any], actor: str, new: str = "") -> str:
@@ -103,6 +104,7 @@ class Runtime:
         entries += [forked] if forked else []
         fresh = msgspec.structs.replace(row, run=new, title=row.title, actor=actor, parent="", created_at=now, updated_at=now)
         await self._submit_whole(fresh, live, entries)
+        self.driver.tell(new, entries[at:])
         return new
 
     async def adopt(self, row: RunRow, records: Sequence[Record], *, machine: Machine[Any]) -> None:
@@ -153,11 +155,15 @@ class Runtime:
         if row.status == "ended":
             raise Refused(f"run {run} has ended already ({row.outcome})")
         await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
-        try:
-            await self.drive(run)
-        except RunOwned:
-            self.driver.look()
-        return await self.verdict(run, key, timeout_s=timeout_s)
+        for _ in range(_polls(timeout_s)):
+            try:
+                await self.drive(run)
+            except RunOwned:
+                self.driver.look()
+            if verdict := await self.store.verdict(run, key):
+                return _accepted(verdict)
+            await asyncio.sleep(VERDICT_POLL_S)
+        raise Refused(_unheard(run, timeout_s))
 
     async def post(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
         """Put an event into a run's inbox; returns the row that is there, which is an earlier one if the key was used."""
@@ -175,17 +181,11 @@ class Runtime:
         Raises:
             Refused: it is a refusal, or it did not come in time.
         """
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not (verdict := await self.store.verdict(run, key)):  # noqa: ASYNC110 - the owner may be another process
-                    await asyncio.sleep(VERDICT_POLL_S)
-        except TimeoutError:
-            raise Refused(
-                f"run {run} has not taken it within {timeout_s:g} s; it will when its owner does: `asterism show {run}`"
-            ) from None
-        if verdict != ACCEPTED:
-            raise Refused(verdict)
-        return verdict
+        for _ in range(_polls(timeout_s)):
+            if verdict := await self.store.verdict(run, key):
+                return _accepted(verdict)
+            await asyncio.sleep(VERDICT_POLL_S)
+        raise Refused(_unheard(run, timeout_s))
 
     async def inquiry(self, inquiry: str) -> InquiryRow:
         """One inquiry, open or closed.
@@ -241,6 +241,20 @@ class Runtime:
         """The journal of a run, from after a seq on."""
         await self.store.run(run)
         return await self.store.records(run, after=after)
+
+
+def _polls(timeout_s: float) -> int:
+    return max(1, round(timeout_s / VERDICT_POLL_S))
+
+
+def _accepted(verdict: str) -> str:
+    if verdict != ACCEPTED:
+        raise Refused(verdict)
+    return verdict
+
+
+def _unheard(run: str, timeout_s: float) -> str:
+    return f"run {run} has not taken it within {timeout_s:g} s; it will when its owner does: `asterism show {run}`"
 
 
 def _replayed(machine: Machine[Any], run: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:

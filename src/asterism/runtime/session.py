@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
 from asterism.kernel.run import Run, packer
 from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Observer, Performer, RunStatus, Store
+from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Performer, RunStatus, Store
 
 APPEND_TRIES = 8
 """Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
@@ -44,6 +44,8 @@ class Session:
     Args:
         run: the run, replayed to the end of its journal.
         epoch: of the claim.
+        tell: told of the entries that became durable.
+        say: told what is wrong that the session is dealing with.
         group: owns the tasks that perform effects.
     """
 
@@ -55,7 +57,8 @@ class Session:
         store: Store,
         clock: Clock,
         performers: Mapping[type[Effect], Performer],
-        observers: Sequence[Observer],
+        tell: Callable[[str, Sequence[Entry]], None],
+        say: Callable[[str, str], None],
         group: asyncio.TaskGroup,
     ) -> None:
         self.run = run
@@ -63,7 +66,8 @@ class Session:
         self._store = store
         self._clock = clock
         self._performers = performers
-        self._observers = observers
+        self._tell = tell
+        self._say_of = say
         self._group: asyncio.TaskGroup = group
         self._packer = packer(run.machine)
         self._arrived: collections.deque[Arrival] = collections.deque()
@@ -163,8 +167,7 @@ class Session:
             return
         await self._append(entries, folded)
         self._unreadable = []
-        for observer in self._observers:
-            observer.appended(self.run.id, entries)
+        self._tell(self.run.id, entries)
         for entry in entries:
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
                 self._perform(effect_id, effect)
@@ -221,8 +224,7 @@ class Session:
                 break
 
     def _say(self, message: str) -> None:
-        for observer in self._observers:
-            observer.trouble(self.run.id, message)
+        self._say_of(self.run.id, message)
 
     # -- effects -----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
-from asterism.constellation.task import TaskError
+from asterism.constellation.task import ErrorCode, TaskError
 from asterism.kernel.machine import Redo
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Dispatch, TaskEnded
 from asterism.machines.constellation_agent.tasks import MAX_LOSSES
@@ -162,6 +162,30 @@ def test_a_task_that_has_not_started_by_its_deadline_fails() -> None:
     assert (agent.task("b").status, error.code) == ("FAILED", "deadline")
     assert error.message == "not started within 10 s of the start of the run"
     assert agent.running() == ["a"]
+
+
+@pytest.mark.parametrize(("skill", "error"), [("again", "device_lost"), ("once", "interrupted"), ("once", "device_lost")])
+def test_a_deadline_that_passed_during_an_attempt_counts_when_it_is_lost(skill: str, error: ErrorCode) -> None:
+    agent = Agent(one(device="s", skill=skill, deadline_s=10))
+    agent.wait_until(1010.0)
+    assert agent.task("a").status == "RUNNING", "an attempt under way is the dispatcher's to end"
+    agent.now = 1011.0
+    agent.ends("a", error=error)
+    found = agent.task("a").error
+    assert found is not None
+    assert (agent.task("a").status, found.code) == ("FAILED", "deadline")
+    assert not agent.outstanding(Dispatch)
+    agent.call_off()
+    assert agent.run.ended
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_a_time_that_came_and_changed_nothing_is_journaled_all_the_same() -> None:
+    agent = Agent({"tasks": [{"task_id": "a", "device": "d", "deadline_s": 10}, {"task_id": "b", "device": "d"}]})
+    agent.wait_until(1010.0)
+    agent.now = 1011.0
+    agent.ends("b")
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
 # -- pausing -------------------------------------------------------------------------------------------

@@ -140,9 +140,9 @@ class AgentMemory:
 
     def _told(self, counts: dict[TaskStatus, int], total: int) -> str:
         parts = [f"{counts[status]} {status.lower()}" for status in TaskStatus if counts[status]]
-        told = f"{total} tasks: {', '.join(parts)}" if total else "no plan"
+        told = f"{total} task{'s' * (total != 1)}: {', '.join(parts)}" if total else "no plan"
         unmet = [
-            f"{task.name or task.task_id} ({task.error.message})"
+            f"{task.task_id} {task.name}".rstrip() + f" ({task.error.message})"
             for task in self.constellation.in_order()
             if task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
         ]

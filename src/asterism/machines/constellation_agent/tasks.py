@@ -185,6 +185,8 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
         move_task(board, task, Continued(effect=inquiry, inquiry=inquiry), turn)
     else:
         settle_task(memory, board, task, Failed(error=error), turn)
+    if attempt.deadline is not None and attempt.deadline <= turn.at and not task.settled:
+        memory.wake(attempt.deadline)  # it came while the attempt ran, when it was the dispatcher's to keep
 
 
 def _backoff_s(task: TaskStar, effect: str) -> float:

@@ -1,0 +1,180 @@
+"""A constellation agent in the hand: fed with events, without a driver, a device or a planner."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import ErrorCode, TaskError, TaskStar, TaskStatus
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Event
+from asterism.kernel.run import Run, packer
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    ConstellationAgentStatus,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    RunOptions,
+    Submitted,
+    TaskEnded,
+)
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Answered, Ask, Drained, Verb, Withdraw, Withdrawn
+
+E = TypeVar("E", bound=Effect)
+
+# ``d`` and ``d2`` take anything that is said to them; ``s`` and ``s2`` have skills, one of them idempotent.
+FLEET = (
+    AgentProfile(device_id="d", natural_language=True),
+    AgentProfile(device_id="d2", natural_language=True),
+    *(
+        AgentProfile(
+            device_id=device,
+            skills=(
+                Skill(name="once", description="does it once", parameters={"properties": {"x": {}, "y": {}}}),
+                Skill(name="again", description="does it again", parameters={"properties": {"x": {}, "y": {}}}, idempotent=True),
+            ),
+        )
+        for device in ("s", "s2")
+    ),
+)
+
+
+class Agent:
+    """One run of the constellation agent.
+
+    Args:
+        plan: given with the request, or None to have it asked for.
+        at: seconds since the epoch at which it is submitted.
+    """
+
+    def __init__(self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, **options: Any) -> None:
+        self.run: Run[AgentMemory] = Run(CONSTELLATION_AGENT, "r")
+        self.entries: list[Entry] = []
+        self.now = at
+        document = parse_plan(plan) if plan else None
+        self.take(Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options)))
+        self.drain()
+
+    # -- what is there -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        return str(self.run.state)
+
+    @property
+    def memory(self) -> AgentMemory:
+        return self.run.memory
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        return self.memory.constellation
+
+    def task(self, task_id: str) -> TaskStar:
+        return self.constellation.tasks[task_id]
+
+    def statuses(self) -> dict[str, str]:
+        return {task.task_id: str(task.status) for task in self.constellation.in_order()}
+
+    def with_status(self, status: TaskStatus) -> list[str]:
+        return [task.task_id for task in self.constellation.in_order() if task.status is status]
+
+    def running(self) -> list[str]:
+        return self.with_status(TaskStatus.RUNNING)
+
+    def outstanding(self, kind: type[E]) -> dict[str, E]:
+        return {effect_id: effect for effect_id, effect in self.run.outstanding.items() if isinstance(effect, kind)}
+
+    def attempt(self, task_id: str) -> Dispatch:
+        return next(effect for effect in self.outstanding(Dispatch).values() if effect.task_id == task_id)
+
+    def question(self) -> AskPlanner | None:
+        return next((it for key, it in self.outstanding(AskPlanner).items() if key not in self.run.withdrawn), None)
+
+    def inquiry(self) -> Ask:
+        return next(iter(self.outstanding(Ask).values()))
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
+        entry = self.run.take(event, at=self.now, actor=actor, key=key)
+        if entry:
+            self.entries.append(entry)
+        return entry
+
+    def drain(self) -> Entry | None:
+        return self.take(Drained(), actor="system")
+
+    def batch(self, *events: Event) -> None:
+        for event in events:
+            self.take(event)
+        self.drain()
+
+    def wait_until(self, at: float) -> None:
+        self.now = at
+        self.drain()
+
+    def end_of(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> TaskEnded:
+        effect = next(key for key, it in self.outstanding(Dispatch).items() if it.task_id == task_id)
+        return TaskEnded(effect=effect, result=result, error=TaskError(code=error, message=f"{task_id}: {error}") if error else None)
+
+    def ends(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> None:
+        self.batch(self.end_of(task_id, result, error))
+
+    def reply(self, *actions: dict[str, Any], status: str = "CONTINUE", plan: dict[str, Any] | None = None, **more: Any) -> Planned:
+        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.withdrawn)
+        return Planned(
+            effect=effect, status=ConstellationAgentStatus(status), actions=actions, plan=parse_plan(plan) if plan else None, **more
+        )
+
+    def plans(self, *actions: dict[str, Any], **more: Any) -> None:
+        self.batch(self.reply(*actions, **more))
+
+    def planning_fails(self, code: str = "planning", reason: str = "no model") -> None:
+        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.withdrawn)
+        self.batch(PlanningFailed(effect=effect, code=code, reason=reason))
+
+    def answer(self, verb: Verb, value: Any = None, reason: str = "") -> Answered:
+        return Answered(effect=next(iter(self.outstanding(Ask))), verb=verb, value=value, reason=reason)
+
+    def answers(self, verb: Verb, value: Any = None, reason: str = "") -> None:
+        self.batch(self.answer(verb, value, reason))
+
+    def call_off(self) -> None:
+        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
+        for effect_id, withdraw in self.outstanding(Withdraw).items():
+            target = self.run.outstanding.get(withdraw.target)
+            if target is not None:
+                self.take(target.interrupted(withdraw.target, "called off"), actor="system")
+            self.take(Withdrawn(effect=effect_id), actor="system")
+        self.drain()
+
+    # -- what the journal gives back -----------------------------------------------------------------
+
+    def replayed(self) -> Run[AgentMemory]:
+        """The run as its packed journal gives it back."""
+        records = [packer(CONSTELLATION_AGENT).pack(entry) for entry in self.entries]
+        again: Run[AgentMemory] = Run(CONSTELLATION_AGENT, "r")
+        again.replay(packer(CONSTELLATION_AGENT).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)
+        return again
+
+
+def memory_of(run: Run[AgentMemory]) -> dict[str, Any]:
+    """All that a run holds, as JSON-able data."""
+    memory = {key: value for key, value in vars(run.memory).items() if key != "board"}
+    board = run.memory.board
+    return {
+        "state": str(run.state),
+        "seq": run.seq,
+        "outstanding": msgspec.to_builtins(run.outstanding),
+        "withdrawn": sorted(run.withdrawn),
+        "story": list(run.story),
+        "memory": msgspec.to_builtins(memory, order="deterministic"),
+        "board": board and [list(board.startable), list(board.running), list(board.doomed), board.constellation.to_dict()],
+    }
