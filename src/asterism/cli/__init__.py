@@ -4,6 +4,7 @@
     planning     plan, fleet check, diagram: what can be said without a run
     showing      runs, show, log: what journals say
     people       inbox, answer
+    journals     fork, export, import, prune: whole journals
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
 """
@@ -53,6 +54,10 @@ app.command("asterism.cli.running:unpause", name="unpause", help="Let a paused r
 app.command("asterism.cli.running:cancel", name="cancel", help="Stop a run for good.")
 app.command("asterism.cli.people:inbox", name="inbox", help="List the open questions to people.")
 app.command("asterism.cli.people:answer", name="answer", help="Answer a question, and go on with its run.")
+app.command("asterism.cli.journals:fork", name="fork", help="Begin a new run as a copy of another one, up to an entry.")
+app.command("asterism.cli.journals:export", name="export", help="Write the journal of a run as one file.")
+app.command("asterism.cli.journals:import_journal", name="import", help="Take in an exported run.")
+app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.")
 app.command(_fleet)
 app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from asterism.bootstrap import MACHINES
 from asterism.cli.codes import FINISHED
+from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
 from asterism.cli.finding import find_run, read_story, reading
@@ -24,7 +25,7 @@ from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
 from asterism.cli.words import count, duration, moment, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.run import packer, state_history, time_per_state
 from asterism.runtime.clock import SystemClock
@@ -90,16 +91,43 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         row = await find_run(store, named)
         story, records, happenings = await read_story(store, row)
         asked = await store.inquiries(run=row.run)
+        origin = await _origin_of(store, story)
     now = SystemClock().now()
     if as_mermaid:
         put(mermaid_flowchart(story.constellation).rstrip())
     elif as_json:
-        put(json_text.dumps(_show_data(row, story, records, asked, now), indent=2))
+        data = _show_data(row, story, records, asked, now)
+        if story.forked is not None:
+            data["origin"] = {
+                "run": story.forked.origin,
+                "at": story.forked.seq,
+                "differences": differences(story, origin) if origin else None,
+            }
+        put(json_text.dumps(data, indent=2))
     else:
         out = console()
-        for line in _show_lines(row, story, records, happenings, asked=asked, now=now):
+        for line in (*_show_lines(row, story, records, happenings, asked=asked, now=now), *_origin_lines(story, origin)):
             put_line(out, line)
     return FINISHED
+
+
+async def _origin_of(store: Store, story: Story) -> Story | None:
+    """The story of the run that this one was forked from, if it is still there."""
+    if story.forked is None:
+        return None
+    try:
+        return (await read_story(store, await store.run(story.forked.origin)))[0]
+    except RunNotFound:
+        return None
+
+
+def _origin_lines(story: Story, origin: Story | None) -> list[Text]:
+    if story.forked is None:
+        return []
+    lines = [Text(), Text(f"forked from {plain(story.forked.origin)} at entry {story.forked.seq}", "bold")]
+    if origin is None:
+        return [*lines, Text("  that run is not in this database", "dim")]
+    return [*lines, *(Text(f"  {line}") for line in differences(story, origin) or ["nothing has come out differently"])]
 
 
 def _show_data(row: RunRow, story: Story, records: list[Record], asked: list[InquiryRow], now: float) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class Story:
         signs: the last sign of life, by task.
         waited: seconds between being able to start and starting, by task.
         submitted: the first event; None before it was read.
+        forked: where it was copied from; None if it was not.
         first_at, last_at: times of the first and the last entry.
     """
 
@@ -87,6 +88,7 @@ class Story:
         self.signs: dict[str, Sign] = {}
         self.waited: dict[str, float] = {}
         self.submitted: Submitted | None = None
+        self.forked: Forked | None = None
         self.first_at = self.last_at = 0.0
 
     @property
@@ -185,6 +187,7 @@ class Story:
             case DeviceFound():
                 yield Happening(entry, f"device {plain(event.device)} is back")
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                self.forked = event if isinstance(event, Forked) else self.forked
                 yield Happening(entry, _control_words(entry))
             case _:
                 return

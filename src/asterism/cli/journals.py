@@ -1,0 +1,130 @@
+"""Commands on whole journals: fork, export, import, prune."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from asterism.bootstrap import MACHINES, open_runtime, open_store
+from asterism.cli.codes import FINISHED
+from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
+from asterism.cli.output import put
+from asterism.cli.running import take_up
+from asterism.cli.words import count
+from asterism.errors import InvalidInput
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.ports import RunRow
+from asterism.runtime.transplant import journal_lines, read_journal
+from asterism.settings import database_path
+
+DAY_S = 86_400.0
+MEGABYTE = 1_000_000
+
+
+def fork(
+    named: RunId,
+    /,
+    *,
+    at: Annotated[int, Parameter(help="Number of the last entry to keep; `asterism log` numbers them.")],
+    no_drive: Annotated[bool, Parameter(negative=(), help="Make the new run; do not drive it here.")] = False,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+) -> int:
+    """Begin a new run as a copy of another one, up to an entry, and drive it on; the other one is left as it is."""
+    return asyncio.run(_fork(named, at, fleet, database, drive_on=not no_drive, as_json=json))
+
+
+async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
+    path = database_path(database)
+    async with reading(database) as store:
+        origin = await find_run(store, named)
+        async with open_runtime(store, {}, path) as runtime:
+            new = await runtime.fork(origin.run, at, machine=MACHINES[origin.machine], actor=actor())
+        if not as_json:
+            put(f"run {new}  forked from {origin.run} at entry {at}\n")
+        row = await store.run(new)
+        return await take_up(store, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
+
+
+def export(
+    named: RunId,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="The file to write [default: standard output].")] = None,
+    database: Database = None,
+) -> int:
+    """Write the journal of a run as one file, each line sealed."""
+    row, text = asyncio.run(_journal_of(named, database))
+    if output is None:
+        sys.stdout.write(text)
+        return FINISHED
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"--output {output}: {error.strerror}") from None
+    put(f"run {row.run}: {row.seq} entries in {output}")
+    return FINISHED
+
+
+async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
+    async with reading(database) as store:
+        row = await find_run(store, named)
+        return row, "".join(journal_lines(row, await store.records(row.run)))
+
+
+def import_journal(
+    file: Annotated[Path, Parameter(name="FILE", help="A file that `asterism export` has written.")], /, *, database: Database = None
+) -> int:
+    """Take in an exported run; every line of it is checked, and it is replayed before it is written."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    return asyncio.run(_import(file, text, database))
+
+
+async def _import(file: Path, text: str, database: Path | None) -> int:
+    path = database_path(database)
+    try:
+        row, records = read_journal(text.splitlines())
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    if row.machine not in MACHINES:
+        raise InvalidInput(f"{file}: it is a run of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
+    async with open_store(path, create=True) as store, open_runtime(store, {}, path) as runtime:
+        await runtime.adopt(row, records, machine=MACHINES[row.machine])
+    put(f"run {row.run}: {len(records)} entries taken in; see it with: asterism show {row.run}")
+    return FINISHED
+
+
+def prune(
+    *,
+    older_than_days: Annotated[float | None, Parameter(help="Forget runs that ended longer ago than this.")] = None,
+    outcome: Annotated[
+        tuple[Literal["finished", "failed", "cancelled"], ...], Parameter(help="Forget only runs that ended so; may be given again.")
+    ] = (),
+    keep_mb: Annotated[float | None, Parameter(help="Forget the oldest until the database is no larger than this.")] = None,
+    database: Database = None,
+) -> int:
+    """Forget ended runs, and give their space back. A run that has not ended is never forgotten."""
+    if older_than_days is None and keep_mb is None and not outcome:
+        raise InvalidInput("say what to forget: --older-than-days, --outcome or --keep-mb")
+    for name, number in (("--older-than-days", older_than_days), ("--keep-mb", keep_mb)):
+        if number is not None and not 0 <= number < float("inf"):
+            raise InvalidInput(f"{name} is a number from 0 on, not {number:g}")
+    return asyncio.run(_prune(older_than_days, outcome, keep_mb, database))
+
+
+async def _prune(older_than_days: float | None, outcomes: tuple[str, ...], keep_mb: float | None, database: Path | None) -> int:
+    before = None if older_than_days is None else SystemClock().now() - older_than_days * DAY_S
+    keep_bytes = None if keep_mb is None else round(keep_mb * MEGABYTE)
+    async with reading(database) as store:
+        forgotten = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
+    put(f"{count(forgotten, 'run')} forgotten")
+    return FINISHED

@@ -1,0 +1,63 @@
+"""Whole journals on the command line: forked, moved as files, and forgotten."""
+
+from __future__ import annotations
+
+import json
+
+from tests.end_to_end.desk import Desk
+
+
+def measured(desk: Desk) -> str:
+    """A finished run: its id."""
+    desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure"}), "--fleet", desk.fleet)
+    return str(desk.runs()[0]["run"])
+
+
+def test_a_fork_is_driven_on_and_shown_beside_its_origin(desk: Desk) -> None:
+    origin = measured(desk)
+    said = desk.do("fork", origin, "--at", "3").stdout.splitlines()
+    fork = desk.runs()[0]["run"]
+    assert said[0] == f"run {fork}  forked from {origin} at entry 3"
+    assert "FINISH" in "\n".join(said)
+    assert desk.performed() == ["a", "a"]
+    shown = desk.do("show", fork).stdout
+    assert f"forked from {origin} at entry 3" in shown
+    assert "nothing has come out differently" in shown
+    assert json.loads(desk.do("show", fork, "--json").stdout)["origin"] == {"run": origin, "at": 3, "differences": []}
+
+
+def test_a_fork_of_what_is_not_there_is_refused(desk: Desk) -> None:
+    origin = measured(desk)
+    assert "and no 99" in desk.do("fork", origin, "--at", "99", code=2).stderr
+    assert "there is no run 'nope'" in desk.do("fork", "nope", "--at", "1", code=2).stderr
+    assert len(desk.runs()) == 1
+
+
+def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
+    run = measured(desk)
+    file, other = desk.folder / "run.jsonl", desk.folder / "other.db"
+    assert desk.do("export", run, "--output", file).stdout == f"run {run}: 5 entries in {file}\n"
+    assert desk.do("export", run).stdout == file.read_text(encoding="utf-8")
+    assert "5 entries taken in" in desk.do("import", file, "--database", other).stdout
+    assert desk.do("log", run, "--database", other).stdout == desk.do("log", run).stdout
+    assert "there is a run" in desk.do("import", file, "--database", other, code=2).stderr
+
+
+def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
+    run = measured(desk)
+    file, other = desk.folder / "run.jsonl", desk.folder / "other.db"
+    desk.do("export", run, "--output", file)
+    file.write_text(file.read_text(encoding="utf-8").replace("0.8", "0.9"), encoding="utf-8")
+    said = desk.do("import", file, "--database", other, code=2).stderr
+    assert ": its sum does not fit" in said
+    assert len(said.splitlines()) == 1
+    assert not other.exists()
+
+
+def test_pruning_asks_what_to_forget_and_forgets_it(desk: Desk) -> None:
+    measured(desk)
+    assert "say what to forget" in desk.do("prune", code=2).stderr
+    assert desk.do("prune", "--older-than-days", "1").stdout == "0 runs forgotten\n"
+    assert desk.do("prune", "--outcome", "failed").stdout == "0 runs forgotten\n"
+    assert desk.do("prune", "--outcome", "finished").stdout == "1 run forgotten\n"
+    assert desk.runs() == []

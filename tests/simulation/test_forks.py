@@ -1,0 +1,155 @@
+"""Forks: a copy of a run from any entry ends well, repeats nothing silently, and leaves its origin as it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.devices.dispatcher import Dispatcher
+from asterism.errors import InvalidInput
+from asterism.machines.constellation_agent.events import Dispatch, RunOptions, Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.driver import Driver
+from asterism.runtime.performers import AttemptPerformer
+from asterism.runtime.ports import RunRow
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.transplant import journal_lines, read_journal
+from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
+from asterism.simulation.loop import run as run_in_virtual_time
+from asterism.simulation.world import WorldClock
+from asterism.stores.memory import MemoryStore
+
+FLEET = AgentProfile(device_id="d", skills=(Skill(name="again", idempotent=True), Skill(name="once")))
+PLAN = {
+    "tasks": [
+        {"task_id": "a", "device": "d", "skill": "again"},
+        {"task_id": "b", "device": "d", "skill": "once", "deadline_s": 500},
+        {"task_id": "c", "device": "d", "skill": "once", "requires_approval": True},
+        {"task_id": "e", "device": "d", "skill": "again"},
+    ],
+    "dependencies": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}, {"from": "c", "to": "e", "condition": "accuracy > 0.95"}],
+}
+ENTRIES = 14
+"""Entries of the origin."""
+
+
+class House:
+    """A runtime with one device, and what it performed."""
+
+    def __init__(self, runtime: Runtime, ledger: Ledger) -> None:
+        self.runtime = runtime
+        self.ledger = ledger
+        self.asked: list[str] = []
+
+    async def finish(self, run: str) -> RunRow:
+        """Drive a run to its end, with yes to every question."""
+        for _ in range(10):
+            row = await self.runtime.drive(run)
+            if row.status != "waiting":
+                return row
+            (question,) = await self.runtime.store.inquiries(run=run)
+            self.asked.append(question.prompt)
+            await self.runtime.post_answer(question.inquiry, "approve", actor="ada")
+        raise AssertionError("it asks and asks")
+
+    async def origin(self) -> RunRow:
+        options = RunOptions(wall_limit_s=5000)
+        first = Submitted(request="x", fleet=(FLEET,), plan=parse_plan(PLAN), options=options)
+        return await self.finish(await self.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run="origin"))
+
+    def performed(self, run: str) -> list[str]:
+        return [performance.task_id for performance in self.ledger.performances if performance.run == run]
+
+
+def play(scenario: Callable[[House], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        clock = WorldClock()
+        ledger = Ledger(clock.now)
+        script = by_skill({name: Behaviour(duration_s=10, result={"accuracy": 0.97}) for name in ("again", "once")})
+        async with Dispatcher({"d": FakeDevice(FLEET, ledger, script)}, clock.now) as dispatcher:
+            machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+            performers: Any = {Dispatch: AttemptPerformer(dispatcher)}
+            driver = Driver(store=(store := MemoryStore()), clock=clock, machines=machines, performers=performers)
+            async with driver.opened():
+                await scenario(House(Runtime(store, driver, clock), ledger))
+
+    run_in_virtual_time(whole())
+
+
+@pytest.mark.parametrize("at", range(1, ENTRIES + 1))
+def test_a_fork_from_any_entry_ends_well_and_asks_before_it_repeats_what_may_not_be(at: int) -> None:
+    async def scenario(house: House) -> None:
+        origin = await house.origin()
+        assert origin.seq == ENTRIES
+        before = await house.runtime.records("origin")
+        await asyncio.sleep(10_000)  # longer than any limit of the plan: a fork's time goes on from where it was copied
+        house.asked.clear()
+        fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+        row = await house.finish(fork)
+        assert (row.state, row.outcome) == ("FINISH", "finished")
+        assert await house.runtime.records("origin") == before
+        copied = [record.kind for record in before[:at]]
+        ended = copied.count("TaskEnded")
+        under_way = {5: "b", 10: "c"}.get(at)
+        assert house.performed(fork) == ["a", "b", "c", "e"][ended:]
+        told = [prompt for prompt in house.asked if "was under way when origin was forked" in prompt]
+        assert [prompt[0] for prompt in told] == ([under_way] if under_way else [])
+
+    play(scenario)
+
+
+def test_a_fork_records_its_origin_and_can_be_forked_itself() -> None:
+    async def scenario(house: House) -> None:
+        await house.origin()
+        fork = await house.runtime.fork("origin", 4, machine=CONSTELLATION_AGENT, actor="bob")
+        await house.finish(fork)
+        again = await house.runtime.fork(fork, 6, machine=CONSTELLATION_AGENT, actor="bob")
+        assert (await house.finish(again)).outcome == "finished"
+        forked = [record for record in await house.runtime.records(again) if record.kind == "Forked"]
+        assert ['"origin":"origin"' in record.body for record in forked] == [True, False]
+        assert f'"origin":"{fork}"' in forked[1].body
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("at", [0, ENTRIES + 1])
+def test_an_entry_that_is_not_there_cannot_be_forked_at(at: int) -> None:
+    async def scenario(house: House) -> None:
+        await house.origin()
+        with pytest.raises(InvalidInput, match=f"entries 1 to {ENTRIES}, and no {at}"):
+            await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
+
+    play(scenario)
+
+
+def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
+    async def scenario(house: House) -> None:
+        await house.origin()
+        records = (await house.runtime.records("origin"))[:7]
+        row = await house.runtime.store.run("origin")
+        moved_row, moved = read_journal(list(journal_lines(row, records)))
+        await house.runtime.store.prune()
+        await house.runtime.adopt(moved_row, moved, machine=CONSTELLATION_AGENT)
+        assert (await house.runtime.store.run("origin")).status == "waiting"
+        assert (await house.finish("origin")).outcome == "finished"
+        assert house.performed("origin") == ["a", "b", "c", "e", "c", "e"]
+
+    play(scenario)
+
+
+def test_ids_of_forks_are_their_own() -> None:
+    async def scenario(house: House) -> None:
+        await house.origin()
+        forks = [await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob") for at in (3, 5, 10)]
+        for fork in forks:
+            await house.finish(fork)
+        keys = [performance.key for performance in house.ledger.performances]
+        assert len(keys) == len(set(keys))
+        assert all(performance.key.startswith(performance.run) for performance in house.ledger.performances)
+
+    play(scenario)
