@@ -15,6 +15,7 @@ from asterism.devices.fleet import open_fleet
 from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
+from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -48,6 +49,20 @@ async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+async def check_database(database: Path) -> None:
+    """See whether a database could be used, and write nothing.
+
+    Raises:
+        StoreUnavailable: it is not ours, or cannot be written.
+    """
+    if database.exists() and (not database.is_file() or database.stat().st_size):  # noqa: ASYNC240 - one look, before anything runs
+        async with open_store(database, create=False):
+            return
+    there = next(folder for folder in database.absolute().parents if folder.exists())  # noqa: ASYNC240 - as above
+    if not os.access(there, os.W_OK):
+        raise StoreUnavailable(f"database {database}: the folder {there} is read-only; make it writable, or name another database")
 
 
 @contextlib.asynccontextmanager

@@ -160,7 +160,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
 
     def _apply(self, actions: list[dict[str, Any]]) -> Applied | None:
         """Apply a batch; None if it was refused, and then nothing has changed. What has started is never touched."""
-        before = self.it.to_dict(), dict(self.it.restless), dict(self.it.unjudged), ready(self.it)
+        before = self.it.to_dict(), dict(self.it.unjudged), ready(self.it)
         frozen = {
             task["task_id"]: task for task in before[0]["tasks"] if task.get("status", "PENDING") not in ("PENDING", "WAITING_DEPENDENCY")
         }
@@ -168,7 +168,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
         try:
             applied = apply_edits(self.it, [parse_action(one) for one in actions])
         except EditRefused:
-            assert (self.it.to_dict(), self.it.restless, self.it.unjudged, ready(self.it)) == before
+            assert (self.it.to_dict(), self.it.unjudged, ready(self.it)) == before
             return None
         judge_all(self.it)
         after = self.it.to_dict()

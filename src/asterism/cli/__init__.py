@@ -79,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the help has seen enough. Nothing may be left to flush when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _fail(f"the output cannot be written: {error.strerror}", FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     return done if isinstance(done, int) else 0

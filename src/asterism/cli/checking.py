@@ -63,7 +63,12 @@ def check(order: Order, fleet: Fleet) -> tuple[PlanDocument, TaskConstellation]:
 def submission(order: Order, fleet: Fleet, fleet_file: Path, options: RunOptions) -> Submitted:
     """The first event of the run."""
     return Submitted(
-        request=order.request, fleet=tuple(fleet.values()), fleet_file=str(fleet_file.resolve()), options=options, plan=order.given
+        request=order.request,
+        fleet=tuple(fleet.values()),
+        fleet_file=str(fleet_file.resolve()),
+        folder=str(Path.cwd()),
+        options=options,
+        plan=order.given,
     )
 
 

@@ -104,7 +104,7 @@ async def _answer(named: str, said: Answered, fleet: Path | None, database: Path
             if not drive_on:
                 put(f"{asked.inquiry}: {said.verb}, written down; it is taken when somebody goes on with: asterism resume {row.run}")
                 return FINISHED
-            code = await take_up(store, row, path, fleet, as_json=as_json)
+            code = await take_up(store, row, path, fleet, unpause=False, as_json=as_json)
             await runtime.verdict(asked.run, posted.key, timeout_s=0.1)
             return code
 

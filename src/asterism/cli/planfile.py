@@ -12,6 +12,9 @@ import yaml
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.errors import InvalidInput
 
+MAX_ALIASES = 20
+"""Aliases in a YAML file; a few levels of them within each other would fill the memory."""
+
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -27,7 +30,7 @@ def plan_path(named: str) -> Path | None:
     if path.is_file():
         return path
     if _NAMED_AS_FILE.fullmatch(named):
-        raise InvalidInput(f"{named}: there is no such plan file")
+        raise InvalidInput(f"{named}: there is no such plan file (looked in {Path.cwd()})")
     return None
 
 
@@ -79,8 +82,16 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
+# YAML 1.1 takes on, off, yes and no for truth values, and a plan has a field `on`. As in YAML 1.2, only true and false are.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def _yaml(text: str) -> Any:
+    if text.count("*") > MAX_ALIASES and sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)) > MAX_ALIASES:
+        raise InvalidInput(f"more than {MAX_ALIASES} aliases (*name); write it out")
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES, open_runtime, open_store
+from asterism.bootstrap import MACHINES, check_database, open_runtime, open_store
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.finding import actor, find_run, read_story, reading
 from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.output import put
 from asterism.cli.words import count, plain
@@ -22,7 +23,7 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
-from asterism.runtime.ports import RunRow, Store
+from asterism.runtime.ports import Device, RunRow, Store
 from asterism.settings import database_path
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
@@ -52,6 +53,7 @@ def run(
 
 async def _run(what: str, fleet_file: Path, database: Path, options: RunOptions, *, as_json: bool, result_file: Path | None) -> int:
     order = order_of(what)
+    await check_database(database)
     async with opened_devices(fleet_file, database) as (fleet, devices):
         check(order, fleet)
         async with open_store(database, create=True) as store:
@@ -111,9 +113,16 @@ async def _interrupted(store: Store) -> list[RunRow]:
 
 
 async def take_up(
-    store: Store, row: RunRow, database: Path, fleet: Path | None, *, as_json: bool = False, result_file: Path | None = None
+    store: Store,
+    row: RunRow,
+    database: Path,
+    fleet: Path | None,
+    *,
+    unpause: bool = True,
+    as_json: bool = False,
+    result_file: Path | None = None,
 ) -> int:
-    """Drive a run that nobody owns; one that was paused on purpose goes on.
+    """Drive a run that nobody owns; with ``unpause``, one that was paused on purpose goes on.
 
     Raises:
         RunOwned: somebody drives it; nothing was done.
@@ -122,10 +131,21 @@ async def take_up(
         raise RunOwned(row.run, row.owner)
     fleet_file = fleet or await _fleet_file_of(store, row)
     async with opened_devices(fleet_file, database) as (_, devices):
-        if row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run])):
+        await _check_fleet(store, row, devices)
+        if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             async with open_runtime(store, {}, database) as runtime:
                 await runtime.post(row.run, Unpause(), actor=actor(), key=runtime.clock.new_id())
         return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file)
+
+
+async def _check_fleet(store: Store, row: RunRow, devices: Mapping[str, Device]) -> None:
+    """Refuse a fleet that cannot carry on what is left of the run, before it fails for it."""
+    story, _, _ = await read_story(store, row)
+    for task in story.constellation.tasks.values():
+        device = devices.get(task.device)
+        if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
+            what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
+            raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
 async def _fleet_file_of(store: Store, row: RunRow) -> Path:

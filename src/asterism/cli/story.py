@@ -174,6 +174,8 @@ class Story:
             case Claimed():
                 again = "taken" if event.epoch == 1 else "taken up again"
                 yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
+                for task_id in filter(None, map(self.task_of, event.redone)):
+                    yield Happening(entry, "made again, under the same key", task_id, TaskStatus.RUNNING)
             case Planned() | PlanningFailed():
                 yield Happening(entry, self._planned(event))
             case TaskEnded() | Answered():

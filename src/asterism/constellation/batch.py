@@ -71,8 +71,6 @@ class _Batch:
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
         self._notes: list[str] = []
-        it = constellation
-        self._before = (dict(it.unjudged), dict(it.restless), dict(it.removed_tasks), dict(it.removed_lines))
 
     def apply(self, edit: Edit) -> None:
         self._RULES[type(edit)](self, edit)
@@ -88,7 +86,6 @@ class _Batch:
     def roll_back(self) -> None:
         for undo in reversed(self._undo):
             undo()
-        self._it.unjudged, self._it.restless, self._it.removed_tasks, self._it.removed_lines = self._before
 
     def check_references(self) -> None:
         """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""
@@ -250,7 +247,7 @@ class _Batch:
 
     def _put_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id
-        constellation.removed_tasks.pop(task_id, None)
+        self._unbury(constellation.removed_tasks, task_id)
         constellation.insert_task(task)
         self._undo.append(lambda: constellation.delete_task(task_id))
         self._tasks[task_id] = None
@@ -260,7 +257,7 @@ class _Batch:
         constellation, task_id = self._it, task.task_id
         ordinal = constellation.ordinal(task_id)
         constellation.delete_task(task_id)
-        constellation.removed_tasks[task_id] = None
+        self._bury(constellation.removed_tasks, task_id)
         self._undo.append(lambda: constellation.insert_task(task, ordinal))
         self._inverse.append(AddTask(task=_spec_of(task)))
 
@@ -286,14 +283,24 @@ class _Batch:
         self._inverse.append(AddDependency(dependency=_line_spec_of(line)))
 
     def _place_line(self, line: TaskStarLine) -> None:
-        self._it.removed_lines.pop(line.line_id, None)
+        self._unbury(self._it.removed_lines, line.line_id)
         self._it.insert_line(line)
         self._undo.append(lambda: self._it.delete_line(line.line_id))
 
     def _take_line(self, line: TaskStarLine) -> None:
         self._it.delete_line(line.line_id)
-        self._it.removed_lines[line.line_id] = None
+        self._bury(self._it.removed_lines, line.line_id)
         self._undo.append(lambda: self._it.insert_line(line))
+
+    def _bury(self, tombstones: set[str], removed: str) -> None:
+        if removed not in tombstones:
+            tombstones.add(removed)
+            self._undo.append(lambda: tombstones.discard(removed))
+
+    def _unbury(self, tombstones: set[str], removed: str) -> None:
+        if removed in tombstones:
+            tombstones.discard(removed)
+            self._undo.append(lambda: tombstones.add(removed))
 
 
 def _spec_of(task: TaskStar) -> TaskSpec:

@@ -32,9 +32,9 @@ class TaskConstellation:
         generation: how many restarts came before it.
         tasks: by id; change them through edits and the lifecycle machine only.
         lines: dependencies by id.
-        removed_tasks, removed_lines: tombstones, in the order of removal (the values are None).
+        removed_tasks, removed_lines: tombstones: ids that edits have removed.
         unjudged: ids of dependencies whose source has settled and that have no verdict yet.
-        restless: ids of tasks whose readiness may have changed.
+        restless: ids of tasks whose readiness is to be looked at: a hint, and one too many does no harm.
     """
 
     def __init__(self, constellation_id: str = "", name: str = "", *, generation: int = 0) -> None:
@@ -44,8 +44,8 @@ class TaskConstellation:
         self.generation = generation
         self.tasks: dict[str, TaskStar] = {}
         self.lines: dict[str, TaskStarLine] = {}
-        self.removed_tasks: dict[str, None] = {}
-        self.removed_lines: dict[str, None] = {}
+        self.removed_tasks: set[str] = set()
+        self.removed_lines: set[str] = set()
         self.unjudged: dict[str, None] = {}
         self.restless: dict[str, None] = {}
         self._out: dict[str, dict[str, str]] = {}
@@ -263,8 +263,8 @@ class TaskConstellation:
             "generation": self.generation,
             "tasks": [msgspec.to_builtins(task) for task in self.in_order()],
             "dependencies": [msgspec.to_builtins(line) for line in self._lines_in_order()],
-            "removed_tasks": list(self.removed_tasks),
-            "removed_dependencies": list(self.removed_lines),
+            "removed_tasks": sorted(self.removed_tasks),
+            "removed_dependencies": sorted(self.removed_lines),
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -378,8 +378,8 @@ def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskCon
     if cycle := constellation.cycle():
         raise InvalidInput(f"the constellation has a cycle: {' -> '.join(cycle)}")
     constellation.version = found.version
-    constellation.removed_tasks = dict.fromkeys(found.removed_tasks)
-    constellation.removed_lines = dict.fromkeys(found.removed_dependencies)
+    constellation.removed_tasks = set(found.removed_tasks)
+    constellation.removed_lines = set(found.removed_dependencies)
     return constellation
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
 from asterism.constellation.line import DependencyType
-from asterism.constellation.task import RetryPolicy
+from asterism.constellation.task import ErrorCode, RetryPolicy
 from asterism.errors import InvalidInput
 
 MAX_TASKS = 20_000
@@ -202,7 +202,17 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
         raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
         told, _, at = str(error).partition(" - at `$")
-        fields = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))  # type: ignore[arg-type]
-        known = f"; its fields are {fields}" if "unknown field" in told else ""
-        raise InvalidInput(f"{where}{at.rstrip('`')}: {told}{known}") from None
+        place = at.rstrip("`")
+        raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}") from None
     return found
+
+
+def _allowed(told: str, place: str, kind: type) -> str:
+    """What may stand at a place instead."""
+    if "unknown field" in told:
+        within: Any = RetryPolicy if place.startswith(".retry") else kind
+        return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
+    if "enum value" in told:
+        values = DependencyType if place.startswith(".type") else get_args(ErrorCode)
+        return f"; it is one of {', '.join(values)}"
+    return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in told else ""

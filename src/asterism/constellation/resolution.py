@@ -79,11 +79,42 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -
         if unknown:
             takes = ", ".join(skill.parameter_names()) or "nothing"
             raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
+    if skill is not None:
+        _check_arguments(task, skill, constellation, fleet)
     for source, path in references(task.inputs):
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
             told = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
             raise EditRefused("bad_reference", task.task_id, told)
+
+
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int, str),
+    "number": (int, float, str),
+    "boolean": (bool, int, str),
+    "array": (list,),
+    "object": (dict,),
+}
+"""What may be given for each JSON type; texts are read as numbers where one is wanted."""
+
+
+def _check_arguments(task: TaskStar, skill: Skill, constellation: TaskConstellation, fleet: Fleet) -> None:
+    """Refuse an argument of the wrong type, and one that is required and that nothing can fill."""
+    properties = skill.parameters.get("properties", {})
+    for name, value in task.inputs.items():
+        wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
+        if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
+            told = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
+            raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{name}", told)
+    missing = [name for name in skill.required_names() if name not in task.inputs]
+    if not missing:
+        return
+    offered = [_fields_of(constellation.tasks[source], fleet) for source in constellation.predecessors(task.task_id)]
+    unfilled = [name for name in missing if all(fields is not None and name not in fields for fields in offered)]
+    if unfilled:
+        told = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
+        raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{unfilled[0]}", told)
 
 
 def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet) -> None:

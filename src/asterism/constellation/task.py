@@ -47,6 +47,9 @@ class TaskError(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
+RETRIED_ALWAYS: tuple[ErrorCode, ...] = ("raised", "bad_result")
+RETRIED_IF_IDEMPOTENT: tuple[ErrorCode, ...] = (*RETRIED_ALWAYS, "crashed", "timeout")
+
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
@@ -57,14 +60,20 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         max_attempts: attempts in all, the first one included.
         backoff_s: wait before the second attempt; it doubles from there.
         max_backoff_s: no wait is longer than this.
-        on: error codes that are retried. ``interrupted`` and ``device_lost`` are not among the defaults:
-            whether an attempt that may have finished is repeated is a question for its skill, or for a person.
+        on: error codes that are retried; None for the defaults. Those never repeat what may have happened:
+            a skill that is not idempotent is tried again only where it said itself that it failed.
     """
 
     max_attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     backoff_s: Seconds = 1.0
     max_backoff_s: Seconds = 60.0
-    on: tuple[ErrorCode, ...] = ("raised", "crashed", "timeout", "bad_result")
+    on: tuple[ErrorCode, ...] | None = None
+
+    def retries(self, code: ErrorCode, *, repeatable: bool) -> bool:
+        """Whether an attempt that ended with this code is tried again; ``repeatable``: its skill is idempotent."""
+        if self.on is not None:
+            return code in self.on
+        return code in (RETRIED_ALWAYS if not repeatable else RETRIED_IF_IDEMPOTENT)
 
 
 class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -42,6 +42,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
 
     Attributes:
         limit_bytes: bound on the result, as JSON.
+        folder: to work in; empty for that of the worker's owner.
     """
 
     job: Job
@@ -51,6 +52,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
     arguments: dict[str, Any]
     results: dict[str, Any]
     limit_bytes: int
+    folder: str = ""
 
 
 Order = Describe | Work

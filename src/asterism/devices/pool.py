@@ -100,6 +100,7 @@ class WorkerPool:
             arguments=attempt.arguments,
             results=attempt.results,
             limit_bytes=self._result_bytes,
+            folder=attempt.folder,
         )
 
         def say(fraction: float | None, message: str) -> None:

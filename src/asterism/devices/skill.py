@@ -106,11 +106,13 @@ class Contract(msgspec.Struct, frozen=True):
         skill: what planners see of it.
         arguments: struct type of its arguments; those with a default may be ``UNSET``.
         context: names of the parameters that receive the SkillContext.
+        returns: type of its result, where it is declared as a record; else None.
     """
 
     skill: Skill
     arguments: type[msgspec.Struct]
     context: tuple[str, ...]
+    returns: Any = None
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name, as the types the function asks for. Raises msgspec.ValidationError."""
@@ -154,7 +156,7 @@ def contract_of(function: Callable[..., Any]) -> Contract:
         tags=mark.tags,
         examples=mark.examples,
     )
-    return Contract(description, arguments, context)
+    return Contract(description, arguments, context, hints["return"] if output is not None else None)
 
 
 def describe(function: Callable[..., Any]) -> Skill:

@@ -146,12 +146,14 @@ class Performer:
         """One attempt, from its arguments to its end."""
         performer = os.getpid()
         try:
-            os.chdir(self._home)  # an earlier skill may have gone elsewhere
+            _go_to(work.folder or str(self._home))  # an earlier skill may have gone elsewhere
             if isinstance(work.job, CommandJob):
                 result = command.perform(work.job, work.arguments, self._folder, work.limit_bytes)
             else:
                 result = self._called(work, work.job.source)
             packed = _packed(result, work.limit_bytes)
+            if not isinstance(work.job, CommandJob):
+                _check_promise(packed, self._contract(work.job.source))
             end: Done | Failed = Done(packed, reusable=not _has_children())
         except AttemptError as error:
             end = Failed(error.code, error.message, reusable=error.code == "bad_arguments")
@@ -189,6 +191,13 @@ class Performer:
         return result
 
 
+def _go_to(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise AttemptError("raised", f"the folder {folder}, where the run was started: {error.strerror}") from error
+
+
 def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
     """The result as JSON. Raises AttemptError ``bad_result``."""
     try:
@@ -200,6 +209,17 @@ def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
         message = f"the result has {len(packed)} bytes, more than {limit_bytes}; write it to a file and return its path"
         raise AttemptError("bad_result", message)
     return msgspec.Raw(packed)
+
+
+def _check_promise(packed: msgspec.Raw, contract: Contract) -> None:
+    """Conditions and references were checked against the declared type; so the result must have it. Raises AttemptError ``bad_result``."""
+    if contract.returns is None:
+        return
+    try:
+        msgspec.json.decode(packed, type=contract.returns, strict=False)
+    except msgspec.ValidationError as error:
+        told = f"skill {contract.skill.name} returned something else than {contract.returns.__name__}, which it declares: {error}"
+        raise AttemptError("bad_result", told) from error
 
 
 def _has_children() -> bool:

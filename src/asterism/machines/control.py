@@ -16,10 +16,15 @@ Risk = Literal["low", "medium", "high"]
 
 
 class Claimed(Event, frozen=True, kw_only=True):
-    """An owner has taken the run; the first thing an owner writes."""
+    """An owner has taken the run; the first thing an owner writes.
+
+    Attributes:
+        redone: ids of the effects that it performs again, under the same id.
+    """
 
     epoch: int
     owner: str
+    redone: tuple[str, ...] = ()
 
 
 class Drained(Event, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ class AttemptPerformer:
             priority=effect.priority,
             timeout_s=effect.timeout_s,
             deadline=effect.deadline,
+            folder=memory.folder,
         )
 
         def progress(sign: AttemptProgress) -> None:

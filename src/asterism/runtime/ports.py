@@ -40,6 +40,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         priority: higher goes first on a busy device.
         timeout_s: bound on this attempt, from the moment the device takes it; None for none.
         deadline: seconds since the epoch after which it must not go on; None for none.
+        folder: where the run was started, for what is relative in the arguments; empty for wherever the device is.
     """
 
     key: str
@@ -54,6 +55,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     timeout_s: float | None = None
     deadline: float | None = None
+    folder: str = ""
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True):

@@ -226,7 +226,7 @@ class Checker:
             and event.error.code in ("interrupted", "device_lost")
         ):
             task = it.replayed.memory.constellation.tasks.get(effect.task_id)
-            if effect.redo is Redo.NEVER and task is not None and event.error.code not in task.retry.on:
+            if effect.redo is Redo.NEVER and task is not None and not task.retry.retries(event.error.code, repeatable=False):
                 it.unsure.add(effect.task_id)
 
     def _check_effects(self, it: _Watched, entry: Entry, running: set[str]) -> None:

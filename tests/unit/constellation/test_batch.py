@@ -164,7 +164,7 @@ def test_an_edit_is_refused_by_code_and_changes_nothing(one: dict[str, Any], cod
     if code is None:
         edit(it, one)
         return
-    before, order = it.to_dict(), (list(it.tasks), ready(it), dict(it.restless), dict(it.unjudged))
+    before, order = it.to_dict(), (list(it.tasks), ready(it), dict(it.unjudged))
     with pytest.raises(EditRefused) as raised:
         edit(it, A("add_task", task_id="x", device="d"), A("remove_dependency", dependency_id="b->d"), one)
     refusal = raised.value.refusal
@@ -172,7 +172,7 @@ def test_an_edit_is_refused_by_code_and_changes_nothing(one: dict[str, Any], cod
     assert refusal.why
     assert str(raised.value) == f"{refusal.what}: {refusal.why}"
     assert it.to_dict() == before
-    assert (sorted(it.tasks), ready(it), it.restless, it.unjudged) == (sorted(order[0]), *order[1:])
+    assert (sorted(it.tasks), ready(it), it.unjudged) == (sorted(order[0]), *order[1:])
     assert it.validate_dag() == (True, [])
 
 

@@ -112,7 +112,7 @@ def test_an_error_that_is_not_retried_fails_the_task() -> None:
 
 
 def test_a_retry_waits_longer_each_time_and_then_the_task_fails() -> None:
-    agent = Agent(one(retry={"max_attempts": 4, "backoff_s": 8, "max_backoff_s": 20}))
+    agent = Agent(one(retry={"max_attempts": 4, "backoff_s": 8, "max_backoff_s": 20, "on": ["timeout"]}))
     waits = []
     for _ in range(3):
         agent.ends("a", error="timeout")

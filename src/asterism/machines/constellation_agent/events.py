@@ -67,11 +67,13 @@ class Submitted(Event, frozen=True, kw_only=True):
         request: the user's words.
         fleet: profiles, in the order of the fleet file.
         fleet_file: where the devices can be opened again, for whoever resumes the run.
+        folder: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
         plan: given when nobody needs to plan it.
     """
 
     request: str
     fleet_file: str = ""
+    folder: str = ""
     fleet: tuple[AgentProfile, ...]
     options: RunOptions = RunOptions()
     plan: PlanDocument | None = None

@@ -47,7 +47,7 @@ class AgentMemory:
     """The memory of one constellation agent.
 
     Attributes:
-        request, options, fleet: as submitted.
+        request, folder, options, fleet: as submitted.
         started_at: seconds since the epoch.
         board: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
@@ -66,6 +66,7 @@ class AgentMemory:
 
     def __init__(self) -> None:
         self.request = ""
+        self.folder = ""
         self.options = RunOptions()
         self.fleet: Fleet = {}
         self.started_at = 0.0

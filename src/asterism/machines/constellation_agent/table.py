@@ -46,7 +46,7 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
         except EditRefused:
             memory.fleet, memory.started_at = {}, 0.0
             raise
-    memory.request, memory.options = event.request, event.options
+    memory.request, memory.folder, memory.options = event.request, event.folder, event.options
     memory.wake(turn.at + event.options.wall_limit_s)
     return CONTINUE if event.plan is not None else START
 

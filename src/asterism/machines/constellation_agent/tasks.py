@@ -175,7 +175,7 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
         settle_task(memory, board, task, Stopped(error=error), turn)
     elif error.code == "device_lost" and attempt.redone is not Redo.NEVER and task.attempts < MAX_LOSSES:
         move_task(board, task, Retried(error=error, not_before=turn.at), turn)
-    elif error.code in task.retry.on and task.attempts < task.retry.max_attempts:
+    elif task.retry.retries(error.code, repeatable=attempt.redone is not Redo.NEVER) and task.attempts < task.retry.max_attempts:
         not_before = turn.at + _backoff_s(task, event.effect)
         memory.wake(not_before)
         move_task(board, task, Retried(error=error, not_before=not_before), turn)
