@@ -627,23 +627,26 @@ async def main():
     warnings.simplefilter("ignore")
     if os.fork():
         os.kill(os.getpid(), 9)
+    os.write(1, b"forked")
     os.read(0, 1)
     os._exit(0)
 asyncio.run(main())
 """
     reader, writer = os.pipe()
     # The child ends when the pipe that it reads is closed.
-    parent = subprocess.run([sys.executable, "-c", program, str(path)], stdin=reader, check=False)
-    assert parent.returncode == -9
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdin=reader, stdout=subprocess.PIPE) as parent:
+        assert parent.wait() == -9
+        assert parent.stdout is not None
+        assert parent.stdout.read(6) == b"forked"
 
-    async def act(store: SqliteStore) -> None:
-        assert await store.claim("r1") == 2
+        async def act(store: SqliteStore) -> None:
+            assert await store.claim("r1") == 2
 
-    try:
-        on(path, act)
-    finally:
-        os.close(writer)
-        os.close(reader)
+        try:
+            on(path, act)
+        finally:
+            os.close(writer)
+            os.close(reader)
 
 
 # -- forgetting --------------------------------------------------------------------------------------

@@ -198,7 +198,8 @@ def _is_remarkable(task: TaskStar) -> bool:
 
 def _one_task(task: TaskStar, told: list[Happening], metrics: TaskMetrics) -> list[Text]:
     head = Text(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
-    head.append(f"  {str(task.status).lower()}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
+    standing = "waits for a person" if task.inquiry else str(task.status).lower()
+    head.append(f"  {standing}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
     head.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim").append(f" on {plain(task.device)}", "dim")
     numbers = [count(metrics.attempts, "attempt")] if metrics.attempts else []
     numbers += [f"worked {duration(metrics.worked_s)}"] if metrics.worked_s else []

@@ -1,0 +1,146 @@
+"""What a new user took the README's word for, and once was wrong to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.desk import Desk
+
+SKILLS = """
+import os, signal
+from typing import TypedDict
+from asterism import skill
+
+class Counted(TypedDict):
+    n: int
+
+@skill
+def letter() -> None:
+    "Send a letter."
+    open("letters.txt", "a").write("sent\\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@skill(idempotent=True)
+def dies_once() -> None:
+    "Die the first time."
+    if not os.path.exists("died.txt"):
+        open("died.txt", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+@skill
+def liar() -> Counted:
+    "Promise a number."
+    return {"m": "x"}
+
+@skill
+def takes(n: int, text: str = "") -> None:
+    "Take a number."
+"""
+
+
+def own_fleet(desk: Desk) -> Path:
+    (desk.folder / "own.py").write_text(SKILLS, encoding="utf-8")
+    names = ", ".join(f'"own.py:{name}"' for name in ("letter", "dies_once", "liar", "takes"))
+    fleet = desk.folder / "own.toml"
+    fleet.write_text(f'[[devices]]\nid = "post"\nskills = [{names}]\n', encoding="utf-8")
+    return fleet
+
+
+def task(skill: str, **more: object) -> dict[str, object]:
+    return {"task_id": "a", "device": "post", "skill": skill, **more}
+
+
+def test_what_may_have_happened_is_not_retried_unless_the_policy_names_it(desk: Desk) -> None:
+    fleet, patient = own_fleet(desk), {"max_attempts": 2, "backoff_s": 0}
+    said = desk.do("run", desk.plan(task("letter", retry=patient)), "--fleet", fleet, code=1, cwd=desk.folder).stdout
+    assert "SIGKILL" in said
+    assert (desk.folder / "letters.txt").read_text(encoding="utf-8") == "sent\n"
+    desk.do("run", desk.plan(task("dies_once", retry=patient)), "--fleet", fleet, cwd=desk.folder)
+
+
+def test_a_result_that_is_not_what_the_skill_declares_is_its_failure(desk: Desk) -> None:
+    said = desk.do("run", desk.plan(task("liar")), "--fleet", own_fleet(desk), code=1).stdout
+    assert "returned something else than Counted, which it declares: Object missing required field `n`" in said
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"), [({}, "inputs.n: takes needs it"), ({"n": 1, "text": 3}, "inputs.text: takes takes string, not int")]
+)
+def test_arguments_that_cannot_be_right_are_refused_before_the_run(desk: Desk, inputs: dict[str, object], told: str) -> None:
+    assert told in desk.do("run", desk.plan(task("takes", inputs=inputs)), "--fleet", own_fleet(desk), code=2).stderr
+    assert not desk.database.exists()
+
+
+def test_relative_paths_stay_those_of_where_the_run_was_started(desk: Desk) -> None:
+    started, elsewhere = desk.folder / "started", desk.folder / "elsewhere"
+    started.mkdir()
+    elsewhere.mkdir()
+    plan = desk.plan(task("dies_once", retry={"max_attempts": 2, "backoff_s": 0}, requires_approval=True))
+    desk.do("run", plan, "--fleet", own_fleet(desk), code=3, cwd=started)
+    desk.do("answer", desk.runs()[0]["run"], "approve", cwd=elsewhere)
+    assert [path.name for path in started.iterdir()] == ["died.txt"]
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_an_answer_does_not_unpause(desk: Desk) -> None:
+    desk.do(
+        "run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "requires_approval": True}), "--fleet", desk.fleet, code=3
+    )
+    run = desk.runs()[0]["run"]
+    desk.do("pause", run)
+    desk.do("answer", run, "approve", code=130)
+    assert desk.runs()[0]["status"] == "paused"
+    assert desk.performed() == []
+    desk.do("resume", run)
+    assert desk.performed() == ["a"]
+
+
+def test_a_fleet_that_cannot_carry_a_run_on_is_refused_and_the_run_goes_on_with_another(desk: Desk) -> None:
+    desk.do(
+        "run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "requires_approval": True}), "--fleet", desk.fleet, code=3
+    )
+    run = desk.runs()[0]["run"]
+    said = desk.do("resume", run, "--fleet", own_fleet(desk), code=2).stderr
+    assert f"run {run}: this fleet has no device 'desk', which task a needs" in said
+    desk.do("answer", run, "approve")
+
+
+def test_what_a_resume_makes_again_is_in_the_journal(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "device": "desk", "skill": "wait"})
+    with desk.start("run", plan, "--fleet", desk.fleet, gated=True) as owner:
+        desk.reach()
+        os.kill(owner.pid, signal.SIGKILL)
+    run = desk.runs()[0]["run"]
+    assert "a wait  made again, under the same key" in desk.do("resume", run).stdout.replace("a  made", "a wait  made")
+    claimed = [json.loads(line) for line in desk.do("log", run, "--json").stdout.splitlines() if '"Claimed"' in line]
+    assert len(claimed) == 2
+
+
+def test_a_database_that_cannot_be_used_leaves_nothing_behind(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "device": "desk", "skill": "measure"})
+    text = desk.folder / "text.db"
+    text.write_text("not a database", encoding="utf-8")
+    before = sorted(path.name for path in desk.folder.iterdir())
+    desk.do("run", plan, "--fleet", desk.fleet, "--database", text, code=2)
+    assert sorted(path.name for path in desk.folder.iterdir()) == before
+
+
+def test_in_yaml_on_is_a_name_and_yes_is_a_text(desk: Desk) -> None:
+    plan = desk.folder / "plan.yaml"
+    plan.write_text(
+        "tasks:\n- {task_id: a, device: server, skill: deploy, inputs: {where: yes}, retry: {on: [raised]}}\n", encoding="utf-8"
+    )
+    assert "completed: deployed=yes" in desk.do("run", plan, "--fleet", desk.fleet).stdout
+
+
+def test_output_that_cannot_be_written_is_one_line(desk: Desk) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        said = subprocess.run(desk.argv("--help"), env=desk.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert said.returncode == 1
+    assert "Traceback" not in said.stderr
