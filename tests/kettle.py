@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, Row, Turn, row
 
@@ -16,6 +16,8 @@ class Kettle(StrEnum):
 
 
 class Press(Event, frozen=True, kw_only=True):
+    from_outside: ClassVar[bool] = True
+
     litres: float = 1.0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -143,4 +145,63 @@ def test_output_that_cannot_be_written_is_one_line(desk: Desk) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         said = subprocess.run(desk.argv("--help"), env=desk.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert said.returncode == 1
+    assert "Traceback" not in said.stderr
+
+
+def test_a_run_goes_on_when_its_output_cannot_be_written(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "device": "desk", "skill": "measure"})
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        argv = desk.argv("run", plan, "--fleet", desk.fleet)
+        said = subprocess.run(argv, env=desk.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in said.stderr
+    assert desk.runs()[0]["status"] == "ended"
+
+
+def test_a_result_file_that_is_a_link_stays_one_and_a_folder_is_refused_first(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "device": "desk", "skill": "measure"})
+    link, target = desk.folder / "link.json", desk.folder / "target.json"
+    link.symlink_to(target)
+    desk.do("run", plan, "--fleet", desk.fleet, "--result-file", link)
+    assert link.is_symlink()
+    assert json.loads(target.read_text(encoding="utf-8"))["state"] == "FINISH"
+    assert "it is a folder" in desk.do("run", plan, "--fleet", desk.fleet, "--result-file", desk.folder, code=2).stderr
+    assert len(desk.runs()) == 1
+
+
+def test_an_answer_that_was_written_down_is_taken_by_a_resume_without_an_id(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "requires_approval": True})
+    for _ in range(2):
+        desk.do("run", plan, "--fleet", desk.fleet, code=3)
+    desk.do("answer", desk.runs()[0]["run"], "approve", "--no-drive")
+    desk.do("resume")
+    assert sorted(run["status"] for run in desk.runs()) == ["ended", "waiting"]
+
+
+@pytest.mark.parametrize(
+    "text", ["tasks: !!bool abc", "? [a, b]\n: 1", "tasks: !!timestamp abc", "a0: &a [1]\n" + "b: [" + "*a, " * 30 + "1]"]
+)
+def test_rubbish_in_yaml_is_one_line(desk: Desk, text: str) -> None:
+    plan = desk.folder / "plan.yaml"
+    plan.write_text(text, encoding="utf-8")
+    said = desk.do("run", plan, "--fleet", desk.fleet, code=2).stderr
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DELETE FROM entries WHERE seq = 4", "entry 4"),
+        ("DELETE FROM entries WHERE seq = 5", "entry 5: it is missing"),
+        ("UPDATE entries SET body = replace(body, '0.8', '0.9') WHERE seq = 3", ""),
+        ("UPDATE entries SET at = 'x' WHERE seq = 3", "entry 3: cannot be read"),
+        ("UPDATE runs SET machine = 'Nope'", "is of machine 'Nope'"),
+    ],
+)
+def test_a_journal_edited_by_hand_is_named(desk: Desk, statement: str, told: str) -> None:
+    desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure"}), "--fleet", desk.fleet)
+    run = desk.runs()[0]["run"]
+    with contextlib.closing(sqlite3.connect(desk.database)) as connection, connection:
+        connection.execute(statement)
+    said = desk.do("show", run, code=None)
+    assert told in said.stderr
     assert "Traceback" not in said.stderr

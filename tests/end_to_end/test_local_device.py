@@ -19,6 +19,7 @@ from asterism.devices.ledger import reap_orphans
 from asterism.devices.message import CommandJob, FunctionJob, Job
 from asterism.devices.pool import Kit, WorkerPool
 from asterism.devices.process import birth
+from asterism.errors import StoreUnavailable
 from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 HERE = Path(__file__).parent
@@ -334,3 +335,23 @@ def test_what_outlives_its_owner_is_reaped_by_the_next_one(tmp_path: Path) -> No
     assert reap_orphans(tmp_path) == 1
     assert all(exits(pid) for pid in pids)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_that_cannot_be_written_costs_no_finished_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        def full(*_: object) -> None:
+            raise StoreUnavailable("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pool._ledger, "write", full)
+            begun = await call(pool, "answer")
+        assert begun.error is not None
+        assert "it was not begun: no space left" in begun.error.message
+        assert (await call(pool, "answer")).error is None
+        with monkeypatch.context() as patch:
+            patch.setattr(pool._ledger, "write", full)
+            done = await call(pool, "leave_a_child_behind")  # its worker is not used again, and cannot be taken off the list
+        assert done.error is None
+        assert (await call(pool, "answer")).error is None
+
+    play(tmp_path, scenario)

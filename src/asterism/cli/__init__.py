@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to stop
     try:
         done = app(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CycloptsError as error:
         command = " ".join(["asterism", *(error.command_chain or ())])
         return _fail(f"{_one_line(error)} See `{command} --help`.", UNUSABLE)

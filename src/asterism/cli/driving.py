@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.bootstrap import MACHINES, open_devices, open_runtime, workers_folder
+from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import INTERRUPTED, code_of
-from asterism.cli.finding import actor
+from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.picture import count_words
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
@@ -62,7 +62,7 @@ class Teller:
     """
 
     def __init__(self, store: Store, row: RunRow, reporter: Reporter) -> None:
-        machine = MACHINES[row.machine]
+        machine = machine_of(row)
         self._store = store
         self._unpack = packer(machine).unpack
         self._reporter = reporter
@@ -271,8 +271,12 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         Refused: it cannot be written.
     """
+    path = path.resolve()  # a link stays a link
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe or a device: never replaced
+            return
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except OSError as error:

@@ -6,12 +6,14 @@ import contextlib
 import getpass
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import Any
 
 from asterism.bootstrap import MACHINES, open_store
 from asterism.cli.story import Happening, Story
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
-from asterism.kernel.run import packer
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import check_whole, packer
 from asterism.runtime.ports import InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
@@ -69,10 +71,22 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
 
 async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:
     """The whole story of a run, as far as its journal goes."""
-    machine = MACHINES[row.machine]
+    machine = machine_of(row)
     story = Story(machine, row.run)
     records = await store.records(row.run)
+    check_whole(row.run, row.seq, records[-1].seq if records else 0)
     return story, records, story.read(map(packer(machine).unpack, records))
+
+
+def machine_of(row: RunRow) -> Machine[Any]:
+    """The machine of a run.
+
+    Raises:
+        InvalidInput: this program has no such machine.
+    """
+    if row.machine not in MACHINES:
+        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
+    return MACHINES[row.machine]
 
 
 def _begins(identity: str, named: str) -> bool:

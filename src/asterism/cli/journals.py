@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES, open_runtime, open_store
+from asterism.bootstrap import open_runtime, open_store
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.finding import actor, find_run, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
@@ -45,7 +45,7 @@ async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, 
     async with reading(database) as store:
         origin = await find_run(store, named)
         async with open_runtime(store, {}, path) as runtime:
-            new = await runtime.fork(origin.run, at, machine=MACHINES[origin.machine], actor=actor())
+            new = await runtime.fork(origin.run, at, machine=machine_of(origin), actor=actor())
         if not as_json:
             put(f"run {new}  forked from {origin.run} at entry {at}\n")
         row = await store.run(new)
@@ -95,10 +95,9 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
         row, records = read_journal(text.splitlines())
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
-    if row.machine not in MACHINES:
-        raise InvalidInput(f"{file}: it is a run of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
+    machine = machine_of(row)
     async with open_store(path, create=True) as store, open_runtime(store, {}, path) as runtime:
-        await runtime.adopt(row, records, machine=MACHINES[row.machine])
+        await runtime.adopt(row, records, machine=machine)
     put(f"run {row.run}: {len(records)} entries taken in; see it with: asterism show {row.run}")
     return FINISHED
 

@@ -1,4 +1,4 @@
-"""The standard output. When nobody reads it any more, it is silent: a run goes on all the same."""
+"""The standard output. When nobody reads it any more, or it cannot be written, it is silent: a run goes on all the same."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ def put(text: str) -> None:
     """Print a line."""
     try:
         print(text, flush=True)  # noqa: T201 - the output
-    except BrokenPipeError:
+    except OSError:
         let_go()
 
 
 def put_line(out: Console, line: Text) -> None:
     """Print a line of rich text: cut or wrapped as it wants at the edge of a terminal, whole where there is none."""
-    out.print(line, soft_wrap=not out.is_terminal)
+    try:
+        out.print(line, soft_wrap=not out.is_terminal)
+    except OSError:
+        let_go()
 
 
 def complain(message: str) -> None:
@@ -39,5 +42,6 @@ def complain(message: str) -> None:
 
 
 def let_go() -> None:
-    """Send the rest to nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Send the rest to nowhere: nobody reads it any more, or it cannot be written."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,7 +17,7 @@ from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.words import duration, moment, plain
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import InquiryRow
@@ -104,7 +104,12 @@ async def _answer(named: str, said: Answered, fleet: Path | None, database: Path
             if not drive_on:
                 put(f"{asked.inquiry}: {said.verb}, written down; it is taken when somebody goes on with: asterism resume {row.run}")
                 return FINISHED
-            code = await take_up(store, row, path, fleet, unpause=False, as_json=as_json)
+            try:
+                code = await take_up(store, row, path, fleet, unpause=False, as_json=as_json)
+            except RunOwned as owned:  # somebody has taken it up at the same moment, and the answer with it
+                await runtime.verdict(asked.run, posted.key)
+                put(f"{asked.inquiry}: {said.verb}, taken by {owned.owner}")
+                return FINISHED
             await runtime.verdict(asked.run, posted.key, timeout_s=0.1)
             return code
 

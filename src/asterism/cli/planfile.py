@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -27,8 +28,9 @@ def plan_path(named: str) -> Path | None:
     path = Path(named)
     if path.suffix.lower() not in (".json", ".yaml", ".yml"):
         return None
-    if path.is_file():
-        return path
+    with contextlib.suppress(OSError):  # a name too long for a file is no file
+        if path.is_file():
+            return path
     if _NAMED_AS_FILE.fullmatch(named):
         raise InvalidInput(f"{named}: there is no such plan file (looked in {Path.cwd()})")
     return None
@@ -54,8 +56,9 @@ def read_plan(path: Path) -> PlanDocument:
         raise InvalidInput(f"{path}: too many lists and objects within each other") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"{path}: not JSON: {error}") from error
+    except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML lets some through for a tag that does not fit its value
+        form = "JSON" if path.suffix.lower() == ".json" else "YAML"
+        raise InvalidInput(f"{path}: not {form}: {error}") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,7 +77,7 @@ class _Loader(yaml.SafeLoader):
 def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[str] = set()
     for key, _ in node.value:
-        if key.value in seen and isinstance(key, yaml.ScalarNode):
+        if isinstance(key, yaml.ScalarNode) and key.value in seen:
             raise InvalidInput(f"{key.value!r} is there twice in one object; names and ids are unique")
         if isinstance(key, yaml.ScalarNode):
             seen.add(key.value)

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES, check_database, open_runtime, open_store
+from asterism.bootstrap import check_database, open_runtime, open_store
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import actor, find_run, read_story, reading
+from asterism.cli.finding import actor, find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.output import put
 from asterism.cli.words import count, plain
@@ -42,8 +42,9 @@ def run(
     inquiry_timeout_s: Annotated[float | None, Parameter(help="How long a question to a person stays open [default: for ever].")] = None,
 ) -> int:
     """Run a request in words, or a plan file."""
-    if result_file is not None and not result_file.parent.is_dir():
-        raise InvalidInput(f"--result-file {result_file}: there is no folder {result_file.parent}")
+    if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
+        what = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
+        raise InvalidInput(f"--result-file {result_file}: {what}")
     for name, seconds in (("--wall-limit-s", wall_limit_s), ("--inquiry-timeout-s", inquiry_timeout_s)):
         if seconds is not None and not 0 < seconds < float("inf"):
             raise InvalidInput(f"{name} is a number of seconds above 0, not {seconds:g}")
@@ -98,9 +99,10 @@ async def _resume(named: str | None, fleet: Path | None, database: Path | None, 
 async def _interrupted(store: Store) -> list[RunRow]:
     """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
     left = [row for row in reversed(await store.runs(limit=10_000)) if row.status != "ended" and not row.owner]
+    letters = {letter.run for letter in await store.inbox([row.run for row in left])}
     paused = [row for row in left if row.status == "paused"]
-    waiting = [row for row in left if row.status == "waiting"]
-    active = [row for row in left if row.status == "active"]
+    waiting = [row for row in left if row.status == "waiting" and row.run not in letters]
+    active = [row for row in left if row.status == "active" or (row.status == "waiting" and row.run in letters)]
     if len(left) == 1:
         return left
     for row in paused:
@@ -149,8 +151,7 @@ async def _check_fleet(store: Store, row: RunRow, devices: Mapping[str, Device])
 
 
 async def _fleet_file_of(store: Store, row: RunRow) -> Path:
-    (first,) = await store.records(row.run, limit=1)
-    event = packer(MACHINES[row.machine]).unpack(first).event
+    event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
     if not isinstance(event, Submitted) or not event.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
     return Path(event.fleet_file)

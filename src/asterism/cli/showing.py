@@ -11,12 +11,11 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
-from asterism.bootstrap import MACHINES
 from asterism.cli.codes import FINISHED
 from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
-from asterism.cli.finding import find_run, read_story, reading
+from asterism.cli.finding import find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
@@ -253,7 +252,7 @@ def log(
 async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        story = Story(MACHINES[row.machine], row.run)
+        story = Story(machine_of(row), row.run)
         while True:
             await _print_on(store, row, story, after, as_json=as_json)
             if not follow or story.run.ended:
@@ -263,7 +262,7 @@ async def _log(named: str, database: Path | None, after: int, *, follow: bool, a
 
 async def _print_on(store: Store, row: RunRow, story: Story, after: int, *, as_json: bool) -> None:
     records = await store.records(row.run, after=story.run.seq)
-    happenings = story.read(map(packer(MACHINES[row.machine]).unpack, records))
+    happenings = story.read(map(packer(machine_of(row)).unpack, records))
     if as_json:
         for record in records:
             if record.seq > after:

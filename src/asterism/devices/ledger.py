@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from asterism.devices.process import birth, group_lives
+from asterism.devices.process import birth, group_lives, still_works
 from asterism.errors import StoreUnavailable
 
 _SUFFIX = ".workers"
@@ -44,6 +44,7 @@ class Ledger:
             return
         draft = self._file.with_suffix(".draft")
         try:
+            draft.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(listed, encoding="ascii")
             draft.replace(self._file)
         except OSError as error:
@@ -63,14 +64,15 @@ def reap_orphans(directory: Path) -> int:
     orphans: list[int] = []
     for file in sorted(directory.glob(f"*{_SUFFIX}")):
         owner, _, rest = file.name.removesuffix(_SUFFIX).partition("_")
-        if owner.isdigit() and birth(int(owner)) == rest.rpartition("_")[0]:
+        if owner.isascii() and owner.isdecimal() and birth(int(owner)) == rest.rpartition("_")[0]:
             continue
         for pid, born in _listed(file):
-            if birth(pid) == born:
+            if still_works(pid, born):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                     orphans.append(pid)
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not ours, or not a file: it says nothing of a worker
+            file.unlink(missing_ok=True)
     _wait_until_gone(orphans)
     return len(orphans)
 

@@ -21,6 +21,7 @@ from asterism.constellation.task import TaskError
 from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
 from asterism.devices.ledger import Ledger
 from asterism.devices.message import Describe, Described, Done, Exited, Failed, Job, Work
+from asterism.errors import StoreUnavailable
 from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 RESULT_BYTES = 1 << 20
@@ -140,7 +141,11 @@ class WorkerPool:
         except OSError as error:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)
-        self._write_down()
+        try:
+            self._write_down()
+        except StoreUnavailable as error:
+            await self._discard(worker)  # one that is not written down could outlive us unseen
+            raise NeverStarted(str(error)) from error
         return worker
 
     async def _put_back(self, kit: Kit, worker: WorkerHandle, *, reusable: bool) -> None:
@@ -155,7 +160,8 @@ class WorkerPool:
             await worker.kill()
         finally:
             self._workers.discard(worker)
-            self._write_down()
+            with contextlib.suppress(StoreUnavailable):  # a dead worker too many in the list does no harm
+                self._write_down()
 
     def _write_down(self) -> None:
         self._ledger.write((worker.pid, worker.birth) for worker in self._workers)

@@ -18,7 +18,7 @@ def birth(pid: int) -> str | None:
     if sys.platform != "linux":
         return _birth_by_ps(pid)
     fields = _stat(pid)
-    return None if fields is None else f"{fields[_START_FIELD]}@{_boot()}"
+    return None if fields is None else f"{fields[_START_FIELD]}{_boot_mark()}"
 
 
 def group_lives(group: int) -> bool:
@@ -27,6 +27,15 @@ def group_lives(group: int) -> bool:
         return any(line.split()[0] == str(group) for line in _ps("-A", "-o", "pgid=,stat=") if " Z" not in line)
     pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
     return any(fields is not None and fields[_GROUP_FIELD] == str(group) for fields in map(_stat, pids))
+
+
+def still_works(leader: int, born: str) -> bool:
+    """True if the group of that leader has a process left, though the leader itself may be gone.
+
+    While a group lives no process is given its number, so that number means the same group until the next boot.
+    """
+    found = birth(leader)
+    return found == born or (found is None and born.endswith(_boot_mark()) and group_lives(leader))
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -39,8 +48,8 @@ def _stat(pid: int) -> list[str] | None:
 
 
 @functools.cache
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+def _boot_mark() -> str:
+    return "@" + Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8] if sys.platform == "linux" else ""
 
 
 def _birth_by_ps(pid: int) -> str | None:

@@ -36,6 +36,9 @@ class Redo(enum.Enum):
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
     """Something that happened. Plain data."""
 
+    from_outside: ClassVar[bool] = False
+    """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
+
 
 class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of an effect; accepted once, noted when it comes late or again."""

@@ -149,6 +149,16 @@ class Run(Generic[M]):
                 self.withdrawn.add(effect.withdraws)
 
 
+def check_whole(run: str, listed: int, last: int) -> None:
+    """See that a journal ends where its run's row says.
+
+    Raises:
+        JournalMismatch: entries are missing at its end, or there are too many.
+    """
+    if listed > last:
+        raise JournalMismatch(run, last + 1, f"it is missing: the run is listed with {listed} entries")
+
+
 class _Body(msgspec.Struct):
     """The packed form of an entry's typed half."""
 
@@ -163,6 +173,7 @@ class Packer:
     def __init__(self, machine: Machine[Any]) -> None:
         self._machine = machine
         self._events = {event.__name__: event for event in machine.events}
+        self._commands = {event.__name__: event for event in machine.events if event.from_outside}
         self._effects = {effect.__name__: effect for effect in machine.effects}
         self._encoder = msgspec.json.Encoder()
 
@@ -194,6 +205,7 @@ class Packer:
         if record.version != SCHEMA_VERSION:
             raise JournalMismatch(record.run, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
         try:
+            at = msgspec.convert(record.at, float)
             body = msgspec.json.decode(record.body, type=_Body)
             event = msgspec.convert(body.event, self._events[record.kind])
             effects = tuple(msgspec.convert(effect, self._effects[effect["type"]]) for effect in body.effects)
@@ -202,7 +214,7 @@ class Packer:
         return Entry(
             run=record.run,
             seq=record.seq,
-            at=record.at,
+            at=at,
             actor=record.actor,
             event=event,
             state=record.state,
@@ -216,10 +228,10 @@ class Packer:
         """An event from its type name and JSON text, as inbox rows carry it.
 
         Raises:
-            ValueError: not an event of this machine.
+            ValueError: not an event of this machine, or none that comes from outside.
         """
         try:
-            return msgspec.json.decode(body, type=self._events[kind])
+            return msgspec.json.decode(body, type=self._commands[kind])
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"{self._machine.name} cannot read {kind} {body[:80]!r}: {error}") from None
 

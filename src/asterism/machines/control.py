@@ -34,15 +34,21 @@ class Drained(Event, frozen=True, kw_only=True):
 class Pause(Event, frozen=True, kw_only=True):
     """Start nothing new."""
 
+    from_outside: ClassVar[bool] = True
+
     reason: str = ""
 
 
 class Unpause(Event, frozen=True, kw_only=True):
     """Start things again."""
 
+    from_outside: ClassVar[bool] = True
+
 
 class Cancel(Event, frozen=True, kw_only=True):
     """Stop the run for good."""
+
+    from_outside: ClassVar[bool] = True
 
     reason: str = ""
 
@@ -75,6 +81,8 @@ class Answered(Outcome, frozen=True, kw_only=True):
         verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``), cancel.
         withdrawn: nobody answered; the question was called off, or it expired.
     """
+
+    from_outside: ClassVar[bool] = True
 
     verb: Verb = "cancel"
     value: Any = None

@@ -14,7 +14,7 @@ from typing import Any
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine
-from asterism.kernel.run import Run
+from asterism.kernel.run import Run, check_whole
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Observer, Performer, RunRow, Store
 from asterism.runtime.session import Session, load
@@ -135,6 +135,7 @@ class Driver:
         epoch = await self._store.claim(run)
         try:
             live = await load(self._store, machine, run)
+            check_whole(run, row.seq, live.seq)
             await asyncio.to_thread(self._reap)
             await self._drive(live, epoch, park=park)
         finally:

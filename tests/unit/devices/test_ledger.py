@@ -85,3 +85,31 @@ def test_a_zombie_counts_as_gone() -> None:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert birth(process.pid) is None
         assert not group_lives(process.pid)
+
+
+def test_a_group_whose_leader_is_dead_is_killed_all_the_same(tmp_path: Path) -> None:
+    program = "import os, subprocess, sys; subprocess.Popen(['sleep', '1000']); print(os.getpid(), flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout is not None
+        leader.stdout.readline()
+        born = birth(leader.pid)
+        assert born is not None
+        owned_by_a_dead_process(tmp_path, leader.pid, born)
+        leader.kill()
+        leader.wait()
+    assert group_lives(leader.pid)
+    assert reap_orphans(tmp_path) == 1
+    assert not group_lives(leader.pid)
+
+
+def test_what_is_no_list_of_workers_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "x.workers").mkdir()
+    (tmp_path / "\u00b2_a_b.workers").touch()
+    assert reap_orphans(tmp_path) == 0
+
+
+def test_a_list_is_written_again_where_its_folder_was_removed(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "workers")
+    (tmp_path / "workers").rmdir()
+    ledger.write([(1, "1@x")])
+    assert len(list((tmp_path / "workers").iterdir())) == 1
