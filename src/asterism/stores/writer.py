@@ -53,6 +53,7 @@ class GroupWriter:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
+        self._identity = _identity(path)
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closing = False
         self._thread = threading.Thread(target=self._serve, name=f"asterism store {path.name}", daemon=False)
@@ -117,6 +118,10 @@ class GroupWriter:
     def _perform(self, group: Sequence[Job]) -> Sequence[object]:
         """The outcome of each job; an outcome that is an exception is to be raised."""
         faults: dict[int, Exception] = {}
+        if any(job.writes for job in group) and _identity(self._path) != self._identity:
+            # SQLite would go on writing into a file that nobody can find any more.
+            gone = f"database {self._path}: it was removed or replaced while in use; what was written since cannot be found there"
+            return [StoreUnavailable(gone) for _ in group]
         try:
             self._roll_back()
             # Each round but the last finds one more fault, so there are not more rounds than jobs and one.
@@ -152,6 +157,15 @@ class GroupWriter:
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to; None where it leads to none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_of_the_database(error: Exception) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from asterism.errors import InvalidInput, StaleOwner
+from asterism.errors import InvalidInput, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow
 from asterism.stores.database import open_database
@@ -114,3 +114,15 @@ def test_a_quiet_inbox_is_one_seek(tmp_path: Path) -> None:
         connection.set_progress_handler(count, 1)
         connection.execute(SELECT_INBOX, ("[" + ",".join(['"r"'] * 10_000) + "]",)).fetchall()
     assert steps < 30
+
+
+def test_a_database_that_is_removed_in_use_is_said_to_be_gone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+
+    async def act(store: SqliteStore) -> None:
+        await store.submit(ROW, FIRST)
+        path.unlink()
+        with pytest.raises(StoreUnavailable, match="removed or replaced while in use"):
+            await store.claim("r1")
+
+    on(path, act)
