@@ -71,6 +71,7 @@ class _Batch:
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
         self._notes: list[str] = []
+        self._was_at_rest = not constellation.restless
 
     def apply(self, edit: Edit) -> None:
         self._RULES[type(edit)](self, edit)
@@ -86,6 +87,8 @@ class _Batch:
     def roll_back(self) -> None:
         for undo in reversed(self._undo):
             undo()
+        if self._was_at_rest:
+            self._it.restless.clear()
 
     def check_references(self) -> None:
         """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""

@@ -344,3 +344,12 @@ def test_a_task_may_be_removed_and_added_again() -> None:
     edit(it, A("add_task", **tasks("b")[0]), A("add_dependency", from_="a", to="b"))
     assert not it.removed_tasks
     assert shape(it) == shape(constellation("a b", "a>b"))
+
+
+def test_a_refused_batch_leaves_a_constellation_at_rest_where_it_was() -> None:
+    it = TaskConstellation.from_dict({"tasks": [{"task_id": "a"}, {"task_id": "b"}], "dependencies": [{"from": "a", "to": "b"}]})
+    it.restless.clear()
+    with pytest.raises(EditRefused):
+        apply_edits(it, [RemoveDependency(dependency_id="a->b"), RemoveTask(task_id="never")])
+    assert not it.restless
+    assert not it.unjudged
