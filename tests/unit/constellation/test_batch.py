@@ -6,7 +6,7 @@ import pytest
 
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import Applied, EditRefused, RemoveTask, parse_action
+from asterism.constellation.edits import Applied, EditRefused, RemoveDependency, RemoveTask, parse_action
 from asterism.constellation.task import TaskStatus
 from tests.stars import action, constellation, edit, end, judge_all, plan, ready, seed, shape, tasks
 
