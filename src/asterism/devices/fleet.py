@@ -81,9 +81,7 @@ def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
         raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{path}: not TOML: {error}") from error
-    except ValueError as error:  # a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # also a number with thousands of digits, which is no TOMLDecodeError
         raise InvalidInput(f"{path}: not TOML: {error}") from error
     if not document.devices:
         raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")

@@ -23,6 +23,19 @@ POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
 
 
+@contextlib.asynccontextmanager
+async def _group() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group that lets an error of its own body out as it is, not wrapped in a group of one."""
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as group:
+        try:
+            yield group
+        except Exception as error:  # boundary: raised again below, when the group has ended
+            failure = error
+    if failure is not None:
+        raise failure
+
+
 class Driver:
     """Drives runs; enter it as a context, which is what its tasks live in.
 
@@ -67,17 +80,12 @@ class Driver:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Driver]:
         """The driver with its postman running; leaving lets go of everything."""
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as group:
+        async with _group() as group:
             postman = group.create_task(self._deliver_mail(), name="postman")
             try:
                 yield self
-            except Exception as error:  # boundary: out of the group as it is, not wrapped in a group of one
-                failure = error
             finally:
                 postman.cancel()
-        if failure is not None:
-            raise failure
 
     def observe(self, observer: Observer) -> None:
         """Add an observer."""
@@ -144,8 +152,7 @@ class Driver:
         return await self._store.run(run)
 
     async def _drive(self, live: Run[Any], epoch: int, *, park: bool) -> None:
-        failure: Exception | None = None
-        async with asyncio.TaskGroup() as group:
+        async with _group() as group:
             session = Session(
                 live,
                 epoch,
@@ -163,12 +170,8 @@ class Driver:
                     session.arrive(event, actor)
                 await session.claim(self._owner)
                 await session.drive(park=park)
-            except Exception as error:  # boundary: out of the group as it is, not wrapped in a group of one
-                failure = error
             finally:
                 session.abandon()
-        if failure is not None:
-            raise failure
 
     async def _deliver_mail(self) -> None:
         while True:

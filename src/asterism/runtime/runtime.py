@@ -70,11 +70,10 @@ class Runtime:
             state=entry.state,
             session=session or run,
             actor=actor,
-            seq=1,
             created_at=at,
             updated_at=at,
         )
-        await self.store.submit(row, packer(machine).pack(entry))
+        await self._submit_whole(row, live, [entry])
         self.driver.tell(run, [entry])
         return run
 
@@ -102,7 +101,7 @@ class Runtime:
         now = self.clock.now()
         forked = live.take(Forked(origin=run, seq=at, idle_s=max(0.0, now - copied[-1].at)), at=now, actor=actor)
         entries += [forked] if forked else []
-        fresh = msgspec.structs.replace(row, run=new, title=row.title, actor=actor, parent="", created_at=now, updated_at=now)
+        fresh = msgspec.structs.replace(row, run=new, actor=actor, parent="", created_at=now, updated_at=now)
         await self._submit_whole(fresh, live, entries)
         self.driver.tell(new, entries[at:])
         return new
@@ -167,7 +166,6 @@ class Runtime:
 
     async def post(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
         """Put an event into a run's inbox; returns the row that is there, which is an earlier one if the key was used."""
-        await self.store.run(run)
         there = await self.store.send(self._row(run, event, actor=actor, key=key))
         self.driver.look()
         return there
