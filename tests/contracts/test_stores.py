@@ -145,7 +145,7 @@ def test_a_submitted_run_reads_back_with_its_first_record_and_without_an_owner(p
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(msgspec.structs.replace(row(), epoch=7, seq=7, owner="me"), record())
-        assert await store.run("r1") == msgspec.structs.replace(row(), epoch=0, seq=1, owner="")
+        assert await store.run("r1") == msgspec.structs.replace(row(), root="r1", epoch=0, seq=1, owner="")
         assert await store.records("r1") == [record()]
 
     play(scenario)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.simulation.clock import EPOCH
 from asterism.simulation.device import Behaviour
 from asterism.simulation.people import Answer, Answerer
-from asterism.simulation.world import EPOCH, Ending, World
+from asterism.simulation.world import Ending, World
 
 SKILLS = {"laptop": "download_mnist", "gpu_server": "train_cnn", "test_server": "evaluate", "prod_server": "deploy"}
 DEMO: dict[str, Any] = {

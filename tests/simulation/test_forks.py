@@ -19,9 +19,9 @@ from asterism.runtime.performers import AttemptPerformer
 from asterism.runtime.ports import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journal
+from asterism.simulation.clock import WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.world import WorldClock
 from asterism.stores.memory import MemoryStore
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="again", idempotent=True), Skill(name="once")))

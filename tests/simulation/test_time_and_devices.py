@@ -12,10 +12,11 @@ from asterism.constellation.task import TaskError
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.runtime.ports import Attempt
+from asterism.simulation.clock import EPOCH
 from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import EPOCH, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, fleet_of, kinds, lines, started, statuses, tasks
 
 

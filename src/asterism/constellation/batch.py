@@ -315,7 +315,8 @@ def _line_spec_of(line: TaskStarLine) -> LineSpec:
 
 
 def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
-    return _spec_of(task) == spec and _written(task.inputs) == _written(spec.inputs)
+    there = _spec_of(task)
+    return there == spec and _written((there.inputs, there.constellation)) == _written((spec.inputs, spec.constellation))
 
 
 def _written(value: Any) -> bytes:

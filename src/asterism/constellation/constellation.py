@@ -17,7 +17,7 @@ from asterism.constellation.condition import Condition
 from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
 from asterism.constellation.graph import find_cycle
 from asterism.constellation.line import DependencyType, TaskStarLine, Verdict
-from asterism.constellation.references import references
+from asterism.constellation.references import INPUTS, references
 from asterism.constellation.task import EDITABLE, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
 
@@ -187,7 +187,7 @@ class TaskConstellation:
 
     def inputs_changed(self, task_id: str) -> None:
         """Note anew which tasks its inputs refer to."""
-        referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs))
+        referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs) if source != INPUTS)
         if referred:
             self._referring[task_id] = referred
         else:

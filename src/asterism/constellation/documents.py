@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import msgspec
 
 from asterism.constellation.line import DependencyType
+from asterism.constellation.references import INPUTS
 from asterism.constellation.task import ErrorCode, RetryPolicy
 from asterism.errors import InvalidInput
 
@@ -20,6 +21,9 @@ MAX_TASKS = 20_000
 """Tasks of one constellation; more are refused."""
 MAX_DEPTH = 100
 """Lists and objects within each other in a task's inputs; deeper ones are refused."""
+
+MAX_NESTED = 5
+"""Constellations within each other, the outermost included; deeper ones are refused."""
 
 T = TypeVar("T")
 
@@ -42,6 +46,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     deadline_s: Positive | None = None
     retry: RetryPolicy = RetryPolicy()
     requires_approval: bool = False
+    constellation: dict[str, Any] | None = None
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -78,8 +83,13 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     dependencies: tuple[LineSpec, ...] = ()
 
 
-def parse_task(value: Any, where: str = "task") -> TaskSpec:
+def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
     """A task from JSON.
+
+    Args:
+        value: as written.
+        where: how its place is named.
+        depth: of the constellation it is in; 1 for the outermost.
 
     Raises:
         InvalidInput: unknown field, wrong type, unusable id; names ``where``.
@@ -89,12 +99,26 @@ def parse_task(value: Any, where: str = "task") -> TaskSpec:
     given = dict(value)
     if isinstance(given.get("tips"), str):
         given["tips"] = [given["tips"]] if given["tips"] else []
+    if given.get("constellation") is not None:
+        given["constellation"] = _nested(given, where, depth + 1)
     spec = _convert(given, TaskSpec, where)
+    if spec.task_id == INPUTS:
+        raise InvalidInput(f"{where}.task_id: {INPUTS!r} is taken: ${{{INPUTS}.…}} refers to the inputs of a nested constellation")
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
     if why := _why_not_json(spec.inputs):
         raise InvalidInput(f"{where}.inputs: {why}")
     return spec
+
+
+def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
+    """The plan that carries a task out, as it is kept: every spelling made one."""
+    if depth > MAX_NESTED:
+        raise InvalidInput(f"{where}.constellation: more than {MAX_NESTED} constellations within each other")
+    if odd := [field for field in ("device", "skill") if task.get(field)]:
+        raise InvalidInput(f"{where}.{odd[0]}: a task with a constellation of its own has no {odd[0]}; its tasks have theirs")
+    plan = parse_plan(task["constellation"], f"{where}.constellation", depth=depth)
+    return msgspec.json.decode(msgspec.json.encode(plan), type=dict[str, Any])  # as a journal would give it back
 
 
 def _why_not_json(inputs: dict[str, Any]) -> str:
@@ -133,8 +157,10 @@ def parse_line(value: Any, where: str = "dependency") -> LineSpec:
 _LINE_SPELLINGS = {"dependency_id": "id", "line_id": "id", "from_task_id": "from", "to_task_id": "to", "dependency_type": "type"}
 
 
-def parse_plan(value: Any, where: str = "plan") -> PlanDocument:
+def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocument:
     """A plan from JSON: lists, or objects by id, of tasks and dependencies; alone or under ``constellation``.
+
+    ``depth`` is 1 for a plan that is no task's of another one.
 
     Raises:
         InvalidInput: as for :func:`parse_task`; also duplicate ids, no tasks, or more than ``MAX_TASKS``.
@@ -148,7 +174,7 @@ def parse_plan(value: Any, where: str = "plan") -> PlanDocument:
     listed = _listed(value["tasks"], "task_id", f"{where}.tasks")
     if len(listed) > MAX_TASKS:
         raise InvalidInput(f"{where}.tasks: {len(listed)} tasks; at most {MAX_TASKS}")
-    tasks = tuple(parse_task(item, f"{where}.tasks[{key}]") for key, item in listed)
+    tasks = tuple(parse_task(item, f"{where}.tasks[{key}]", depth=depth) for key, item in listed)
     dependencies = _listed(value.get("dependencies") or (), "id", f"{where}.dependencies")
     lines = tuple(parse_line(item, f"{where}.dependencies[{key}]") for key, item in dependencies)
     _refuse_duplicates([task.task_id for task in tasks], f"{where}.tasks", "task_id")

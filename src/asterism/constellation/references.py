@@ -1,7 +1,8 @@
 """References ``${task_id.field}``: how a task's inputs take values from results upstream.
 
 A string that is one reference becomes the value itself; within a longer string it becomes text.
-``${task_id}`` alone is the whole result; ``${task_id.a.b}`` goes deeper.
+``${task_id}`` alone is the whole result; ``${task_id.a.b}`` goes deeper. In a constellation that is a task
+of another one, ``${inputs.field}`` is an input of that task.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+
+INPUTS = "inputs"
+"""What ``${inputs.field}`` refers to: the inputs of the task that a nested constellation carries out."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 

@@ -1,12 +1,13 @@
 """What a plan's tasks mean on a fleet: which device, which skill, which arguments.
 
 A task names a device and, optionally, a skill: else the skill of the task's name, else the one clear
-match of its words on that device; else it is refused. Agents take natural language and need no skill.
+match of its words on that device; else it is refused. Agents take natural language and need no skill;
+nor does a task that a constellation of its own carries out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from asterism.constellation.condition import Condition
@@ -15,9 +16,11 @@ from asterism.constellation.edits import EditRefused
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.constellation.ranker import clear_match, rank
-from asterism.constellation.references import MissingReference, references, resolve
+from asterism.constellation.references import INPUTS, MissingReference, references, resolve
 from asterism.constellation.task import TaskStar, TaskStatus
 
+REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
+"""What the result of a task has that a constellation of its own has carried out."""
 NEAREST = 3
 """How many nearest skills a refusal names."""
 
@@ -37,8 +40,13 @@ def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile],
         match: how words find a skill; asked only where no name does.
 
     Raises:
-        EditRefused: ``unknown_device`` or ``unknown_skill``, with the nearest skills.
+        EditRefused: ``unknown_device`` or ``unknown_skill``, with the nearest skills; ``bad_content`` for a device or a
+            skill beside a constellation.
     """
+    if task.constellation is not None:
+        if task.device or task.skill:
+            raise EditRefused("bad_content", task.task_id, "a task with a constellation of its own has no device and no skill")
+        return ""
     profile = fleet.get(task.device)
     if profile is None:
         told = f"unknown device {task.device!r}" if task.device else "it names no device"
@@ -67,8 +75,10 @@ def _nearest(words: str, profile: AgentProfile) -> str:
     return f"nearest: {', '.join(ranked)}" if ranked else "it has no skills"
 
 
-def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -> None:
-    """Check a task's inputs against its skill, and its references against the skills they read from.
+def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Collection[str] = ()) -> None:
+    """Check a task's inputs against its skill, and its references against what they read from.
+
+    ``inputs`` are the names that ``${inputs.…}`` may refer to.
 
     Raises:
         EditRefused: ``unknown_argument`` or ``bad_reference``.
@@ -82,6 +92,11 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -
     if skill is not None:
         _check_arguments(task, skill, constellation, fleet)
     for source, path in references(task.inputs):
+        if source == INPUTS:
+            if not path or path[0] not in inputs:
+                told = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
+                raise EditRefused("bad_reference", task.task_id, told)
+            continue
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
             told = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
@@ -138,12 +153,14 @@ def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
 
 
 def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
+    if task.constellation is not None:
+        return frozenset(REPORTED)
     skill = _skill_of(task, fleet)
     return skill.output_fields() if skill else None
 
 
-def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet) -> dict[str, Any]:
-    """The arguments of an attempt: the task's inputs, with their references resolved.
+def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The arguments of an attempt: the task's inputs, with their references resolved; ``${inputs.…}`` reads from ``inputs``.
 
     What the plan leaves out is taken, by name, from the direct predecessors' results; of several that
     have it, from the one added last.
@@ -153,6 +170,8 @@ def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet)
     """
 
     def result_of(source: str) -> Any:
+        if source == INPUTS:
+            return inputs or {}
         found = constellation.tasks.get(source)
         if found is None or found.status is not TaskStatus.COMPLETED:
             raise MissingReference(f"{source} ended without a result" if found else f"{source} was removed")

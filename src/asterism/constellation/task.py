@@ -37,6 +37,7 @@ ErrorCode = Literal[
     "unsatisfied",  # a dependency can never be satisfied
     "no_result",  # an input refers to something that a result does not have
     "no_device",  # no device of the fleet can do it
+    "child_failed",  # the constellation that carried it out failed
 ]
 
 
@@ -92,6 +93,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True):
         deadline_s: bound on the whole task, queueing included, in seconds from the start of the run; None for none.
         retry: when a failed attempt is tried again.
         requires_approval: a person must say yes before it runs.
+        constellation: a plan, as ``parse_plan`` reads it, that carries the task out in place of a device; None for none.
+            Its tasks may refer to this one's inputs as ``${inputs.name}``.
         status: where it is.
         resolved_skill: the skill it will be performed with, once looked up; empty for agents.
         result: JSON value it returned.
@@ -116,6 +119,7 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True):
     deadline_s: float | None = None
     retry: RetryPolicy = RetryPolicy()
     requires_approval: bool = False
+    constellation: dict[str, Any] | None = None
 
     status: TaskStatus = TaskStatus.PENDING
     resolved_skill: str = ""

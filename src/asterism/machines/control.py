@@ -1,4 +1,4 @@
-"""What every machine has in common: being claimed, paused and cancelled, and asking people.
+"""What every machine has in common: being claimed, paused and cancelled, asking people, and runs below it.
 
 These are rows, events and effects that each machine puts into its own table; none of them is a state.
 """
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
-from asterism.kernel.machine import Effect, Event, Outcome
+from asterism.kernel.machine import Effect, Event, Outcome, Redo
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
 Risk = Literal["low", "medium", "high"]
@@ -134,10 +134,111 @@ class Withdrawn(Outcome, frozen=True, kw_only=True):
     """An effect was called off, and its outcome is in the journal."""
 
 
+class StartChild(Effect, frozen=True, kw_only=True):
+    """Run a machine to its end, as a run of its own: created if it is not there, and taken up again after a crash.
+
+    Not withdrawn: a child is ended by a ``Relay`` of Cancel, and its ``ChildEnded`` arrives as ever.
+
+    Attributes:
+        machine: name of the machine.
+        first_kind: type name of the event that begins it.
+        first: that event, as JSON.
+        title: one line for people.
+    """
+
+    machine: str
+    first_kind: str
+    first: dict[str, Any]
+    title: str = ""
+
+    @property
+    def redo(self) -> Redo:
+        """The child has its own journal: look there."""
+        return Redo.REATTACH
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """What became of the child is not known."""
+        return ChildEnded(effect=effect, outcome="failed", reason=why, code="interrupted")
+
+
+class ChildEnded(Outcome, frozen=True, kw_only=True):
+    """A child run has ended.
+
+    Attributes:
+        result: what its memory reports (see ``Governed.report``).
+        reason, code: why it did not finish; empty when it did.
+    """
+
+    outcome: Literal["finished", "failed", "cancelled"]
+    result: Any = None
+    reason: str = ""
+    code: str = ""
+
+
+class ChildRested(Event, frozen=True, kw_only=True):
+    """Whether a child waits for nothing but people, or is paused; ``of`` is the effect that started it."""
+
+    of: str
+    resting: bool
+
+
+class Relay(Effect, frozen=True, kw_only=True):
+    """Put a command into a child's inbox, under this effect's id.
+
+    Attributes:
+        target: id of the effect that started the child.
+        command: the event, as JSON with its type.
+    """
+
+    target: str
+    command: dict[str, Any]
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Its own outcome; there is no other."""
+        return Relayed(effect=effect)
+
+
+class Relayed(Outcome, frozen=True, kw_only=True):
+    """A command is in the child's inbox, or the child is not awaited any more."""
+
+
+def relay(target: str, command: Event) -> Relay:
+    """A command for the child that an effect has started."""
+    return Relay(target=target, command=as_data(command))
+
+
+def as_data(event: Event) -> dict[str, Any]:
+    """An event as a journal would give it back where it is a field of another one."""
+    return msgspec.json.decode(msgspec.json.encode(event), type=dict[str, Any])
+
+
+def child_id(parent: str, key: str) -> str:
+    """The id of the run that a parent has started under a key (of an effect: ``seq.index``).
+
+    Raises:
+        ValueError: the key has a colon, which separates a run from its effects.
+    """
+    if ":" in key:
+        raise ValueError(f"the key of a child has no colon: {key!r}")
+    return f"{parent}.{key}"
+
+
+def child_of(effect: str) -> str:
+    """The id of the run that a ``StartChild`` of this id has started."""
+    parent, _, key = effect.rpartition(":")
+    return child_id(parent, key)
+
+
 class Governed(Protocol):
-    """What a driver may ask of any machine's memory."""
+    """What a driver may ask of any machine's memory.
+
+    Attributes:
+        paused: start nothing new.
+        resting: ids of the effects whose children wait for nothing but people, or are paused.
+    """
 
     paused: bool
+    resting: set[str]
 
     def wake_at(self) -> float | None:
         """When Drained has something to do though nothing arrives: seconds since the epoch."""
@@ -149,4 +250,8 @@ class Governed(Protocol):
 
     def outcome(self) -> str:
         """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""
+        ...
+
+    def report(self) -> dict[str, Any]:
+        """What came of it, for the run that started it; ``code`` and ``reason`` where it did not finish."""
         ...

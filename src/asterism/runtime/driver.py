@@ -15,6 +15,8 @@ from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run, check_whole
+from asterism.machines.control import Relay, StartChild
+from asterism.runtime.children import ChildPerformer, RelayPerformer
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Observer, Performer, RunRow, Store
 from asterism.runtime.session import Session, load
@@ -43,12 +45,15 @@ class Driver:
         store: where the journals are.
         clock: time.
         machines: by name, those it can drive.
-        performers: by kind of effect.
+        performers: by kind of effect; those of child runs are its own.
         observers: told of everything that is appended.
         reap: called after a claim and before any redo: ends what a dead owner left working.
         news: what a new session must hear first, as (event, actor): devices that are lost at present.
         owner: how this driver names itself in claims.
         poll_s: how often the inbox is looked at.
+
+    Attributes:
+        starters: ids of the effects that started the children driven here, by the child's id.
     """
 
     def __init__(
@@ -64,16 +69,17 @@ class Driver:
         owner: str = "",
         poll_s: float = POLL_S,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._machines = machines
-        self._performers = performers
+        self.store = store
+        self.clock = clock
+        self.machines = machines
+        self._performers: dict[type[Effect], Performer] = {**performers, StartChild: ChildPerformer(self), Relay: RelayPerformer(self)}
         self._observers = list(observers)
         self._reap = reap
         self._news = news
         self._owner = owner
         self._poll_s = poll_s
         self._sessions: dict[str, Session] = {}
+        self.starters: dict[str, str] = {}
         self._mail = asyncio.Event()
         self._working = asyncio.Event()
 
@@ -120,10 +126,10 @@ class Driver:
         self._mail.set()
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
-        """Claim a run and take it as far as it goes.
+        """Claim a run, with all that it has started, and take it as far as it goes.
 
         Args:
-            run: its id.
+            run: its id; a child is not driven but through its root.
             park: return when only people can move it on; else stay until it has ended.
 
         Returns:
@@ -132,36 +138,62 @@ class Driver:
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
         """
+        row = await self.store.run(run)
+        self._machine_of(row)
+        if row.status == "ended" and not await self.store.inbox([run]):
+            return row
+        await self._own(row, park=park)
+        return await self.store.run(run)
+
+    async def drive_child(self, run: str, rested: Callable[[bool], None]) -> Run[Any]:
+        """Take a child to its end, and return it as it is then.
+
+        Args:
+            run: its id.
+            rested: told when it begins and ends to wait for nothing but people.
+        """
+        row = await self.store.run(run)
+        if row.status == "ended":
+            return await load(self.store, self._machine_of(row), run)
+        while True:
+            try:
+                return await self._own(row, park=False, rested=rested)
+            except RunOwned:  # by one who has lost its root, and will let go of it; as long as that takes
+                await asyncio.sleep(self._poll_s)
+
+    def _machine_of(self, row: RunRow) -> Machine[Any]:
+        machine = self.machines.get(row.machine)
+        if machine is None:
+            raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(self.machines)}")
+        return machine
+
+    async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> Run[Any]:
+        run = row.run
         if run in self._sessions:
             raise RunOwned(run, "this process")
-        row = await self._store.run(run)
-        machine = self._machines.get(row.machine)
-        if machine is None:
-            raise InvalidInput(f"run {run} is of machine {row.machine!r}; this program has {', '.join(self._machines)}")
-        if row.status == "ended" and not await self._store.inbox([run]):
-            return row
-        epoch = await self._store.claim(run)
+        epoch = await self.store.claim(run)
         try:
-            live = await load(self._store, machine, run)
+            live = await load(self.store, self._machine_of(row), run)
             check_whole(run, row.seq, live.seq)
-            await asyncio.to_thread(self._reap)
-            await self._drive(live, epoch, park=park)
+            if row.root == run:  # and with it for everything below
+                await asyncio.to_thread(self._reap)
+            return await self._drive(live, epoch, park=park, rested=rested)
         finally:
             self._sessions.pop(run, None)
-            await asyncio.shield(self._store.release(run, epoch, force=True))
-        return await self._store.run(run)
+            await asyncio.shield(self.store.release(run, epoch, force=True))
 
-    async def _drive(self, live: Run[Any], epoch: int, *, park: bool) -> None:
+    async def _drive(self, live: Run[Any], epoch: int, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
         async with _group() as group:
             session = Session(
                 live,
                 epoch,
-                store=self._store,
-                clock=self._clock,
+                store=self.store,
+                clock=self.clock,
                 performers=self._performers,
                 tell=self.tell,
                 say=self.say,
                 group=group,
+                rested=rested,
             )
             self._sessions[live.id] = session
             self._working.set()
@@ -172,6 +204,7 @@ class Driver:
                 await session.drive(park=park)
             finally:
                 session.abandon()
+        return session.run
 
     async def _deliver_mail(self) -> None:
         while True:
@@ -183,6 +216,6 @@ class Driver:
                     await self._mail.wait()
             self._mail.clear()
             with contextlib.suppress(StoreUnavailable):  # the next poll tries again; an append that fails says so aloud
-                for row in await self._store.inbox(list(self._sessions)):
+                for row in await self.store.inbox(list(self._sessions)):
                     if row.run in self._sessions:
                         self._sessions[row.run].deliver([row])

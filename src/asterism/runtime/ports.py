@@ -19,7 +19,7 @@ from asterism.kernel.machine import Event, Outcome
 from asterism.machines.control import Verb
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
-"""``waiting``: nothing is outstanding but questions to people."""
+"""``waiting``: nothing is outstanding but questions to people, here or in a child."""
 
 
 # -- devices ---------------------------------------------------------------------------------------
@@ -98,7 +98,12 @@ class Device(Protocol):
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the store lists it."""
+    """A run as the store lists it.
+
+    Attributes:
+        parent: the run that started it; empty for none.
+        root: the run at the top of its tree; itself for a run that nobody started.
+    """
 
     run: str
     machine: str
@@ -115,6 +120,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
     created_at: float = 0.0
     updated_at: float = 0.0
+    root: str = ""
 
 
 class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +218,9 @@ class Store(Protocol):
         ...
 
     async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
-        """Let go of the run, unless its inbox holds something unfolded: then keep it and return False.
+        """Let go of the run, unless its inbox, or that of a run below it that has not ended, holds something unfolded.
+
+        Then it is kept, and False returned. Below it is every run whose root it is.
 
         ``force`` lets go all the same. A stale epoch changes nothing and returns True.
         """
@@ -230,8 +238,10 @@ class Store(Protocol):
         """One run; RunNotFound if there is none."""
         ...
 
-    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
-        """Runs, newest first."""
+    async def runs(
+        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+    ) -> list[RunRow]:
+        """Runs, newest first; with ``root`` those of its tree, itself included; with ``roots_only`` no children."""
         ...
 
     async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
@@ -254,12 +264,12 @@ class Store(Protocol):
         """The verdict on an inbox row; empty while there is none."""
         ...
 
-    async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        """Inquiries, oldest first."""
+    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+        """Inquiries of one run, of a root's whole tree, or all; oldest first."""
         ...
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
-        """Forget ended runs with all that belongs to them, oldest first, and give their space back.
+        """Forget ended runs with all that belongs to them, their children too, oldest first, and give their space back.
 
         Args:
             before: only runs that ended before this time, in seconds since the epoch.
@@ -267,7 +277,8 @@ class Store(Protocol):
             keep_bytes: stop as soon as no more than this is kept.
 
         Returns:
-            How many were forgotten. A run that is owned, or has not ended, is never forgotten.
+            How many were forgotten, each with its tree counted once. A run that is owned, or has not ended, is never
+            forgotten; a child goes with its root.
         """
         ...
 

@@ -19,7 +19,8 @@ from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
-from asterism.runtime.session import ACCEPTED, inquiries_of, status_of
+from asterism.runtime.session import ACCEPTED
+from asterism.runtime.submission import submit_first, submit_whole
 from asterism.runtime.transplant import renamed
 
 MAX_ANSWERS = 20
@@ -59,22 +60,17 @@ class Runtime:
         """
         run = run or self.clock.new_id()
         at = self.clock.now()
-        live = Run(machine, run)
-        entry = live.take(first, at=at, actor=actor)
-        if entry is None:
-            raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
         row = RunRow(
             run=run,
             machine=machine.name,
             title=title,
-            state=entry.state,
+            state="",
             session=session or run,
             actor=actor,
             created_at=at,
             updated_at=at,
         )
-        await self._submit_whole(row, live, [entry])
-        self.driver.tell(run, [entry])
+        self.driver.tell(run, await submit_first(self.store, machine, row, first))
         return run
 
     async def fork(self, run: str, at: int, *, machine: Machine[Any], actor: str, new: str = "") -> str:
@@ -101,8 +97,8 @@ class Runtime:
         now = self.clock.now()
         forked = live.take(Forked(origin=run, seq=at, idle_s=max(0.0, now - copied[-1].at)), at=now, actor=actor)
         entries += [forked] if forked else []
-        fresh = msgspec.structs.replace(row, run=new, actor=actor, parent="", created_at=now, updated_at=now)
-        await self._submit_whole(fresh, live, entries)
+        fresh = msgspec.structs.replace(row, run=new, actor=actor, parent="", root="", created_at=now, updated_at=now)
+        await submit_whole(self.store, fresh, live, entries)
         self.driver.tell(new, entries[at:])
         return new
 
@@ -114,26 +110,21 @@ class Runtime:
             InvalidInput: there is a run of that id.
         """
         live, entries = _replayed(machine, row.run, records)
-        await self._submit_whole(row, live, entries)
-
-    async def _submit_whole(self, row: RunRow, live: Run[Any], entries: list[Entry]) -> None:
-        first, *more = [packer(live.machine).pack(entry) for entry in entries]
-        asked = [inquiry for entry in entries for inquiry in inquiries_of(entry)]
-        outcome = live.memory.outcome() if live.ended else ""
-        fresh = msgspec.structs.replace(
-            row, state=str(live.state), status=status_of(live), outcome=outcome, seq=live.seq, epoch=0, owner=""
-        )
-        opened = [inquiry for inquiry in asked if inquiry.inquiry in live.outstanding]
-        await self.store.submit(fresh, first, *more, opened=opened)
+        await submit_whole(self.store, row, live, entries)
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
-        """Claim a run and take it as far as it goes; see ``Driver.drive``."""
-        return await self.driver.drive(run, park=park)
+        """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root.
+
+        Returns:
+            The row of the run that was driven: the root's.
+        """
+        row = await self.store.run(run)
+        return await self.driver.drive(row.root, park=park)
 
     async def send(self, run: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
         """Put an event into a run's inbox, see to it that somebody takes it, and return the verdict.
 
-        If nobody owns the run, it is driven here until it has taken the event and only people can move it
+        If nobody owns the run (of a child: its root), it is driven here until it has taken the event and only people can move it
         on (so that a command to an unowned run does its work).
 
         Args:
@@ -231,9 +222,9 @@ class Runtime:
                 raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
         raise Refused(f"{inquiry} has had {MAX_ANSWERS} answers that it does not take")
 
-    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
+    async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False) -> list[RunRow]:
         """Runs, newest first."""
-        return await self.store.runs(limit=limit, status=status)
+        return await self.store.runs(limit=limit, status=status, roots_only=roots_only)
 
     async def records(self, run: str, *, after: int = 0) -> list[Record]:
         """The journal of a run, from after a seq on."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, StoreUnavailable
+from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
 from asterism.kernel.run import Run, packer
@@ -47,6 +47,7 @@ class Session:
         tell: told of the entries that became durable.
         say: told what is wrong that the session is dealing with.
         group: owns the tasks that perform effects.
+        rested: told when it begins and ends to wait for nothing but people.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Session:
         tell: Callable[[str, Sequence[Entry]], None],
         say: Callable[[str, str], None],
         group: asyncio.TaskGroup,
+        rested: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.run = run
         self.epoch = epoch
@@ -69,12 +71,14 @@ class Session:
         self._tell = tell
         self._say_of = say
         self._group: asyncio.TaskGroup = group
+        self._rested = rested
         self._packer = packer(run.machine)
         self._arrived: collections.deque[Arrival] = collections.deque()
         self._anything = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
+        self._lost: StaleOwner | StoreUnavailable | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -121,19 +125,28 @@ class Session:
         """Go on until the run has ended, or (with ``park``) nothing is under way and only people can move it.
 
         Raises:
-            StaleOwner: somebody else has claimed the run.
-            StoreUnavailable: the journal could not be written, again and again.
+            StaleOwner: somebody else has claimed the run, or a child of it.
+            StoreUnavailable: a journal could not be written, again and again.
         """
         while True:
             await self._step(self._take_arrived(), drain=True)
-            if self.run.ended or (park and self._is_idle()):
+            idle = self._is_idle()
+            if self.run.ended or (park and idle):
                 if await self._store.release(self.run.id, self.epoch):
                     return
-                self.deliver(await self._store.inbox([self.run.id]))
+                self.deliver(await self._store.inbox([self.run.id]))  # what is for a child the next poll brings to it
+            if idle:
+                self._rested(True)  # noqa: FBT003 - it is the news
             await self._wait()
+            if idle:
+                self._rested(False)  # noqa: FBT003
+            if self._lost is not None:
+                raise self._lost
 
     def _is_idle(self) -> bool:
-        return not self._arrived and not self._performing and status_of(self.run) in ("paused", "waiting")
+        """True when nothing is under way but children that wait for people, or are paused."""
+        busy = self._performing.keys() - self.run.memory.resting
+        return not self._arrived and not busy and status_of(self.run) in ("paused", "waiting")
 
     def _take_arrived(self) -> list[Arrival]:
         count = min(len(self._arrived), MAX_BATCH)
@@ -141,7 +154,7 @@ class Session:
 
     async def _wait(self) -> None:
         """Until something arrives, or the machine's next time has come."""
-        if self._arrived:
+        if self._arrived or self._lost:
             return
         self._anything.clear()
         wake_at = self.run.memory.wake_at()
@@ -242,6 +255,10 @@ class Session:
 
         try:
             outcome = await self._performers[type(effect)].perform(effect_id, effect, self.run.memory, tell)
+        except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
+            self._lost = lost
+            self._anything.set()
+            return
         except Exception as error:  # boundary: what went wrong in a performer is the outcome of its effect
             self._say(f"{type(effect).__name__} {effect_id}: {type(error).__name__}: {error}")
             outcome = effect.interrupted(effect_id, f"{type(error).__name__}: {error}")
@@ -280,9 +297,9 @@ def status_of(run: Run[Any]) -> RunStatus:
         return "ended"
     if run.memory.paused:
         return "paused"
-    outstanding = run.outstanding.values()
-    only_people = bool(outstanding) and not any(effect.performed_outside for effect in outstanding) and not run.memory.stirs()
-    return "waiting" if only_people else "active"
+    outstanding, resting = run.outstanding, run.memory.resting
+    busy = any(effect.performed_outside and effect_id not in resting for effect_id, effect in outstanding.items())
+    return "waiting" if outstanding and not busy and not run.memory.stirs() else "active"
 
 
 def inquiries_of(entry: Entry) -> list[InquiryRow]:

@@ -6,7 +6,8 @@ what a recovery would see. The first violation counts; the world stops at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -17,7 +18,7 @@ from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, Claimed
+from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, StartChild
 from asterism.runtime.ports import Commit, InquiryRow, RunRow
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import (
@@ -32,6 +33,7 @@ from asterism.simulation.invariants import (
     unnamed_wait,
     why_not_startable,
 )
+from asterism.stores.memory import Memory
 
 SMALL = 64
 """Tasks up to which everything is checked after every entry; larger constellations are looked through at intervals."""
@@ -54,6 +56,7 @@ class _Watched:
         self.unsure: set[str] = set()
         self.keys: set[str] = set()
         self.called_off_at: dict[str, float] = {}
+        self.ends: dict[str, ChildEnded] = {}
 
     def fail(self, number: int, words: str) -> InvariantViolated:
         return InvariantViolated(number, words, self.replayed.story)
@@ -87,10 +90,12 @@ class Checker:
 
     # -- when something happens --------------------------------------------------------------------
 
-    def submitted(self, run: str, first: Record) -> None:
-        """A run was written with its first record."""
+    def submitted(self, run: str, *records: Record) -> None:
+        """A run was written with its first records."""
+        if run in self._runs:
+            self._fail(self._runs[run].fail(6, f"{run} was started twice"))
         self._runs[run] = _Watched(self._machine, run)
-        self._guarded(lambda: self._take(self._runs[run], [first]))
+        self._guarded(lambda: self._take(self._runs[run], records))
 
     def committed(self, writer: str, commit: Commit, live: Run[AgentMemory] | None) -> None:
         """A commit has become durable.
@@ -111,9 +116,12 @@ class Checker:
         if live is not None and (why := unnamed_wait(live, self._now())):
             self._fail(self._runs[run].fail(8, why))
 
-    def over(self, row: RunRow, records: Sequence[Record], inquiries: Sequence[InquiryRow], ledger: Ledger) -> None:
-        """Nobody drives the run any more, and nothing else will happen to it."""
-        self._guarded(lambda: self._check_end(self._runs[row.run], row, records, inquiries, ledger))
+    def over(self, store: Memory, ledger: Ledger) -> None:
+        """Nobody drives the runs any more, and nothing else will happen to them."""
+        for run, row in store.runs.items():
+            inquiries = [inquiry for inquiry in store.inquiries.values() if inquiry.run == run]
+            self._guarded(functools.partial(self._check_end, self._runs[run], row, store.records[run], inquiries, ledger))
+            self._guarded(functools.partial(self._check_children, self._runs[run], store.runs))
 
     def _guarded(self, check: Callable[[], None]) -> None:
         try:
@@ -213,6 +221,8 @@ class Checker:
     def _check_outcome(self, it: _Watched, entry: Entry) -> None:
         event = entry.event
         effect = it.effects.get(event.effect) if isinstance(event, Outcome) and not entry.note else None
+        if isinstance(event, ChildEnded) and effect is not None:
+            it.ends[event.effect] = event
         if isinstance(event, Answered) and isinstance(effect, Ask) and event.verb in ("approve", "edit") and not event.withdrawn:
             if not entry.key:
                 raise it.fail(9, f"entry {entry.seq} is a yes to {event.effect} that nobody has sent")
@@ -235,18 +245,19 @@ class Checker:
             it.effects[effect_id] = effect
             if effect.withdraws:
                 it.called_off_at[effect.withdraws] = self._now()
-            if not isinstance(effect, Dispatch | Ask):
+            if not isinstance(effect, Dispatch | StartChild | Ask):
                 continue
-            task_id = effect.task_id if isinstance(effect, Dispatch) else effect.subject["task_id"]
+            task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
             if task_id not in running:
                 self._check_start(it, task)
-            if isinstance(effect, Dispatch):
+            if not isinstance(effect, Ask):
                 if memory.paused:
                     raise it.fail(2, f"{task_id} was started while the run was paused")
-                if task.requires_approval and _canonical(subject_of(effect)) not in it.approved:
-                    raise it.fail(9, f"{effect_id} runs {task_id} with {effect.arguments}, which nobody has approved")
-                if task_id in it.unsure and _canonical(subject_of(effect)) not in it.approved:
+                shown = subject_of(effect, task)
+                if task.requires_approval and _canonical(shown) not in it.approved:
+                    raise it.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']}, which nobody has approved")
+                if task_id in it.unsure and _canonical(shown) not in it.approved:
                     raise it.fail(9, f"{effect_id} repeats {task_id}, which may have finished, as nobody has approved")
                 it.unsure.discard(task_id)
 
@@ -275,6 +286,21 @@ class Checker:
 
     # -- the end -----------------------------------------------------------------------------------
 
+    def _check_children(self, it: _Watched, rows: Mapping[str, RunRow]) -> None:
+        """Every child was asked for by its parent, and ended as its parent was told."""
+        run = it.replayed.id
+        for row in rows.values():
+            asked = it.effects.get(f"{run}:{row.run.removeprefix(run + '.')}")
+            if row.parent == run and not isinstance(asked, StartChild):
+                raise it.fail(6, f"{row.run} is a run, and {run} has not asked for it")
+        for key, effect in it.effects.items():
+            child = rows.get(key.replace(":", "."))
+            ended = it.ends.get(key)
+            if not isinstance(effect, StartChild) or ended is None or ended.code in ("interrupted", "refused"):
+                continue
+            if child is None or (child.status, child.outcome) != ("ended", ended.outcome):
+                raise it.fail(6, f"{run} was told that {key} has {ended.outcome}; the child is {child}")
+
     def _check_end(self, it: _Watched, row: RunRow, records: Sequence[Record], inquiries: Sequence[InquiryRow], ledger: Ledger) -> None:
         again: Run[AgentMemory] = Run(self._machine, row.run)
         try:
@@ -294,7 +320,7 @@ class Checker:
             raise it.fail(8, "it has ended, and its row does not say how")
         if not again.ended and not again.memory.paused:
             startable = list(again.memory.board.startable) if again.memory.board else []
-            if not asked or startable:
+            if not (asked or again.memory.resting) or startable:
                 waits = f"{', '.join(startable)} can start by itself" if startable else "it asks nobody"
                 raise it.fail(8, f"nobody drives it any more, it is in {again.state}, and {waits}")
         if ledger.performing:
@@ -303,6 +329,12 @@ class Checker:
             done = [performance for performance in ledger.of(key) if performance.how == "done"]
             if isinstance(effect, Dispatch) and len(done) > 1 and effect.redo is Redo.NEVER:
                 raise it.fail(6, f"{key} was done {len(done)} times")
+
+
+def _task_of(memory: AgentMemory, effect_id: str, effect: Dispatch | StartChild | Ask) -> str:
+    if isinstance(effect, StartChild):
+        return memory.attempts[effect_id].task_id
+    return effect.task_id if isinstance(effect, Dispatch) else str(effect.subject["task_id"])
 
 
 def _canonical(subject: object) -> bytes:

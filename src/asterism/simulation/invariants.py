@@ -22,6 +22,7 @@ from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.control import StartChild
 
 INVARIANTS = {
     1: "the graph is acyclic",
@@ -124,8 +125,11 @@ def frozen_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes
     return _encode((planned, waits)), _encode(ended) if ended else b""
 
 
-def subject_of(attempt: Dispatch) -> dict[str, Any]:
-    """What a person approves of an attempt."""
+def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]:
+    """What a person approves of an attempt at a task."""
+    if isinstance(attempt, StartChild):
+        first = attempt.first
+        return {"task_id": task.task_id, "constellation": first["plan"], "arguments": first.get("inputs", {})}
     return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
 
 

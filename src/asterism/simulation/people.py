@@ -48,10 +48,12 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         entry: seq of the entry after whose append it dies.
         after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
+        run: whose entry; empty for the root's.
     """
 
     entry: int
     after_s: float = 0.0
+    run: str = ""
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,12 +61,13 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cancel``, ``pause``, ``unpause`` come from a person; ``lose`` and ``find`` befall a device; ``crash`` kills who
     drives; ``rival`` is another process that wants to drive; ``rob`` is the same after the driver was declared dead
-    while it lived, which no lock of ours allows.
+    while it lived, which no lock of ours allows. ``run``: who is commanded; empty for the root.
     """
 
     at_s: float
     what: Literal["cancel", "pause", "unpause", "lose", "find", "crash", "rival", "rob"]
     device: str = ""
+    run: str = ""
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):

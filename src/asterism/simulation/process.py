@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
+from asterism.kernel.journal import Record
 from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
@@ -20,7 +21,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Commit, Device, InboxRow, Performer, Planner, PlannerQuestion, Proposal
+from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Performer, Planner, PlannerQuestion, Proposal, RunRow
 from asterism.simulation.people import StoreTrouble
 from asterism.stores.memory import Memory, MemoryStore
 
@@ -43,6 +44,10 @@ class Surroundings(Protocol):
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices of a process of that name."""
+        ...
+
+    def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
+        """A process has written a child run, and does not know it yet."""
         ...
 
     def committed(self, process: Process, commit: Commit) -> None:
@@ -162,6 +167,11 @@ class _Handle(MemoryStore):
         self._trouble = trouble
         self._rng = rng
         self._failing = 0
+
+    async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+        await super().submit(row, first, *more, opened=opened)
+        self._process.world.submitted(row, [first, *more])
+        await self._travel()
 
     async def append(self, commit: Commit) -> None:
         await super().append(commit)

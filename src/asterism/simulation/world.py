@@ -1,4 +1,4 @@
-"""A world in a box: one run with its devices, its planner, its people and its troubles, in virtual time.
+"""A world in a box: one run and its children, with its devices, its planner, its people and its troubles, in virtual time.
 
 It is what users test their own plans with, and what searches for our mistakes. Ten lines::
 
@@ -15,14 +15,13 @@ It is what users test their own plans with, and what searches for our mistakes. 
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
 After every entry that becomes durable the ten invariants are checked (``invariants``); a violation ends the world
-with ``InvariantViolated``. One seed is one story, to the byte. Not here: a second run in the same world.
+with ``InvariantViolated``. One seed is one story, to the byte. Not here: a second root in the same world.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
-import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -45,6 +44,7 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Planner, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.simulation.checkers import Checker
+from asterism.simulation.clock import WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
@@ -54,8 +54,6 @@ from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.process import MACHINES, Process
 from asterism.stores.memory import Memory, MemoryStore
 
-EPOCH = 1_767_225_600.0
-"""When every world begins: the first of January 2026, in seconds since the epoch."""
 MAX_PROCESSES = 200
 """Processes of one world; one that needs more goes round in circles."""
 LONGEST_SILENCE_S = 70.0
@@ -68,21 +66,6 @@ QUIET_S = 7.0
 _COMMANDS: Mapping[str, Event] = {"cancel": Cancel(reason="simulated"), "pause": Pause(), "unpause": Unpause()}
 
 
-class WorldClock:
-    """Virtual time since ``EPOCH``, and ids that are counted."""
-
-    def __init__(self) -> None:
-        self._ids = itertools.count(1)
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return EPOCH + asyncio.get_running_loop().time()
-
-    def new_id(self) -> str:
-        """The next id: ``sim-1``, then ``sim-2``."""
-        return f"sim-{next(self._ids)}"
-
-
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How a run in a world came out.
 
@@ -91,12 +74,14 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         records: its journal.
         memory: what it remembers, from the journal.
         lasted_s: virtual seconds.
+        children: of a root, all runs below it, in the order in which they were started.
     """
 
     row: RunRow
     records: tuple[Record, ...]
     memory: AgentMemory
     lasted_s: float
+    children: tuple[Ending, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -226,15 +211,20 @@ class World:
         return self._ending()
 
     def _ending(self) -> Ending:
-        row, records = self.memory.runs[self._run], self.memory.records[self._run]
         if self._failure is not None and self.checker.violation is None:
             raise self._failure
-        self.checker.over(row, records, list(self.memory.inquiries.values()), self.ledger)
+        self.checker.over(self.memory, self.ledger)
         if self.checker.violation is not None:
             raise self.checker.violation
-        replayed = Run(CONSTELLATION_AGENT, self._run)
+        root, *below = [self._ending_of(run) for run in self.memory.runs]
+        return msgspec.structs.replace(root, children=tuple(below))
+
+    def _ending_of(self, run: str) -> Ending:
+        records = self.memory.records[run]
+        replayed = Run(CONSTELLATION_AGENT, run)
         replayed.replay(packer(CONSTELLATION_AGENT).unpack(record) for record in records)
-        return Ending(row=row, records=tuple(records), memory=replayed.memory, lasted_s=asyncio.get_running_loop().time())
+        lasted_s = asyncio.get_running_loop().time()
+        return Ending(row=self.memory.runs[run], records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)
 
     # -- who drives --------------------------------------------------------------------------------
 
@@ -269,7 +259,9 @@ class World:
         return bool(drove) and drove[-1] == "done" and self.memory.runs[self._run].status in ("waiting", "paused") and not self._unfolded()
 
     def _unfolded(self) -> bool:
-        return any(not row.verdict for row in self.memory.inbox.values())
+        """True when something waits for a run; what comes for a child that has ended nobody takes."""
+        addressed = (self.memory.runs[row.run] for row in self.memory.inbox.values() if not row.verdict)
+        return any(row.status != "ended" or not row.parent for row in addressed)
 
     def _start(self) -> None:
         number = len(self._processes) + 1
@@ -296,6 +288,11 @@ class World:
 
     # -- what is watched ---------------------------------------------------------------------------
 
+    def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
+        """A process has written a child run, and does not know it yet."""
+        self.counts["children"] += 1
+        self.checker.submitted(row.run, *records)
+
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
         self.checker.committed(process.name, commit, process.live(commit.run))
@@ -308,7 +305,7 @@ class World:
                 self._pending += 1
                 self._group.create_task(self._say(inquiry, answer), name=f"{answer.by} answers {inquiry.inquiry}")
         last = commit.expected_seq + len(commit.records)
-        for crash in [crash for crash in self._crashes if crash.entry <= last]:
+        for crash in [crash for crash in self._crashes if crash.entry <= last and (crash.run or self._run) == commit.run]:
             self._crashes.remove(crash)
             if crash.after_s:
                 asyncio.get_running_loop().call_later(crash.after_s, self._kill, process)
@@ -331,12 +328,12 @@ class World:
         seen = -1
         while loop.time() < self._limit_s and not self._is_broken():
             await asyncio.sleep(QUIET_S)
-            seq = self.memory.runs[self._run].seq
-            if seq == seen:
+            written = sum(row.seq for row in self.memory.runs.values())
+            if written == seen:
                 for process in self._processes:
-                    if not process.how and not process.faults:
-                        self.checker.quiet(self._run, process.live(self._run))
-            seen = seq
+                    for run in self.memory.runs if not process.how and not process.faults else ():
+                        self.checker.quiet(run, process.live(run))
+            seen = written
         if not self._is_broken():
             self._failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s", self._tail())
         self._changed.set()
@@ -366,8 +363,9 @@ class World:
         self.counts[happening.what] += 1
         try:
             if happening.what in _COMMANDS:
-                if self.memory.runs[self._run].status != "ended":
-                    await self._desk.post(self._run, _COMMANDS[happening.what], actor="user", key=self.clock.new_id())
+                to = self.memory.runs.get(happening.run or self._run)
+                if to is not None and to.status != "ended":
+                    await self._desk.post(to.run, _COMMANDS[happening.what], actor="user", key=self.clock.new_id())
             else:
                 self._befall(happening)
         finally:

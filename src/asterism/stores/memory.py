@@ -66,7 +66,7 @@ class MemoryStore:
         await self._begin("submit")
         if row.run in self.memory.runs:
             raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
-        self.memory.runs[row.run] = msgspec.structs.replace(row, epoch=0, seq=len(records), owner="")
+        self.memory.runs[row.run] = msgspec.structs.replace(row, root=row.root or row.run, epoch=0, seq=len(records), owner="")
         self.memory.records[row.run] = records
         self.memory.inquiries.update({inquiry.inquiry: inquiry for inquiry in opened})
 
@@ -83,7 +83,7 @@ class MemoryStore:
         row = self.memory.runs.get(run)
         if row is None or row.epoch != epoch:
             return True
-        if not force and self._unfolded({run}):
+        if not force and self._holds_mail(run):
             return False
         self.memory.runs[run] = msgspec.structs.replace(row, owner="")
         return True
@@ -121,9 +121,15 @@ class MemoryStore:
         await self._begin()
         return self._shown(self._row(run))
 
-    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
+    async def runs(
+        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+    ) -> list[RunRow]:
         await self._begin()
-        found = [row for row in reversed(self.memory.runs.values()) if status is None or row.status == status]
+        found = [
+            row
+            for row in reversed(self.memory.runs.values())
+            if status in (None, row.status) and root in (None, row.root) and not (roots_only and row.root != row.run)
+        ]
         found.sort(key=lambda row: row.created_at, reverse=True)
         return [self._shown(row) for row in found[:limit]]
 
@@ -148,10 +154,14 @@ class MemoryStore:
         row = self.memory.inbox.get((run, key))
         return row.verdict if row else ""
 
-    async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
         await self._begin()
-        every = self.memory.inquiries.values()
-        return [inquiry for inquiry in every if run in (None, inquiry.run) and not (open_only and inquiry.answer)]
+        below = None if root is None else self._tree(root)
+        return [
+            inquiry
+            for inquiry in self.memory.inquiries.values()
+            if run in (None, inquiry.run) and (below is None or inquiry.run in below) and not (open_only and inquiry.answer)
+        ]
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
         await self._begin("prune")
@@ -160,10 +170,12 @@ class MemoryStore:
             if keep_bytes is not None and sum(len(record.body) for records in memory.records.values() for record in records) <= keep_bytes:
                 break
             old = before is None or row.updated_at < before
-            if row.status == "ended" and not row.owner and old and (not outcomes or row.outcome in outcomes):
-                del memory.runs[row.run], memory.records[row.run]
-                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run != row.run}
-                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run != row.run}
+            if row.root == row.run and row.status == "ended" and not row.owner and old and (not outcomes or row.outcome in outcomes):
+                tree = self._tree(row.run)
+                for run in tree:
+                    del memory.runs[run], memory.records[run]
+                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run not in tree}
+                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run not in tree}
                 forgotten += 1
         return forgotten
 
@@ -183,6 +195,14 @@ class MemoryStore:
             return self.memory.runs[run]
         except KeyError:
             raise RunNotFound(run) from None
+
+    def _holds_mail(self, run: str) -> bool:
+        """True when something unfolded is for the run, or for one below it that has not ended."""
+        addressed = (self.memory.runs[row.run] for row in self.memory.inbox.values() if not row.verdict)
+        return any(row.run == run or (row.root == run and row.status != "ended") for row in addressed)
+
+    def _tree(self, root: str) -> set[str]:
+        return {row.run for row in self.memory.runs.values() if row.root == root}
 
     def _shown(self, row: RunRow) -> RunRow:
         return row if row.owner in self.memory.living else msgspec.structs.replace(row, owner="")

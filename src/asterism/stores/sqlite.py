@@ -25,8 +25,9 @@ from asterism.stores.writer import GroupWriter
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 INSERT_RUN = """
-INSERT INTO runs (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
+INSERT INTO runs
+    (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
 INSERT_ENTRY = """
 INSERT INTO entries (run, seq, at, actor, kind, state, body, key, note, version, epoch)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -41,17 +42,20 @@ ADVANCE_RUN = "UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, upda
 CLAIM_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run = ?"
 ABANDON_RUN = "UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?"
 RELEASE_RUN = """
-UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?
-AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.run = runs.run AND verdict = '')"""
+UPDATE runs SET owner = '' WHERE run = ? AND epoch = ? AND NOT EXISTS (
+    SELECT 1 FROM inbox JOIN runs AS below ON below.run = inbox.run
+    WHERE verdict = '' AND (below.run = runs.run OR (below.root = runs.run AND below.status <> 'ended'))
+)"""
 CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? AND answer = ''"
 FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
 
 SELECT_RUN = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root
 FROM runs WHERE run = ?"""
 SELECT_RUNS = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at
-FROM runs WHERE ?1 IS NULL OR status = ?1 ORDER BY created_at DESC, rowid DESC LIMIT ?2"""
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root
+FROM runs WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR root = ?2) AND (NOT ?3 OR root = run)
+ORDER BY created_at DESC, rowid DESC LIMIT ?4"""
 SELECT_RECORDS = """
 SELECT run, seq, at, actor, kind, state, body, key, note, version
 FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"""
@@ -62,13 +66,14 @@ SELECT run, key, actor, kind, body, at, verdict FROM inbox INDEXED BY inbox_unfo
 WHERE verdict = '' AND +run IN (SELECT value FROM json_each(?)) ORDER BY rowid"""
 SELECT_INQUIRIES = """
 SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
-FROM inquiries WHERE (?1 IS NULL OR run = ?1) ORDER BY rowid"""
+FROM inquiries WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2)) ORDER BY rowid"""
 SELECT_OPEN_INQUIRIES = """
 SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
-FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) ORDER BY rowid"""
+FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2))
+ORDER BY rowid"""
 
 SELECT_PRUNABLE = """
-SELECT run FROM runs WHERE status = 'ended' AND owner = '' AND (?1 IS NULL OR updated_at < ?1)
+SELECT run FROM runs WHERE root = run AND status = 'ended' AND owner = '' AND (?1 IS NULL OR updated_at < ?1)
 AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2))) ORDER BY updated_at LIMIT ?3"""
 PRUNED_TABLES = ("entries", "inquiries", "inbox", "runs")
 PRUNED_AT_A_TIME = 100
@@ -111,8 +116,10 @@ class SqliteStore:
     async def run(self, run: str) -> RunRow:
         return await self._writer.read(partial(_run, self._owners, run))
 
-    async def runs(self, *, limit: int = 100, status: RunStatus | None = None) -> list[RunRow]:
-        return await self._writer.read(partial(_runs, self._owners, limit, status))
+    async def runs(
+        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+    ) -> list[RunRow]:
+        return await self._writer.read(partial(_runs, self._owners, (status, root, roots_only, limit)))
 
     async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         return await self._writer.read(partial(_records, run, after, limit))
@@ -127,8 +134,8 @@ class SqliteStore:
     async def verdict(self, run: str, key: str) -> str:
         return await self._writer.read(partial(_verdict, run, key))
 
-    async def inquiries(self, *, run: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        return await self._writer.read(partial(_inquiries, run, open_only))
+    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+        return await self._writer.read(partial(_inquiries, run, root, open_only))
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
         forgotten = 0
@@ -149,7 +156,7 @@ class SqliteStore:
 
 
 def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow], connection: sqlite3.Connection) -> None:
-    fresh = msgspec.structs.replace(row, epoch=0, seq=len(records), owner="")
+    fresh = msgspec.structs.replace(row, root=row.root or row.run, epoch=0, seq=len(records), owner="")
     if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
         raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
     connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
@@ -190,8 +197,8 @@ def _append(commit: Commit, connection: sqlite3.Connection) -> None:
 
 def _prune(before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
     runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, PRUNED_AT_A_TIME))]
-    for table in PRUNED_TABLES:
-        connection.executemany(f"DELETE FROM {table} WHERE run = ?", [(run,) for run in runs])  # noqa: S608 - our own names
+    for table in PRUNED_TABLES:  # the rows that say who belongs to a tree go last
+        connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])  # noqa: S608 - our own names
     connection.execute("PRAGMA incremental_vacuum").fetchall()
     return len(runs)
 
@@ -209,8 +216,8 @@ def _run(owners: Owners, run: str, connection: sqlite3.Connection) -> RunRow:
     return msgspec.structs.replace(found[0], owner=owners.living(found[0].owner))
 
 
-def _runs(owners: Owners, limit: int, status: RunStatus | None, connection: sqlite3.Connection) -> list[RunRow]:
-    found = _rows(RunRow, connection.execute(SELECT_RUNS, (status, limit)))
+def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection) -> list[RunRow]:
+    found = _rows(RunRow, connection.execute(SELECT_RUNS, asked))
     words = {owner: owners.living(owner) for owner in {row.owner for row in found}}
     return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
 
@@ -236,8 +243,8 @@ def _verdict(run: str, key: str, connection: sqlite3.Connection) -> str:
     return str(found[0]) if found else ""
 
 
-def _inquiries(run: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
-    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run,))
+def _inquiries(run: str | None, root: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
+    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run, root))
     return [InquiryRow(**{**fields, "verbs": msgspec.json.decode(fields["verbs"], type=tuple[str, ...])}) for fields in _fields(cursor)]
 
 

@@ -134,8 +134,8 @@ def test_a_reader_opens_while_another_process_writes(tmp_path: Path) -> None:
 
 def test_a_failed_migration_leaves_the_version_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "runs.db")
-    (tmp_path / "0001_first.sql").write_text("")
-    (tmp_path / "0002_next.sql").write_text("CREATE TABLE more (a);\n-- and; then\nCREATE TABLE runs (a);\n")
+    script = tmp_path / f"{database.newest_version() + 1:04}_next.sql"
+    script.write_text("CREATE TABLE more (a);\n-- and; then\nCREATE TABLE runs (a);\n")
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", tmp_path)
         with pytest.raises(StoreUnavailable, match="table runs already exists"):
@@ -146,11 +146,12 @@ def test_a_failed_migration_leaves_the_version_before_it(tmp_path: Path, monkeyp
 
 def test_an_older_database_gets_the_migrations_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "runs.db")
+    newer = database.newest_version() + 1
     (tmp_path / "0001_first.sql").write_text("CREATE TABLE runs (again);\n")
-    (tmp_path / "0002_next.sql").write_text("CREATE TABLE more (a);\n")
+    (tmp_path / f"{newer:04}_next.sql").write_text("CREATE TABLE more (a);\n")
     monkeypatch.setattr(database, "MIGRATIONS", tmp_path)
     with closing(open_database(path, create=False)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (newer,)
         assert connection.execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 

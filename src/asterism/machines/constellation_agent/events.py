@@ -69,6 +69,7 @@ class Submitted(Event, frozen=True, kw_only=True):
         fleet_file: where the devices can be opened again, for whoever resumes the run.
         folder: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
         plan: given when nobody needs to plan it.
+        inputs: what ``${inputs.…}`` refers to in the plan of a run that carries out another one's task.
     """
 
     request: str
@@ -77,6 +78,7 @@ class Submitted(Event, frozen=True, kw_only=True):
     fleet: tuple[AgentProfile, ...]
     options: RunOptions = RunOptions()
     plan: PlanDocument | None = None
+    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Planned(Outcome, frozen=True, kw_only=True):
@@ -169,6 +171,8 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     """Start an attempt on a device; its id is the idempotency key.
 
     Attributes:
+        constellation: the plan of an attempt that is made by a child run. Such a one is remembered, and shown to people,
+            as any other; what is asked for is a ``StartChild``.
         deadline: seconds since the epoch, queueing included; None for none.
         redone: what a crash means for it, by its skill.
     """
@@ -183,6 +187,7 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     timeout_s: float | None = None
     deadline: float | None = None
     redone: Redo = Redo.NEVER
+    constellation: dict[str, Any] | None = None
 
     @property
     def actor(self) -> str:

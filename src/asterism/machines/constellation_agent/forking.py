@@ -16,15 +16,16 @@ def decide_anew(memory: AgentMemory, board: Board, event: Forked, turn: Turn) ->
 
     The copied effects are called off: their ids are the origin's in another name, and belong to nobody.
     """
-    memory.postpone(event.idle_s)
     for effect, attempt in tuple(memory.attempts.items()):
-        call_off(memory, effect, turn)
+        if effect in memory.leaving:  # a child's: called off already
+            del memory.attempts[effect]
+        else:
+            call_off(memory, effect, turn)
         task = board.constellation.tasks[attempt.task_id]
         error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
         if attempt.redone is Redo.NEVER:
-            prompt = (
-                f"{attempt.task_id} on {attempt.device} was under way when {event.origin} was forked, and may have finished. Run it here?"
-            )
+            where = f" on {attempt.device}" if attempt.device else ""
+            prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
             inquiry = ask_person(memory, "interruption", attempt, prompt, turn)
             move_task(board, task, Continued(effect=inquiry, inquiry=inquiry), turn)
         else:

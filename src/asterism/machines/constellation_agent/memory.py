@@ -47,14 +47,16 @@ class AgentMemory:
     """The memory of one constellation agent.
 
     Attributes:
-        request, folder, options, fleet: as submitted.
+        request, folder, fleet_file, options, fleet, inputs: as submitted.
         started_at: seconds since the epoch.
         board: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
         asking: the open question to the planner.
         batch: ended tasks that the planner is to be asked about, in order.
         unseen: ended tasks it has not been asked about.
-        attempts: attempts under way, by effect id.
+        attempts: attempts under way, by effect id; those made by child runs too.
+        children: effects whose child run has not ended.
+        resting: those among them whose child waits for nothing but people, or is paused.
         questions: open questions to people, by effect id.
         leaving: effects that were called off and have no outcome yet.
         lost: devices that are gone, and why.
@@ -67,6 +69,8 @@ class AgentMemory:
     def __init__(self) -> None:
         self.request = ""
         self.folder = ""
+        self.fleet_file = ""
+        self.inputs: dict[str, Any] = {}
         self.options = RunOptions()
         self.fleet: Fleet = {}
         self.started_at = 0.0
@@ -76,6 +80,8 @@ class AgentMemory:
         self.batch: dict[str, None] = {}
         self.unseen: dict[str, None] = {}
         self.attempts: dict[str, Dispatch] = {}
+        self.children: dict[str, None] = {}
+        self.resting: set[str] = set()
         self.questions: dict[str, Question] = {}
         self.leaving: set[str] = set()
         self.lost: dict[str, str] = {}
@@ -138,6 +144,11 @@ class AgentMemory:
         if self.code not in ("", "finished"):
             found |= {"code": self.code, "reason": self.reason}
         return found
+
+    def report(self) -> dict[str, Any]:
+        """The result for the run whose task this one carries out: with the results of its tasks, by id."""
+        completed = (task for task in self.constellation.in_order() if task.status is TaskStatus.COMPLETED)
+        return {**self.result(), "results": {task.task_id: task.result for task in completed}}
 
     def _told(self, counts: dict[TaskStatus, int], total: int) -> str:
         parts = [f"{counts[status]} {status.lower()}" for status in TaskStatus if counts[status]]

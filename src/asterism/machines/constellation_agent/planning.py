@@ -8,9 +8,9 @@ from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
+from asterism.constellation.nesting import check_applied
 from asterism.constellation.profile import AgentProfile
-from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
-from asterism.constellation.task import TaskStar
+from asterism.constellation.resolution import best_match
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.ending import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.events import AskPlanner, ConstellationAgentStatus, Planned, WeavingMode
@@ -163,20 +163,12 @@ def _apply(memory: AgentMemory, constellation: TaskConstellation, edits: list[Ed
     """Apply edits with everything checked that the fleet knows; wakes at the deadlines of what is new."""
     before: dict[str, str] = {}
 
-    def match(task: TaskStar, words: str, profile: AgentProfile) -> str:
-        return turn.recorded(f"skill of {task.task_id}", lambda: best_match(words, profile))
+    def match(path: str, words: str, profile: AgentProfile) -> str:
+        return turn.recorded(f"skill of {path}", lambda: best_match(words, profile))
 
     def check(applied: Applied) -> None:
-        touched = [constellation.tasks[task_id] for task_id in applied.tasks]
-        for task in touched:
-            before[task.task_id] = task.resolved_skill
-            task.resolved_skill = skill_for(task, memory.fleet, lambda words, profile, task=task: match(task, words, profile))  # type: ignore[misc]
-        for task in touched:
-            check_task(task, constellation, memory.fleet)
-        lines = [constellation.lines[line_id] for line_id in applied.lines]
-        lines += [line for task in touched for line in constellation.lines_out(task.task_id)]
-        for line in lines:
-            check_line(line, constellation, memory.fleet)
+        before.update({task_id: constellation.tasks[task_id].resolved_skill for task_id in applied.tasks})
+        check_applied(applied, constellation, memory.fleet, match, inputs=memory.inputs)
 
     try:
         applied = apply_edits(constellation, edits, check)

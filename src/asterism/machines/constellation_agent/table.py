@@ -23,9 +23,27 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.forking import decide_anew
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.nested import as_task_end, leave_children, tell_children
 from asterism.machines.constellation_agent.planning import ask_planner, build, drop_planning, take_creation, take_edit
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.control import (
+    Answered,
+    Ask,
+    Broke,
+    Cancel,
+    ChildEnded,
+    ChildRested,
+    Claimed,
+    Drained,
+    Forked,
+    Pause,
+    Relay,
+    Relayed,
+    StartChild,
+    Unpause,
+    Withdraw,
+    Withdrawn,
+)
 from asterism.machines.wiring import Board
 
 Status = ConstellationAgentStatus
@@ -39,14 +57,15 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
     if memory.started_at:
         raise Refused("this run was submitted already")
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
-    memory.started_at = turn.at
+    memory.started_at, memory.inputs = turn.at, event.inputs
     if event.plan is not None:
         try:
             build(memory, event.plan, turn)
         except EditRefused:
-            memory.fleet, memory.started_at = {}, 0.0
+            memory.fleet, memory.started_at, memory.inputs = {}, 0.0, {}
             raise
-    memory.request, memory.folder, memory.options = event.request, event.folder, event.options
+    memory.request, memory.options = event.request, event.options
+    memory.folder, memory.fleet_file = event.folder, event.fleet_file
     memory.wake(turn.at + event.options.wall_limit_s)
     return CONTINUE if event.plan is not None else START
 
@@ -115,6 +134,12 @@ def _task_ended(memory: AgentMemory, event: TaskEnded, turn: Turn) -> Status:
     return CONTINUE
 
 
+def _child_ended(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
+    if not _left(memory, event.effect):
+        take_end(memory, _board(memory), as_task_end(event, memory.attempts[event.effect], turn.at), turn)
+    return CONTINUE
+
+
 def _answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
     if not (event.withdrawn and _left(memory, event.effect)):
         take_answer(memory, _board(memory), event, turn)
@@ -142,14 +167,17 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
 
     def claimed(memory: AgentMemory, event: Claimed, turn: Turn) -> Status:
         memory.lost.clear()  # another owner, other connections: it will be told what is lost for it
+        memory.resting.clear()  # and its children will say how they are
         return state
 
     def paused(memory: AgentMemory, event: Pause, turn: Turn) -> Status:
         memory.paused = True
+        tell_children(memory, event, turn)
         return state
 
     def unpaused(memory: AgentMemory, event: Unpause, turn: Turn) -> Status:
         memory.paused = False
+        tell_children(memory, event, turn)
         return state
 
     def lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> Status:
@@ -161,10 +189,10 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         return state
 
     def forked(memory: AgentMemory, event: Forked, turn: Turn) -> Status:
+        memory.postpone(event.idle_s)
+        leave_children(memory, turn)
         if memory.board and state is CONTINUE:
             decide_anew(memory, memory.board, event, turn)
-        else:
-            memory.postpone(event.idle_s)
         return state
 
     def progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> Status | None:
@@ -177,7 +205,12 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         return state
 
     outcomes = (TaskEnded, Planned, PlanningFailed, Answered, Withdrawn)
-    controls: dict[type[Event], Row] = {Claimed: row(claimed), Forked: row(forked), **{outcome: row(left) for outcome in outcomes}}
+    controls: dict[type[Event], Row] = {
+        Claimed: row(claimed),
+        Forked: row(forked),
+        **_of_children(state),
+        **{outcome: row(left) for outcome in outcomes},
+    }
     if state in (FINISH, FAIL):
         return {**controls, Drained: row(_stay, state), Broke: row(left)}
     return {
@@ -192,6 +225,25 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
     }
 
 
+def _of_children(state: Status) -> dict[type[Event], Row]:
+    """Internal rows of a state that tell of child runs."""
+
+    def rested(memory: AgentMemory, event: ChildRested, turn: Turn) -> Status | None:
+        if event.of not in memory.children or event.resting == (event.of in memory.resting):
+            return None
+        (memory.resting.add if event.resting else memory.resting.discard)(event.of)
+        return state
+
+    def child_left(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
+        _left(memory, event.effect)
+        return state
+
+    def relayed(memory: AgentMemory, event: Relayed, turn: Turn) -> Status:
+        return state
+
+    return {ChildRested: row(rested), ChildEnded: row(child_left), Relayed: row(relayed)}
+
+
 def _board(memory: AgentMemory) -> Board:
     if memory.board is None:
         raise RuntimeError("CONTINUE without a constellation")
@@ -203,7 +255,9 @@ def _past_limit(memory: AgentMemory, turn: Turn) -> bool:
 
 
 def _left(memory: AgentMemory, effect: str) -> bool:
-    """True for the outcome of an effect that was called off; it has no consequence."""
+    """An effect has its outcome. True for one that was called off: then it has no consequence."""
+    memory.children.pop(effect, None)
+    memory.resting.discard(effect)
     was_leaving = effect in memory.leaving
     memory.leaving.discard(effect)
     return was_leaving
@@ -227,11 +281,12 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
             Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
             PlanningFailed: row(_not_edited, CONTINUE),
             TaskEnded: row(_task_ended, CONTINUE),
+            ChildEnded: row(_child_ended, CONTINUE),
             Answered: row(_answered, CONTINUE),
         },
         FINISH: _noted_in(FINISH),
         FAIL: _noted_in(FAIL),
     },
-    effects=(AskPlanner, Dispatch, Ask, Withdraw),
+    effects=(AskPlanner, Dispatch, StartChild, Relay, Ask, Withdraw),
     memory=AgentMemory,
 )

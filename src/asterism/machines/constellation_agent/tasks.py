@@ -14,7 +14,8 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Redo, Turn
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.control import Answered, Ask, Verb, Withdraw
+from asterism.machines.constellation_agent.nested import child_for
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, relay
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
 
@@ -59,25 +60,29 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
             return False
         task.device = there
     try:
-        arguments = arguments_of(task, board.constellation, memory.fleet)
+        arguments = arguments_of(task, board.constellation, memory.fleet, memory.inputs)
     except MissingReference as missing:
         settle_task(memory, board, task, Skipped(error=TaskError(code="no_result", message=str(missing))), turn)
         return True
     attempt = _attempt(memory, task, arguments)
     # A yes is to exactly what was shown: one to running it again on this device is none to a stand-in.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
-        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)} on {task.device}?", turn)
+        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", turn)
         move_task(board, task, Started(effect=effect, inquiry=effect), turn)
         return True
-    effect = turn.perform(attempt)
+    if attempt.constellation is None:
+        effect = turn.perform(attempt)
+    else:
+        effect = turn.perform(child_for(memory, task, attempt, turn))
+        memory.children[effect] = None
     memory.attempts[effect] = attempt
     move_task(board, task, Started(effect=effect), turn)
     return True
 
 
 def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
-    profile = memory.fleet[task.device]
-    skill = profile.skill(task.resolved_skill)
+    profile = memory.fleet.get(task.device)
+    skill = profile.skill(task.resolved_skill) if profile else None
     return Dispatch(
         task_id=task.task_id,
         device=task.device,
@@ -89,6 +94,7 @@ def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> 
         timeout_s=task.timeout_s,
         deadline=None if task.deadline_s is None else memory.started_at + task.deadline_s,
         redone=Redo.SAME_KEY if skill is not None and skill.idempotent else Redo.NEVER,
+        constellation=task.constellation,
     )
 
 
@@ -98,7 +104,13 @@ def _shown(attempt: Dispatch) -> str:
 
 
 def _subject(attempt: Dispatch) -> dict[str, Any]:
+    if attempt.constellation is not None:
+        return {"task_id": attempt.task_id, "constellation": attempt.constellation, "arguments": attempt.arguments}
     return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
+
+
+def _where(attempt: Dispatch) -> str:
+    return f" on {attempt.device}" if attempt.device else ""
 
 
 def _named(task: TaskStar) -> str:
@@ -154,7 +166,8 @@ def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
         raise Refused("an edit gives the new arguments, as a JSON object")
     if next(references(value), None):
         raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
-    skill = memory.fleet[attempt.device].skill(attempt.skill)
+    profile = memory.fleet.get(attempt.device)
+    skill = profile.skill(attempt.skill) if profile else None
     unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
     if skill is not None and unknown:
         raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
@@ -180,7 +193,7 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
         memory.wake(not_before)
         move_task(board, task, Retried(error=error, not_before=not_before), turn)
     elif error.code in ("interrupted", "device_lost"):
-        prompt = f"{_named(task)} on {task.device} was interrupted and may have finished ({error.message}). Run it again?"
+        prompt = f"{_named(task)}{_where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
         inquiry = ask_person(memory, "interruption", attempt, prompt, turn)
         move_task(board, task, Continued(effect=inquiry, inquiry=inquiry), turn)
     else:
@@ -256,9 +269,9 @@ def expire(memory: AgentMemory, board: Board, turn: Turn) -> bool:
     return changed
 
 
-def call_off(memory: AgentMemory, effect: str, turn: Turn) -> None:
-    """Withdraw an outstanding effect; its outcome will be taken without consequence."""
-    turn.perform(Withdraw(target=effect))
+def call_off(memory: AgentMemory, effect: str, turn: Turn, why: str = "") -> None:
+    """Withdraw an outstanding effect, or cancel the child it has started; its outcome will be taken without consequence."""
+    turn.perform(relay(effect, Cancel(reason=why)) if effect in memory.children else Withdraw(target=effect))
     memory.leaving.add(effect)
     memory.attempts.pop(effect, None)
     memory.questions.pop(effect, None)
@@ -269,6 +282,6 @@ def stop_all(memory: AgentMemory, board: Board, why: str, turn: Turn) -> None:
     board.startable.clear()
     for task in board.constellation.in_order():
         if task.effect:
-            call_off(memory, task.effect, turn)
+            call_off(memory, task.effect, turn, why)
         if not task.settled:
             move_task(board, task, Stopped(error=TaskError(code="cancelled", message=why)), turn)

@@ -1,0 +1,68 @@
+"""Tasks that are constellations of their own: what their run begins with, and what its end means for the task."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.task import TaskError, TaskStar
+from asterism.kernel.machine import Event, Turn
+from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.control import ChildEnded, StartChild, Withdraw, as_data, relay
+
+LEAST_S = 0.001
+"""Time limit of a child that is started at the last moment."""
+
+
+def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn) -> StartChild:
+    """The run that carries an attempt out. It is not replanned, and has no more time than the task and this run have left."""
+    left_s = [memory.started_at + memory.options.wall_limit_s - turn.at]
+    left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
+    left_s += [attempt.deadline - turn.at] if attempt.deadline is not None else []
+    submitted = Submitted(
+        request=task.description or task.name or task.task_id,
+        fleet_file=memory.fleet_file,
+        folder=memory.folder,
+        fleet=tuple(memory.fleet.values()),
+        options=msgspec.structs.replace(memory.options, replan="never", wall_limit_s=max(LEAST_S, min(left_s))),
+        plan=msgspec.convert(attempt.constellation, PlanDocument),
+        inputs=attempt.arguments,
+    )
+    return StartChild(
+        machine="constellation agent",
+        first_kind=Submitted.__name__,
+        first=as_data(submitted),
+        title=task.name or task.task_id,
+    )
+
+
+def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> TaskEnded:
+    """What the end of a child is for the task that it carried out."""
+    if event.outcome == "finished":
+        return TaskEnded(effect=event.effect, result=event.result)
+    if event.outcome == "cancelled":
+        error = TaskError(code="cancelled", message=event.reason)
+    elif event.code == "interrupted":
+        error = TaskError(code="interrupted", message=event.reason)
+    elif event.code == "wall_limit":
+        late = attempt.deadline is not None and attempt.deadline <= at
+        error = TaskError(code="deadline" if late else "timeout", message=event.reason)
+    else:
+        error = TaskError(code="child_failed", message=event.reason)
+    return TaskEnded(effect=event.effect, error=error)
+
+
+def tell_children(memory: AgentMemory, command: Event, turn: Turn) -> None:
+    """Pass a command on to every child."""
+    for effect in memory.children:
+        turn.perform(relay(effect, command))
+
+
+def leave_children(memory: AgentMemory, turn: Turn) -> None:
+    """Call off children that are another run's: this one was copied from it, and has none of its own yet."""
+    for effect in memory.children:
+        turn.perform(Withdraw(target=effect))
+        memory.leaving.add(effect)
+    memory.children.clear()
+    memory.resting.clear()

@@ -1,0 +1,151 @@
+"""Child runs: created once, driven in the process that drives their parent, told what goes downwards.
+
+A child has its own journal and its own recovery. It lives as long as its parent's session does: when that parks or
+lets go, so does the child, and whoever drives the root next finds both. Mail for a child is its own inbox's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from asterism.constellation.edits import EditRefused
+from asterism.errors import InvalidInput, Refused, RunNotFound
+from asterism.kernel.machine import Machine, Outcome
+from asterism.kernel.run import Run
+from asterism.machines.control import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_of
+from asterism.runtime.clock import Clock
+from asterism.runtime.ports import InboxRow, RunRow, Store, Tell
+from asterism.runtime.submission import submit_first
+
+LOOK_S = 0.05
+"""How often a command looks for a child that is being created."""
+
+
+class Nursery(Protocol):
+    """What children need of the driver."""
+
+    store: Store
+    clock: Clock
+    machines: Mapping[str, Machine[Any]]
+    starters: dict[str, str]
+
+    def live(self, run: str) -> Run[Any] | None:
+        """The live state of a run that is driven here."""
+        ...
+
+    def look(self) -> None:
+        """Look at the inboxes now."""
+        ...
+
+    def tell(self, run: str, entries: Any) -> None:
+        """Tell the observers what is durable now."""
+        ...
+
+    async def drive_child(self, run: str, rested: Callable[[bool], None]) -> Run[Any]:
+        """Drive a child to its end."""
+        ...
+
+
+class ChildPerformer:
+    """Performs ``StartChild``."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+
+    async def perform(self, effect_id: str, effect: StartChild, memory: Any, tell: Tell) -> Outcome:  # noqa: ARG002 - what a child needs is in its first event
+        """Create the child, or find it; drive it to its end; say meanwhile when only people can move it on.
+
+        Raises:
+            InvalidInput: this program has no such machine, or the id is another run's.
+            StaleOwner, StoreUnavailable, JournalMismatch: as for any run.
+        """
+        child = child_of(effect_id)
+        self._nursery.starters[child] = effect_id
+        try:
+            await self._create(child, effect_id, effect)
+            await self._send_what_waits(effect_id)
+            live = await self._nursery.drive_child(child, lambda resting: tell(ChildRested(of=effect_id, resting=resting)))
+        except (EditRefused, Refused) as refused:  # it was never written
+            return ChildEnded(effect=effect_id, outcome="failed", reason=str(refused), code="refused")
+        finally:
+            del self._nursery.starters[child]
+        report = live.memory.report()
+        return ChildEnded(
+            effect=effect_id,
+            outcome=live.memory.outcome(),
+            result=report,
+            reason=report.get("reason", ""),
+            code=report.get("code", ""),
+        )
+
+    async def _create(self, child: str, effect_id: str, effect: StartChild) -> None:
+        store, now = self._nursery.store, self._nursery.clock.now()
+        parent = await store.run(effect_id.rpartition(":")[0])
+        try:
+            found = await store.run(child)
+        except RunNotFound:
+            pass
+        else:
+            if found.parent != parent.run:
+                raise InvalidInput(f"there is a run {child} already, and it is no child of {parent.run}")
+            return
+        machine = self._nursery.machines.get(effect.machine)
+        if machine is None:
+            raise InvalidInput(f"{effect_id} starts a {effect.machine!r}; this program has {', '.join(self._nursery.machines)}")
+        kind = next((kind for kind in machine.events if kind.__name__ == effect.first_kind), None)
+        if kind is None:
+            raise InvalidInput(f"{effect_id}: {effect.machine} does not begin with {effect.first_kind}")
+        row = RunRow(
+            run=child,
+            machine=machine.name,
+            title=effect.title,
+            state="",
+            session=parent.session,
+            parent=parent.run,
+            root=parent.root,
+            tenant=parent.tenant,
+            actor=parent.actor,
+            created_at=now,
+            updated_at=now,
+        )
+        self._nursery.tell(child, await submit_first(store, machine, row, msgspec.convert(effect.first, kind)))
+
+    async def _send_what_waits(self, effect_id: str) -> None:
+        """What its parent has to tell it first: a cancel that was asked for before must not find its work begun."""
+        parent = self._nursery.live(effect_id.rpartition(":")[0])
+        for relay_id, relay in tuple(parent.outstanding.items() if parent else ()):
+            if isinstance(relay, Relay) and relay.target == effect_id:
+                await self._nursery.store.send(letter(relay_id, relay, self._nursery.clock.now()))
+
+
+class RelayPerformer:
+    """Performs ``Relay``."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+
+    async def perform(self, effect_id: str, effect: Relay, memory: Any, tell: Tell) -> Outcome:  # noqa: ARG002 - it goes to the child, not to us
+        """Put the command into the child's inbox; a child that is being created is waited for."""
+        while self._is_awaited(effect.target):
+            try:
+                await self._nursery.store.send(letter(effect_id, effect, self._nursery.clock.now()))
+            except RunNotFound:
+                await asyncio.sleep(LOOK_S)
+            else:
+                self._nursery.look()
+                break
+        return Relayed(effect=effect_id)
+
+    def _is_awaited(self, target: str) -> bool:
+        parent = self._nursery.live(target.rpartition(":")[0])
+        return parent is not None and target in parent.outstanding and target not in parent.withdrawn
+
+
+def letter(effect_id: str, relay: Relay, at: float) -> InboxRow:
+    """The inbox row of a relayed command: its key is the effect's id, so it is there once however often it is sent."""
+    body = msgspec.json.encode(relay.command).decode()
+    return InboxRow(run=child_of(relay.target), key=effect_id, actor="parent", kind=relay.command["type"], body=body, at=at)

@@ -1,0 +1,54 @@
+"""Writing a new run: its row, its first entries and the questions open in them, in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.errors import Refused
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event, Machine
+from asterism.kernel.run import Run, packer
+from asterism.runtime.ports import RunRow, Store
+from asterism.runtime.session import inquiries_of, status_of
+
+
+async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> list[Entry]:
+    """Write a run that begins with an event, by the row's actor and at the row's time of creation.
+
+    Returns:
+        Its entries.
+
+    Raises:
+        EditRefused, Refused: the machine does not take the event; nothing is written.
+        InvalidInput: there is a run of that id.
+    """
+    live = Run(machine, row.run)
+    entry = live.take(first, at=row.created_at, actor=row.actor)
+    if entry is None:
+        raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
+    await submit_whole(store, row, live, [entry])
+    return [entry]
+
+
+async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Sequence[Entry]) -> None:
+    """Write a run with a whole journal; its row says what the journal says.
+
+    Raises:
+        InvalidInput: there is a run of that id.
+    """
+    first, *more = [packer(live.machine).pack(entry) for entry in entries]
+    asked = [inquiry for entry in entries for inquiry in inquiries_of(entry)]
+    fresh = msgspec.structs.replace(
+        row,
+        state=str(live.state),
+        status=status_of(live),
+        outcome=live.memory.outcome() if live.ended else "",
+        seq=live.seq,
+        epoch=0,
+        owner="",
+    )
+    opened = [inquiry for inquiry in asked if inquiry.inquiry in live.outstanding]
+    await store.submit(fresh, first, *more, opened=opened)
