@@ -121,7 +121,12 @@ async def open_runtime(
             if telemetry_wanted(os.environ):
                 from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - who does not want it does not load it
 
-                telemetry = Telemetry(driver.live, clock.now, queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices})
+                telemetry = Telemetry(
+                    driver.live,
+                    clock.now,
+                    queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
+                    starter_of=lambda run: driver.starters.get(run, ""),
+                )
                 stack.callback(telemetry.close)
                 driver.observe(telemetry)
                 taken.append(telemetry.taken)

@@ -709,3 +709,75 @@ def test_pruning_by_size_forgets_the_oldest_until_it_fits(play: Play) -> None:
         assert await store.prune(keep_bytes=0) == 5
 
     play(scenario)
+
+
+# -- trees of runs -----------------------------------------------------------------------------------
+
+
+async def plant(store: Store) -> None:
+    """A root with a child and a grandchild, and another root."""
+    await store.submit(row("top"), record("top"))
+    for name, parent in (("below", "top"), ("deep", "below")):
+        planted = msgspec.structs.replace(row(name), parent=parent, root="top")
+        await store.submit(planted, record(name), opened=(inquiry(f"{name}:1.0", name),))
+    await store.submit(row("other"), record("other"), opened=(inquiry("other:1.0", "other"),))
+
+
+def test_a_run_that_nobody_started_is_its_own_root_and_a_tree_is_listed_by_it(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await plant(store)
+        assert {found.run: found.root for found in await store.runs()} == {"top": "top", "below": "top", "deep": "top", "other": "other"}
+        assert {found.run for found in await store.runs(root="top")} == {"top", "below", "deep"}
+        assert {found.run for found in await store.runs(roots_only=True)} == {"top", "other"}
+        assert await store.runs(root="below") == []
+
+    play(scenario)
+
+
+def test_the_questions_of_a_tree_are_listed_at_its_root(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await plant(store)
+        assert [found.inquiry for found in await store.inquiries(root="top")] == ["below:1.0", "deep:1.0"]
+        assert [found.inquiry for found in await store.inquiries(run="deep")] == ["deep:1.0"]
+        assert await store.inquiries(run="deep", root="other") == []
+        assert len(await store.inquiries()) == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("name", ["below", "deep"])
+def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(play: Play, name: str) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await plant(store)
+        epochs = {run: await store.claim(run) for run in ("top", "below", "deep", "other")}
+        await store.send(letter(run=name))
+        assert await store.release("other", epochs["other"])
+        assert not await store.release("top", epochs["top"])
+        assert (await store.run("top")).owner
+        await store.append(msgspec.structs.replace(commit(name), status="ended", outcome="finished"))
+        assert await store.release("top", epochs["top"]), "nobody takes what comes for a child that has ended"
+
+    play(scenario)
+
+
+def test_a_tree_is_forgotten_with_its_root_and_a_child_never_alone(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await plant(store)
+        for name in ("below", "deep"):
+            epoch = await store.claim(name)
+            await store.append(msgspec.structs.replace(commit(name), status="ended", outcome="finished"))
+            await store.release(name, epoch)
+        assert await store.prune() == 0
+        epoch = await store.claim("top")
+        await store.append(msgspec.structs.replace(commit("top"), status="ended", outcome="finished"))
+        await store.release("top", epoch)
+        assert await store.prune() == 1
+        assert {found.run for found in await store.runs()} == {"other"}
+        assert await store.records("deep") == []
+        assert [found.inquiry for found in await store.inquiries(open_only=False)] == ["other:1.0"]
+
+    play(scenario)

@@ -18,7 +18,7 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer
 from asterism.runtime.ports import RunRow
 from asterism.runtime.runtime import Runtime
-from asterism.runtime.transplant import journal_lines, read_journal
+from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
 from asterism.simulation.loop import run as run_in_virtual_time
@@ -132,7 +132,7 @@ def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
         await house.origin()
         records = (await house.runtime.records("origin"))[:7]
         row = await house.runtime.store.run("origin")
-        moved_row, moved = read_journal(list(journal_lines(row, records)))
+        ((moved_row, moved),) = read_journals(list(journal_lines([(row, records)])))
         await house.runtime.store.prune()
         await house.runtime.adopt(moved_row, moved, machine=CONSTELLATION_AGENT)
         assert (await house.runtime.store.run("origin")).status == "waiting"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from asterism.cli.words import place_of
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
 
@@ -181,7 +182,8 @@ def mermaid_flowchart(constellation: TaskConstellation) -> str:
     for task in constellation.in_order():
         status = "" if task.editable else f"<br/>{task.status}"
         skill = task.resolved_skill or task.skill or task.name
-        lines.append(f'    {names[task.task_id]}["{_escaped(task.task_id)}<br/>{_escaped(skill)}<br/>on {_escaped(task.device)}{status}"]')
+        where = f"on {task.device}" if task.constellation is None else place_of(task)
+        lines.append(f'    {names[task.task_id]}["{_escaped(task.task_id)}<br/>{_escaped(skill)}<br/>{_escaped(where)}{status}"]')
     for line in constellation.lines.values():
         words = condition_words(line, named=False)
         label = f'|"{_escaped(words)}"|' if words else ""

@@ -259,7 +259,7 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     if row.status == "paused":
         return [f"paused; go on with: asterism resume {run}"]
     told = []
-    for asked in await store.inquiries(run=run):
+    for asked in await store.inquiries(root=run):
         told += [f"waits for a person: {plain(asked.prompt, 1000)}", f"  what: {preview(msgspec.json.decode(asked.subject or '{}'), 500)}"]
         told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
     return told

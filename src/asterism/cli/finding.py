@@ -47,9 +47,10 @@ async def find_run(store: Store, named: str) -> RunRow:
     found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run, named)]
     if not found:
         raise RunNotFound(named)
-    if len(found) > 1:
-        raise InvalidInput(f"{named!r} could be {_some(row.run for row in found)}; write more of it")
-    return found[0]
+    named_ones = [row for row in found if not row.parent] or found  # a child's id begins with its root's
+    if len(named_ones) > 1:
+        raise InvalidInput(f"{named!r} could be {_some(row.run for row in named_ones)}; write more of it")
+    return named_ones[0]
 
 
 async def find_inquiry(store: Store, named: str) -> InquiryRow:

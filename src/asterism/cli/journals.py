@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,15 +12,15 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_runtime, open_store
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import actor, find_run, machine_of, reading
+from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.words import count
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, RunNotFound
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import RunRow
-from asterism.runtime.transplant import journal_lines, read_journal
+from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.settings import database_path
 
 DAY_S = 86_400.0
@@ -59,7 +60,7 @@ def export(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="The file to write [default: standard output].")] = None,
     database: Database = None,
 ) -> int:
-    """Write the journal of a run as one file, each line sealed."""
+    """Write the journal of a run, and of those it has started, as one file, each line sealed."""
     row, text = asyncio.run(_journal_of(named, database))
     if output is None:
         sys.stdout.write(text)
@@ -75,7 +76,10 @@ def export(
 async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
     async with reading(database) as store:
         row = await find_run(store, named)
-        return row, "".join(journal_lines(row, await store.records(row.run)))
+        if row.parent:
+            raise InvalidInput(f"run {row.run} is a part of run {row.root}; export that one")
+        tree = sorted(await store.runs(root=row.run, limit=MAX_RUNS), key=lambda it: (bool(it.parent), it.created_at))
+        return row, "".join(journal_lines([(it, await store.records(it.run)) for it in tree]))
 
 
 def import_journal(
@@ -92,13 +96,20 @@ def import_journal(
 async def _import(file: Path, text: str, database: Path | None) -> int:
     path = database_path(database)
     try:
-        row, records = read_journal(text.splitlines())
+        journals = read_journals(text.splitlines())
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
-    machine = machine_of(row)
+    machines = [machine_of(row) for row, _ in journals]
     async with open_store(path, create=True) as store, open_runtime(store, {}, path) as runtime:
-        await runtime.adopt(row, records, machine=machine)
-    put(f"run {row.run}: {len(records)} entries taken in; see it with: asterism show {row.run}")
+        for row, _ in journals:
+            with contextlib.suppress(RunNotFound):
+                await store.run(row.run)
+                raise InvalidInput(f"there is a run {row.run!r} already; nothing was taken in")
+        for (row, records), machine in reversed(list(zip(journals, machines, strict=True))):
+            await runtime.adopt(row, records, machine=machine)
+    root, entries = journals[0][0].run, sum(len(records) for _, records in journals)
+    below = f" and {count(len(journals) - 1, 'run')} below it" if len(journals) > 1 else ""
+    put(f"run {root}{below}: {entries} entries taken in; see it with: asterism show {root}")
     return FINISHED
 
 

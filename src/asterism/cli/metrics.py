@@ -9,7 +9,7 @@ import msgspec
 from asterism.cli.story import Story
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.control import Ask
+from asterism.machines.control import Ask, StartChild
 
 
 class TaskMetrics(msgspec.Struct, kw_only=True):
@@ -94,7 +94,7 @@ def _by_task(story: Story, until: float) -> dict[str, TaskMetrics]:
         if each is None:
             continue  # of a constellation that was thrown away, or of none
         length_s = (span.until or until) - span.since
-        if isinstance(span.effect, Dispatch):
+        if isinstance(span.effect, Dispatch | StartChild):
             each.attempts += 1
             each.worked_s += length_s
         elif isinstance(span.effect, Ask):
@@ -106,7 +106,7 @@ def _by_task(story: Story, until: float) -> dict[str, TaskMetrics]:
 
 
 def _most_at_once(story: Story, until: float) -> int:
-    attempts = [span for span in story.spans.values() if isinstance(span.effect, Dispatch)]
+    attempts = [span for span in story.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
     # An end counts before a start of the same moment.
     steps = sorted([(span.since, 1) for span in attempts] + [(span.until or until, -1) for span in attempts])
     return max(itertools.accumulate(step for _, step in steps), default=0)

@@ -20,7 +20,7 @@ from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import InquiryRow
+from asterism.runtime.ports import InquiryRow, RunRow
 from asterism.settings import database_path
 
 AnswerVerb = Literal["approve", "reject", "edit", "respond"]
@@ -41,14 +41,16 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
             put("nobody is asked anything")
         for row in asked:
             run = await store.run(row.run)
-            for line in _lines(row, plain(run.title, 100)):
+            root = await store.run(run.root)
+            for line in _lines(row, plain(run.title, 100), root):
                 put(line)
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
     now = SystemClock().now()
     lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
+    lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
     subject: dict[str, Any] = msgspec.json.decode(row.subject or "{}")
     lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
     lines.append(f"    asked      {moment(row.asked_at)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
@@ -96,7 +98,7 @@ async def _answer(named: str, said: Answered, fleet: Path | None, database: Path
         asked = await find_inquiry(store, named)
         async with open_runtime(store, {}, path) as runtime:
             posted = await runtime.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason)
-            row = await store.run(asked.run)
+            row = await store.run((await store.run(asked.run)).root)
             if row.owner:
                 await runtime.verdict(asked.run, posted.key)
                 put(f"{asked.inquiry}: {said.verb}, taken by {row.owner}")

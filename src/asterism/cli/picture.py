@@ -10,7 +10,7 @@ from rich.text import Text
 
 from asterism.cli.drawing import NODE, DrawnRow, draw
 from asterism.cli.story import Sign, Story
-from asterism.cli.words import count, duration, plain, preview
+from asterism.cli.words import count, duration, place_of, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 
@@ -31,7 +31,7 @@ _PERSON = ("?", "bold magenta")
 
 
 def plan_lines(constellation: TaskConstellation) -> list[Text]:
-    """A plan that has not run: each task with its device, its skill and what it is given."""
+    """A plan that has not run: each task with its device, its skill and what it is given; what is within a task below it."""
     widths = _widths(constellation)
 
     def words(task: TaskStar) -> Text:
@@ -44,7 +44,13 @@ def plan_lines(constellation: TaskConstellation) -> list[Text]:
             text.append(f"  ({plain(tip)})", "dim")
         return text
 
-    return [_line(row, words(constellation.tasks[row.task_id]) if row.task_id else Text(), NODE, "") for row in draw(constellation)]
+    lines = []
+    for row in draw(constellation):
+        lines.append(_line(row, words(constellation.tasks[row.task_id]) if row.task_id else Text(), NODE, ""))
+        nested = constellation.tasks[row.task_id].constellation if row.task_id else None
+        if nested is not None:
+            lines += [Text("      ").append_text(line) for line in plan_lines(TaskConstellation.from_dict(nested))]
+    return lines
 
 
 def status_lines(story: Story, now: float, *, limit: int, frame: int = 0) -> list[Text]:
@@ -107,13 +113,13 @@ def _widths(constellation: TaskConstellation) -> tuple[int, int, int]:
     return (
         max((cell_len(plain(task.task_id, MAX_NAME)) for task in tasks), default=0),
         max((cell_len(plain(task.name, MAX_NAME)) for task in tasks), default=0),
-        max((cell_len(plain(task.device, MAX_NAME)) for task in tasks), default=0),
+        max((cell_len(plain(place_of(task), MAX_NAME)) for task in tasks), default=0),
     )
 
 
 def _names(task: TaskStar, widths: tuple[int, int, int]) -> Text:
     text = Text()
-    for part, width, style in zip((task.task_id, task.name, task.device), widths, ("dim", "bold", ""), strict=True):
+    for part, width, style in zip((task.task_id, task.name, place_of(task)), widths, ("dim", "bold", ""), strict=True):
         shown = plain(part, MAX_NAME)
         text.append(shown, style).append(" " * (width - cell_len(shown) + 2))
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +13,12 @@ from asterism.bootstrap import check_database, open_runtime, open_store
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import actor, find_run, machine_of, read_story, reading
+from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.output import put
 from asterism.cli.words import count, plain
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.kernel.machine import Event
 from asterism.kernel.run import packer
@@ -89,7 +91,8 @@ async def _resume(named: str | None, fleet: Path | None, database: Path | None, 
             if row.owner:
                 raise RunOwned(row.run, row.owner)
             if not as_json:
-                put(f"run {row.run}  {plain(row.title, 100)}\n")
+                put(f"run {row.run}  {plain(row.title, 100)}")
+                put(f"it is a part of run {row.root}, which goes on\n" if row.parent else "")
             codes.append(await take_up(store, row, database_path(database), fleet, as_json=as_json, result_file=result_file))
             if codes[-1] == INTERRUPTED:
                 break
@@ -98,7 +101,7 @@ async def _resume(named: str | None, fleet: Path | None, database: Path | None, 
 
 async def _interrupted(store: Store) -> list[RunRow]:
     """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
-    left = [row for row in reversed(await store.runs(limit=10_000)) if row.status != "ended" and not row.owner]
+    left = [row for row in reversed(await store.runs(limit=10_000, roots_only=True)) if row.status != "ended" and not row.owner]
     letters = {letter.run for letter in await store.inbox([row.run for row in left])}
     paused = [row for row in left if row.status == "paused"]
     waiting = [row for row in left if row.status == "waiting" and row.run not in letters]
@@ -124,26 +127,40 @@ async def take_up(
     as_json: bool = False,
     result_file: Path | None = None,
 ) -> int:
-    """Drive a run that nobody owns; with ``unpause``, one that was paused on purpose goes on.
+    """Drive a run that nobody owns, of a child its root; with ``unpause``, one that was paused on purpose goes on.
 
     Raises:
         RunOwned: somebody drives it; nothing was done.
     """
+    paused = [row.run] if unpause and row.parent and row.status == "paused" else []
+    row = await store.run(row.root)
     if row.owner:
         raise RunOwned(row.run, row.owner)
     fleet_file = fleet or await _fleet_file_of(store, row)
     async with opened_devices(fleet_file, database) as (_, devices):
         await _check_fleet(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
+            paused.append(row.run)
+        for run in paused:
             async with open_runtime(store, {}, database) as runtime:
-                await runtime.post(row.run, Unpause(), actor=actor(), key=runtime.clock.new_id())
+                await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
         return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file)
 
 
 async def _check_fleet(store: Store, row: RunRow, devices: Mapping[str, Device]) -> None:
-    """Refuse a fleet that cannot carry on what is left of the run, before it fails for it."""
-    story, _, _ = await read_story(store, row)
-    for task in story.constellation.tasks.values():
+    """Refuse a fleet that cannot carry on what is left of the run and of its children, before it fails for it."""
+    for below in await store.runs(root=row.run, limit=MAX_RUNS):
+        if below.status != "ended":
+            story, _, _ = await read_story(store, below)
+            _check_tasks(below, story.constellation.tasks.values(), devices)
+
+
+def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> None:
+    for task in tasks:
+        if task.constellation is not None:
+            nested = TaskConstellation.from_dict(task.constellation)
+            _check_tasks(row, () if task.settled else nested.tasks.values(), devices)
+            continue
         device = devices.get(task.device)
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
@@ -200,6 +217,9 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
     async with reading(database) as store:
         row = await _unfinished(store, named)
         path = database_path(database)
+        if row.parent and not (await store.run(row.root)).owner:  # the others of its tree go on, and need their devices
+            await _tell(store, row, Cancel(reason=reason), database, wait=False)
+            return await take_up(store, row, path, None, unpause=False)
         async with open_runtime(store, {}, path) as runtime:  # no device is needed to stop
             await runtime.send(row.run, Cancel(reason=reason), actor=actor())
         put(f"run {row.run} is cancelled")

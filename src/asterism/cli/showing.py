@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,18 +16,19 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
-from asterism.cli.finding import find_run, machine_of, read_story, reading
+from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.picture import status_lines
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
-from asterism.cli.words import count, duration, moment, plain, preview, time_of_day
+from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.run import packer, state_history, time_per_state
+from asterism.machines.control import child_of
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import InquiryRow, RunRow, Store
 
@@ -41,18 +43,19 @@ MAX_TOLD = 60
 def runs(
     *,
     limit: Annotated[int, Parameter(help="At most so many.")] = 20,
+    every: Annotated[bool, Parameter(name="--all", negative=(), help="Runs that other runs have started, too.")] = False,
     database: Database = None,
     json: Json = False,
 ) -> int:
     """List the runs, newest first."""
     if limit < 1:
         raise InvalidInput(f"--limit is at least 1, not {limit}")
-    return asyncio.run(_runs(limit, database, as_json=json))
+    return asyncio.run(_runs(limit, database, roots_only=not every, as_json=json))
 
 
-async def _runs(limit: int, database: Path | None, *, as_json: bool) -> int:
+async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json: bool) -> int:
     async with reading(database) as store:
-        rows = await store.runs(limit=limit)
+        rows = await store.runs(limit=limit, roots_only=roots_only)
     if as_json:
         put(json_text.dumps([msgspec.to_builtins(row) for row in rows], indent=2))
         return FINISHED
@@ -80,6 +83,25 @@ def _standing(row: RunRow) -> tuple[str, str]:
 # -- show ------------------------------------------------------------------------------------------
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """A run as far as it is told, with the runs of its tasks, by task, oldest first."""
+
+    row: RunRow
+    story: Story
+    records: list[Record]
+    happenings: list[Happening]
+    children: dict[str, list[Shown]]
+
+
+async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
+    story, records, happenings = await read_story(store, row)
+    children: dict[str, list[Shown]] = {}
+    started = {child_of(effect): task_id for effect, task_id in story.children.items()}
+    for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
+        children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
+    return Shown(row, story, records, happenings, children)
+
+
 def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
     """Show one run: its plan, its states, who did what and why, and what it took."""
     return asyncio.run(_show(named, database, as_mermaid=mermaid, as_json=json))
@@ -88,14 +110,15 @@ def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False
 async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        story, records, happenings = await read_story(store, row)
-        asked = await store.inquiries(run=row.run)
+        shown = await _read(store, row, await store.runs(root=row.root, limit=MAX_RUNS))
+        story = shown.story
+        asked = await (store.inquiries(run=row.run) if row.parent else store.inquiries(root=row.run))
         origin = await _origin_of(store, story)
     now = SystemClock().now()
     if as_mermaid:
         put(mermaid_flowchart(story.constellation).rstrip())
     elif as_json:
-        data = _show_data(row, story, records, asked, now)
+        data = _show_data(shown, now) | {"questions": [question.inquiry for question in asked]}
         if story.forked is not None:
             data["origin"] = {
                 "run": story.forked.origin,
@@ -105,7 +128,7 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         put(json_text.dumps(data, indent=2))
     else:
         out = console()
-        for line in (*_show_lines(row, story, records, happenings, asked=asked, now=now), *_origin_lines(story, origin)):
+        for line in (*_show_lines(shown, asked=asked, now=now), *_origin_lines(story, origin)):
             put_line(out, line)
     return FINISHED
 
@@ -129,7 +152,8 @@ def _origin_lines(story: Story, origin: Story | None) -> list[Text]:
     return [*lines, *(Text(f"  {line}") for line in differences(story, origin) or ["nothing has come out differently"])]
 
 
-def _show_data(row: RunRow, story: Story, records: list[Record], asked: list[InquiryRow], now: float) -> dict[str, Any]:
+def _show_data(shown: Shown, now: float) -> dict[str, Any]:
+    row, story, records = shown.row, shown.story, shown.records
     until = story.last_at if story.run.ended else now
     return {
         **result_of(story, row),
@@ -142,17 +166,18 @@ def _show_data(row: RunRow, story: Story, records: list[Record], asked: list[Inq
         "states": state_history(records, constellation_id=story.constellation.constellation_id),
         "time_per_state": time_per_state(records, until),
         "metrics": msgspec.to_builtins(measure(story, now)),
-        "questions": [asked_row.inquiry for asked_row in asked],
+        "children": [{"task_id": task_id, **_show_data(child, now)} for task_id, runs in shown.children.items() for child in runs],
     }
 
 
-def _show_lines(
-    row: RunRow, story: Story, records: list[Record], happenings: list[Happening], *, asked: list[InquiryRow], now: float
-) -> list[Text]:
+def _show_lines(shown: Shown, *, asked: list[InquiryRow], now: float) -> list[Text]:
+    row, story, records = shown.row, shown.story, shown.records
     metrics = measure(story, now)
     words, style = _standing(row)
     head = Text(f"run {row.run}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
     lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(metrics.wall_s)}", "dim")]
+    if row.parent:
+        lines.append(Text(f"part of run {row.root}", "dim"))
     if story.submitted is not None and story.submitted.fleet_file:
         lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
     if row.status == "ended":
@@ -161,7 +186,7 @@ def _show_lines(
     if story.constellation.tasks:
         lines += [Text(), *status_lines(story, now, limit=MAX_DRAWN)]
     lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
-    lines += [Text(), Text("tasks", "bold"), *_task_lines(story, happenings, metrics)]
+    lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
     lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
     for question in asked:
         lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
@@ -177,9 +202,10 @@ def _state_lines(records: list[Record], story: Story, now: float) -> list[Text]:
     return [Text(f"  {' → '.join(steps)}"), Text(f"  time in each: {', '.join(times) or 'none yet'}", "dim")]
 
 
-def _task_lines(story: Story, happenings: list[Happening], metrics: Metrics) -> list[Text]:
+def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
+    story = shown.story
     told: dict[str, list[Happening]] = {}
-    for happening in happenings:
+    for happening in shown.happenings:
         if happening.task_id and happening.weight == "event":
             told.setdefault(happening.task_id, []).append(happening)
     tasks = story.constellation.in_order()
@@ -187,6 +213,10 @@ def _task_lines(story: Story, happenings: list[Happening], metrics: Metrics) -> 
     lines: list[Text] = []
     for task in chosen:
         lines += _one_task(task, told.get(task.task_id, []), metrics.by_task[task.task_id])
+        for child in shown.children.get(task.task_id, ()):
+            words, style = _standing(child.row)
+            lines.append(Text(f"      run {child.row.run}  ", "dim").append(words, style))
+            lines += [Text("      ").append_text(line) for line in _task_lines(child, measure(child.story, now), now)]
     left = len(tasks) - len(chosen)
     return [*lines, Text(f"  and {count(left, 'task')} more; --json has all", "dim")] if left else lines
 
@@ -199,7 +229,9 @@ def _one_task(task: TaskStar, told: list[Happening], metrics: TaskMetrics) -> li
     head = Text(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
     standing = "waits for a person" if task.inquiry else str(task.status).lower()
     head.append(f"  {standing}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
-    head.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim").append(f" on {plain(task.device)}", "dim")
+    head.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim").append(
+        f" {'on ' if task.device else ''}{place_of(task)}", "dim"
+    )
     numbers = [count(metrics.attempts, "attempt")] if metrics.attempts else []
     numbers += [f"worked {duration(metrics.worked_s)}"] if metrics.worked_s else []
     numbers += [f"waited {duration(metrics.waited_s)}"] if metrics.attempts else []

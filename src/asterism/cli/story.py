@@ -30,7 +30,24 @@ from asterism.machines.constellation_agent.events import (
     WeavingMode,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.control import (
+    Answered,
+    Ask,
+    Broke,
+    Cancel,
+    ChildEnded,
+    ChildRested,
+    Claimed,
+    Drained,
+    Forked,
+    Pause,
+    Relay,
+    StartChild,
+    Unpause,
+    Withdraw,
+    Withdrawn,
+    child_of,
+)
 
 Weight = Literal["event", "progress", "detail"]
 """What a line is worth: a step of the run, a sign of life, or the machinery at work."""
@@ -79,6 +96,7 @@ class Story:
         waited: seconds between being able to start and starting, by task.
         submitted: the first event; None before it was read.
         forked: where it was copied from; None if it was not.
+        children: the task that each child run carries out, by the effect that started it.
         first_at, last_at: times of the first and the last entry.
     """
 
@@ -89,6 +107,7 @@ class Story:
         self.waited: dict[str, float] = {}
         self.submitted: Submitted | None = None
         self.forked: Forked | None = None
+        self.children: dict[str, str] = {}
         self.first_at = self.last_at = 0.0
 
     @property
@@ -109,11 +128,11 @@ class Story:
         span = self.spans.get(effect)
         if span is None:
             return ""
-        if isinstance(span.effect, Withdraw):
+        if isinstance(span.effect, Withdraw | Relay):
             return self.task_of(span.effect.target)
         if isinstance(span.effect, Ask):
             return str(span.effect.subject.get("task_id", ""))
-        return span.effect.task_id if isinstance(span.effect, Dispatch) else ""
+        return span.effect.task_id if isinstance(span.effect, Dispatch) else self.children.get(effect, "")
 
     def _take(self, entry: Entry) -> list[Happening]:
         self.first_at, self.last_at = self.first_at or entry.at, entry.at
@@ -136,7 +155,7 @@ class Story:
     def _unsettled(self, entry: Entry) -> list[TaskStar]:
         """Tasks that this entry may settle though its event is not about them; one event only may do that to many."""
         board = self.run.memory.board
-        if board is None or isinstance(entry.event, Progressed | Claimed | TaskEnded):
+        if board is None or isinstance(entry.event, Progressed | Claimed | TaskEnded | ChildEnded | ChildRested):
             return []
         if self.run.machine.is_terminal(entry.state) or entry.state != self.run.state:
             return [task for task in board.constellation.in_order() if not task.settled]
@@ -174,20 +193,23 @@ class Story:
             case Claimed():
                 again = "taken" if event.epoch == 1 else "taken up again"
                 yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
-                for task_id in filter(None, map(self.task_of, event.redone)):
-                    yield Happening(entry, "made again, under the same key", task_id, TaskStatus.RUNNING)
+                for effect in filter(self.task_of, event.redone):
+                    if effect not in self.children:  # whose own journal says how it is taken up
+                        yield Happening(entry, "made again, under the same key", self.task_of(effect), TaskStatus.RUNNING)
             case Planned() | PlanningFailed():
                 yield Happening(entry, self._planned(event))
-            case TaskEnded() | Answered():
+            case TaskEnded() | ChildEnded() | Answered():
                 yield self._outcome(entry, event)
+            case ChildRested():
+                words = "waits for a person, or is paused" if event.resting else "goes on"
+                yield Happening(entry, words, self.task_of(event.of), TaskStatus.RUNNING, "event" if event.resting else "detail")
             case Progressed():
                 self.signs[self.task_of(event.of)] = sign = Sign(event.fraction, last_line(event.message))
                 percent = f"{event.fraction:.0%} " if event.fraction is not None else ""
                 yield Happening(entry, f"{percent}{plain(sign.message)}".strip(), self.task_of(event.of), TaskStatus.RUNNING, "progress")
-            case DeviceLost():
-                yield Happening(entry, f"device {plain(event.device)} is lost: {plain(event.reason)}")
-            case DeviceFound():
-                yield Happening(entry, f"device {plain(event.device)} is back")
+            case DeviceLost() | DeviceFound():
+                said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
+                yield Happening(entry, f"device {plain(event.device)} is {said}")
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
                 self.forked = event if isinstance(event, Forked) else self.forked
                 yield Happening(entry, _control_words(entry))
@@ -205,7 +227,7 @@ class Story:
             return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
         return f"planned {count(len(event.plan.tasks) if event.plan else 0, 'task')}"
 
-    def _outcome(self, entry: Entry, event: TaskEnded | Answered) -> Happening:
+    def _outcome(self, entry: Entry, event: TaskEnded | ChildEnded | Answered) -> Happening:
         """The end of an attempt, or an answer."""
         task_id = self.task_of(event.effect)
         task = self.constellation.tasks.get(task_id)
@@ -233,6 +255,13 @@ class Story:
                 case AskPlanner():
                     told = f": {plain(effect.told)}" if effect.told else ""
                     yield Happening(entry, f"the planner is asked{told}", weight="event" if effect.told else "detail")
+                case StartChild():
+                    self.children[effect_id] = task_id = self.run.memory.attempts[effect_id].task_id
+                    self._count_wait(task_id, entry)
+                    yield Happening(entry, f"started as run {plain(child_of(effect_id))}", task_id, TaskStatus.RUNNING)
+                case Relay():
+                    told = str(effect.command.get("type", "")).lower()
+                    yield Happening(entry, f"its run is told to {plain(told)}", self.task_of(effect_id), weight="detail")
                 case Ask():
                     yield Happening(entry, f"waits for a person: {plain(effect.prompt)}", self.task_of(effect_id), TaskStatus.RUNNING)
                 case Withdraw():
@@ -251,10 +280,11 @@ class Story:
             self.spans[effect].until = at
 
 
-def _end_words(event: TaskEnded, task: TaskStar | None, at: float) -> str:
-    if event.error is None:
+def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
+    finished = event.error is None if isinstance(event, TaskEnded) else event.outcome == "finished"
+    if finished:
         return f"completed: {preview(event.result)}"
-    said = plain(event.error.message)
+    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
     if task is not None and task.status is TaskStatus.PENDING:
         wait_s = task.not_before - at
         return f"{said}; again{f' in {duration(wait_s)}' if wait_s > 0 else ''}"

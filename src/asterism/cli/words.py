@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from asterism.constellation.task import TaskStar
+
 MAX_FIELDS = 8
 """Fields of a result that a line shows."""
 MAX_VALUE = 40
@@ -80,3 +82,10 @@ def count(number: int, noun: str) -> str:
 
 def _local(at: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone()
+
+
+def place_of(task: TaskStar) -> str:
+    """Where a task is carried out: its device, or how many tasks its own constellation has."""
+    if task.constellation is None:
+        return plain(task.device)
+    return f"({count(len(task.constellation['tasks']), 'task')} of its own)"

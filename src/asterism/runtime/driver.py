@@ -180,7 +180,13 @@ class Driver:
             return await self._drive(live, epoch, park=park, rested=rested)
         finally:
             self._sessions.pop(run, None)
-            await asyncio.shield(self.store.release(run, epoch, force=True))
+            await asyncio.shield(self._let_go(run, epoch))
+
+    async def _let_go(self, run: str, epoch: int) -> None:
+        try:
+            await self.store.release(run, epoch, force=True)
+        except StoreUnavailable as error:  # nobody robs us of it while we live; what went wrong before is told by itself
+            self.say(run, f"it could not be released: {error}")
 
     async def _drive(self, live: Run[Any], epoch: int, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
         async with _group() as group:

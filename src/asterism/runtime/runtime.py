@@ -103,7 +103,7 @@ class Runtime:
         return new
 
     async def adopt(self, row: RunRow, records: Sequence[Record], *, machine: Machine[Any]) -> None:
-        """Take in a run with its whole journal, as an exported file has it.
+        """Take in a run with its whole journal, as an exported file has it; of a tree, the children before their root.
 
         Raises:
             JournalMismatch: the journal cannot be replayed.

@@ -1,6 +1,6 @@
 """Journals on the move: copied under another id, written to a file, and read back with every line checked.
 
-A journal file is JSON lines: a header with the run's row, the records, and an end. Each line carries a
+A journal file is JSON lines: a header with the run's row, the records, and an end; then the same for each run below it. Each line carries a
 sum over itself and everything before it, so that a line changed, lost or moved is found and named.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,9 @@ from asterism.kernel.journal import Record
 from asterism.runtime.ports import RunRow
 
 FORMAT = "asterism journal 1"
+
+Journal = tuple[RunRow, list[Record]]
+"""A run as the store lists it, and its records."""
 
 
 def renamed(records: Iterable[Record], old: str, new: str) -> list[Record]:
@@ -40,45 +43,48 @@ def renamed(records: Iterable[Record], old: str, new: str) -> list[Record]:
     ]
 
 
-def journal_lines(row: RunRow, records: Iterable[Record]) -> Iterator[str]:
-    """The lines of a journal file, each with its newline."""
+def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
+    """The lines of a journal file, each with its newline: a root's journal, then those of the runs below it."""
     chain = hashlib.sha256()
-    count = 0
-    yield _sealed(chain, {"format": FORMAT, "run": msgspec.to_builtins(row)})
-    for record in records:
-        count += 1
-        yield _sealed(chain, {"record": msgspec.to_builtins(record)})
-    yield _sealed(chain, {"end": count})
+    for number, (row, records) in enumerate(journals, 1):
+        yield _sealed(chain, {"format": FORMAT, "run": msgspec.to_builtins(row)})
+        for record in records:
+            yield _sealed(chain, {"record": msgspec.to_builtins(record)})
+        left = len(journals) - number
+        yield _sealed(chain, {"end": len(records), **({"left": left} if left else {})})
 
 
-def read_journal(lines: Iterable[str]) -> tuple[RunRow, list[Record]]:
-    """The run and the records of a journal file.
+def read_journals(lines: Iterable[str]) -> list[Journal]:
+    """The runs of a journal file with their records, the root first.
 
     Raises:
         InvalidInput: not a journal file, another version, or a line that was changed, lost, moved or added; names the line.
     """
     chain = hashlib.sha256()
-    row: RunRow | None = None
-    records: list[Record] = []
-    ended = False
+    journals: list[Journal] = []
+    within, left = False, 1
     for number, line in enumerate(lines, 1):
         content = _opened(chain, line, number)
-        if ended:
+        if not left:
             raise InvalidInput(f"journal file, line {number}: there is something after the end")
         try:
-            if row is None:
+            if not within:
                 if content.get("format") != FORMAT:
-                    raise InvalidInput(f"journal file, line 1: the format is {content.get('format')!r}, this program reads {FORMAT!r}")
-                row = msgspec.convert(content["run"], RunRow)
+                    raise InvalidInput(
+                        f"journal file, line {number}: the format is {content.get('format')!r}, this program reads {FORMAT!r}"
+                    )
+                journals.append((msgspec.convert(content["run"], RunRow), []))
+                within = True
             elif "end" in content:
-                ended = content["end"] == len(records)
+                within = content["end"] != len(journals[-1][1])
+                left = int(content.get("left", 0))
             else:
-                records.append(msgspec.convert(content["record"], Record))
+                journals[-1][1].append(msgspec.convert(content["record"], Record))
         except (KeyError, msgspec.ValidationError) as error:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
-    if row is None or not ended or not records:
+    if within or left or not all(records for _, records in journals):
         raise InvalidInput("journal file: it is cut short; the end is missing")
-    return row, records
+    return journals
 
 
 def _sealed(chain: Any, content: dict[str, Any]) -> str:

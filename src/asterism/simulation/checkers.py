@@ -111,9 +111,9 @@ class Checker:
         """A device has begun to perform something."""
         self._guarded(lambda: self._check_performance(self._runs[performance.run], performance, ledger))
 
-    def quiet(self, run: str, live: Run[AgentMemory] | None) -> None:
-        """Nothing was written for a while."""
-        if live is not None and (why := unnamed_wait(live, self._now())):
+    def quiet(self, run: str, process: str, live: Run[AgentMemory] | None) -> None:
+        """Nothing was written for a while; a process that has not written its claim yet need not know why."""
+        if live is not None and self._runs[run].writer == process and (why := unnamed_wait(live, self._now())):
             self._fail(self._runs[run].fail(8, why))
 
     def over(self, store: Memory, ledger: Ledger) -> None:

@@ -48,7 +48,7 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         entry: seq of the entry after whose append it dies.
         after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
-        run: whose entry; empty for the root's.
+        run: whose entry; empty for the root's, ``*`` for anybody's.
     """
 
     entry: int

@@ -89,6 +89,16 @@ def _robbers(rng: random.Random, setting: Setting) -> None:
         _happen(setting, Happening(at_s=round(rng.uniform(0, 40), 1), what="rob"))
 
 
+def _trees(rng: random.Random, setting: Setting) -> None:
+    if setting.plan is not None:
+        setting.plan = shapes.nested(rng, setting.plan, setting.world["fleet"])
+    setting.world["crashes"] = [
+        Crash(entry=rng.randint(2, 15), after_s=rng.choice((0.0, 0.01, 3.0)), run="*") for _ in range(rng.choice((0, 1, 1, 3)))
+    ]
+    if likely(rng, 0.2):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob"))))
+
+
 def _happen(setting: Setting, happening: Happening) -> None:
     setting.world.setdefault("happenings", []).append(happening)
 
@@ -101,6 +111,8 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "people": (_people,),
     "store": (_store,),
     "robbed": (_robbers, _people),
+    "trees": (_people, _trees),
+    "forest": (_devices, _people, _store, _trees),
     "storm": (_devices, _crashes, _planner, _people, _store),
 }
 """By name: what troubles a world of that profile."""

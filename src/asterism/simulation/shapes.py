@@ -10,8 +10,11 @@ import itertools
 import random
 from typing import Any, Literal
 
+import msgspec
+
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.references import references
 from asterism.machines.control import Verb
 from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour, Script
@@ -127,6 +130,26 @@ def dependency(rng: random.Random, source: str, target: str) -> dict[str, Any]:
     kind = rng.choice(TYPES)
     condition = {"condition": rng.choice(CONDITIONS)} if kind == "CONDITIONAL" else {}
     return {"from": source, "to": target, "type": kind, **condition}
+
+
+def nested(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile], *, levels: int = 3) -> PlanDocument:
+    """A plan in which some tasks, whose results nobody asks for, are constellations of their own; some of those, too."""
+    asked = {source for spec in outer.tasks for source, _ in references(spec.inputs)}
+    asked |= {line.source for line in outer.dependencies if line.condition}
+    tasks = [
+        msgspec.structs.replace(spec, device="", skill="", constellation=_inner(rng, devices, levels - 1))
+        if spec.task_id not in asked and likely(rng, 0.4)
+        else spec
+        for spec in outer.tasks
+    ]
+    return msgspec.structs.replace(outer, tasks=tuple(tasks))
+
+
+def _inner(rng: random.Random, devices: list[AgentProfile], levels: int) -> dict[str, Any]:
+    document = plan(rng, devices, most=4)
+    if levels and likely(rng, 0.3):
+        document = nested(rng, document, devices, levels=levels)
+    return msgspec.json.decode(msgspec.json.encode(document), type=dict[str, Any])
 
 
 # -- a planner -------------------------------------------------------------------------------------

@@ -305,7 +305,9 @@ class World:
                 self._pending += 1
                 self._group.create_task(self._say(inquiry, answer), name=f"{answer.by} answers {inquiry.inquiry}")
         last = commit.expected_seq + len(commit.records)
-        for crash in [crash for crash in self._crashes if crash.entry <= last and (crash.run or self._run) == commit.run]:
+        for crash in [
+            crash for crash in self._crashes if crash.entry <= last and crash.run in ("*", commit.run if commit.run != self._run else "")
+        ]:
             self._crashes.remove(crash)
             if crash.after_s:
                 asyncio.get_running_loop().call_later(crash.after_s, self._kill, process)
@@ -332,7 +334,7 @@ class World:
             if written == seen:
                 for process in self._processes:
                     for run in self.memory.runs if not process.how and not process.faults else ():
-                        self.checker.quiet(run, process.live(run))
+                        self.checker.quiet(run, process.name, process.live(run))
             seen = written
         if not self._is_broken():
             self._failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s", self._tail())

@@ -50,7 +50,8 @@ class Telemetry:
         live: the live state of a run that is driven here (``Driver.live``).
         now: seconds since the epoch.
         queue_depths: how many attempts wait, by device.
-        root_of: id of the root of a run's tree of runs; all of them are one trace.
+        starter_of: id of the effect that started a run which is driven here as a child; empty for any other. A tree is one
+            trace, and a child hangs under the span of that effect.
         tracer_provider, meter_provider: the global ones by default.
     """
 
@@ -60,14 +61,14 @@ class Telemetry:
         now: Callable[[], float],
         *,
         queue_depths: QueueDepths = dict,
-        root_of: Callable[[str], str] = str,
+        starter_of: Callable[[str], str] = lambda _: "",
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._live = live
         self._now = now
         self._queue_depths = queue_depths
-        self._root_of = root_of
+        self._starter_of = starter_of
         self._spans = Spans(tracer_provider)
         self._instruments = instruments(meter_provider)
         self._instruments.depths.append(queue_depths)
@@ -91,7 +92,7 @@ class Telemetry:
         if not entries or not self._is_wanted:
             return
         self._instruments.append_s.record(max(0.0, self._now() - entries[-1].at))
-        followed = self._runs.pop(run, None) or _Followed(run_context(self._root_of(run)))
+        followed = self._runs.pop(run, None) or _Followed(self._context_of(run))
         lines_wanted = self._lines.wanted
         for entry in entries:
             self._take(followed, entry)
@@ -119,6 +120,15 @@ class Telemetry:
             now = self._now()
             self._instruments.queue_s.record(max(0.0, now - under_way.since), {"asterism.device": attempt.device_id})
             under_way.span.add_event("taken", timestamp=nanoseconds(now))
+
+    def _context_of(self, run: str) -> Context:
+        """What a run's spans hang under: the effect that started it, or the root."""
+        starter, root = self._starter_of(run), run
+        while above := self._starter_of(root):
+            root = above.rpartition(":")[0]
+        parent = self._runs.get(starter.rpartition(":")[0])
+        under_way = parent.under_way.get(starter) if parent else None
+        return under(under_way.span, run_context(root)) if under_way else run_context(root)
 
     def _look(self) -> None:
         """See whether anybody would get to know what is followed. Looked at with each claim: it costs more than following does."""

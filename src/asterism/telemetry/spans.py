@@ -30,7 +30,7 @@ from opentelemetry.util.types import AttributeValue
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, TaskEnded
-from asterism.machines.control import Answered, Ask, Broke
+from asterism.machines.control import Answered, Ask, Broke, ChildEnded, Relayed, StartChild, child_of
 
 LEFT_OPEN = "left open"
 """Outcome of an effect whose own outcome this process will not see."""
@@ -57,7 +57,8 @@ class UnderWay:
     def settle(self, event: Outcome, at: float) -> None:
         """Its outcome was taken."""
         self.span.set_attribute("asterism.outcome", outcome_of(event))
-        if isinstance(event, PlanningFailed | Broke) or (isinstance(event, TaskEnded) and event.error is not None):
+        failed = isinstance(event, ChildEnded) and event.outcome != "finished"
+        if failed or isinstance(event, PlanningFailed | Broke) or (isinstance(event, TaskEnded) and event.error is not None):
             self.span.set_status(Status(StatusCode.ERROR, outcome_of(event)))
         self.span.end(nanoseconds(at))
 
@@ -122,6 +123,8 @@ class Spans:
             attributes["asterism.attempt"] = effect.number
         elif isinstance(effect, Ask):
             attributes["asterism.task"] = str(effect.subject.get("task_id", ""))
+        elif isinstance(effect, StartChild):
+            attributes["asterism.child"] = child_of(effect_id)
         elif effect is not None and effect.withdraws:
             attributes["asterism.withdraws"] = effect.withdraws
         return self._tracer.start_span(name or type(effect).__name__, parent, attributes=attributes, start_time=nanoseconds(at))
@@ -158,6 +161,10 @@ def effect_name(event: Outcome) -> str:
             return "AskPlanner"
         case Answered():
             return "Ask"
+        case ChildEnded():
+            return "StartChild"
+        case Relayed():
+            return "Relay"
         case _:
             return "Effect"
 
@@ -169,6 +176,8 @@ def outcome_of(event: Outcome) -> str:
             return event.error.code if event.error else "completed"
         case PlanningFailed():
             return event.code
+        case ChildEnded():
+            return event.outcome
         case Answered():
             return "withdrawn" if event.withdrawn else event.verb
         case _:

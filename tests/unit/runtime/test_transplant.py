@@ -8,7 +8,7 @@ from asterism.kernel.run import Run, packer
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import RunRow
-from asterism.runtime.transplant import journal_lines, read_journal, renamed
+from asterism.runtime.transplant import journal_lines, read_journals, renamed
 from tests.agents import Agent
 from tests.stars import plan
 
@@ -25,7 +25,7 @@ def records() -> list[Record]:
 
 
 def test_a_journal_goes_into_a_file_and_comes_back() -> None:
-    assert read_journal(journal_lines(ROW, records())) == (ROW, records())
+    assert read_journals(journal_lines([(ROW, records())])) == [(ROW, records())]
 
 
 def test_a_journal_under_another_id_replays_there() -> None:
@@ -55,6 +55,6 @@ def test_what_only_mentions_an_effect_is_left_alone() -> None:
     ],
 )
 def test_a_line_that_was_changed_lost_moved_or_added_is_named(change: object, told: str) -> None:
-    lines = list(journal_lines(ROW, records()))
+    lines = list(journal_lines([(ROW, records())]))
     with pytest.raises(InvalidInput, match=told):
-        read_journal(change(lines))  # type: ignore[operator]
+        read_journals(change(lines))  # type: ignore[operator]

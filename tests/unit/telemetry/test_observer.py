@@ -128,9 +128,23 @@ def test_the_trace_of_a_run_follows_from_its_id(agent: Agent) -> None:
 
 def test_runs_of_one_tree_are_one_trace(agent: Agent) -> None:
     told = Told(agent)
-    told.telemetry = Telemetry(lambda _: None, lambda: 0.0, root_of=lambda run: run.partition("/")[0], tracer_provider=told.provider)
-    told.telemetry.appended("r/child", agent.entries)
+    starters = {"r.2.0": "r:2.0", "r.2.0.5.0": "r.2.0:5.0"}
+    told.telemetry = Telemetry(lambda _: None, lambda: 0.0, starter_of=lambda run: starters.get(run, ""), tracer_provider=told.provider)
+    told.telemetry.appended("r.2.0.5.0", agent.entries)
     assert {span.context.trace_id for span in told.spans} == {int.from_bytes(RUN_DIGEST[:16], "big")}
+
+
+def test_a_child_hangs_under_the_effect_that_started_it(agent: Agent) -> None:
+    told = Told(agent)
+    told.telemetry = Telemetry(
+        lambda _: None, lambda: 0.0, starter_of=lambda run: "r:2.0" if run == "r.2.0" else "", tracer_provider=told.provider
+    )
+    told.telemetry.appended("r", agent.entries)
+    told.telemetry.appended("r.2.0", agent.entries[:1])
+    agent.ends("a")
+    told.telemetry.appended("r", agent.entries[2:])
+    submitted = [span for span in told.spans if span.name == "Submitted"]
+    assert [parent_of(span) for span in submitted] == [RUN, id_of(told.effect("r:2.0"))]
 
 
 def test_a_failed_attempt_is_an_error_that_names_its_code_only(agent: Agent) -> None:
