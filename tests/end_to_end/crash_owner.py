@@ -1,4 +1,4 @@
-"""A process that submits or resumes a run and, if told to, is killed right after entry N became durable.
+"""A process that submits or resumes a run and, if told to, is killed right after N entries, of it and of its children, became durable.
 
 usage: crash_owner.py DATABASE FLEET RUN PLAN_JSON|- DIE_AFTER
 Prints the run's status and outcome when it lets go of it by itself.
@@ -25,11 +25,12 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 class KilledAfter:
     """An observer that is the crash: entry N is durable, its effects are not begun."""
 
-    def __init__(self, seq: int) -> None:
-        self.seq = seq
+    def __init__(self, count: int) -> None:
+        self.left = count
 
     def appended(self, run: str, entries: Sequence[Entry]) -> None:
-        if any(entry.seq >= self.seq for entry in entries):
+        self.left -= len(entries)
+        if self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def trouble(self, run: str, message: str) -> None:

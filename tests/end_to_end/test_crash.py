@@ -46,7 +46,8 @@ PLAN = {
 class Scene:
     """A database, a fleet and a log of what was performed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+        self.plan = plan
         self.database = folder / "runs.db"
         self.log = folder / "performed.log"
         self.fifo = folder / "fifo"
@@ -63,7 +64,7 @@ class Scene:
     def owner(self, *, new: bool, die_after: int = NEVER, block: str = "") -> subprocess.Popen[str]:
         argv = [sys.executable, str(HERE / "crash_owner.py"), str(self.database), str(self.fleet), "r1"]
         environment = {**os.environ, "CRASH_LOG": str(self.log), "CRASH_FIFO": str(self.fifo), "CRASH_BLOCK": block}
-        argv += [json.dumps(PLAN) if new else "-", str(die_after)]
+        argv += [json.dumps(self.plan) if new else "-", str(die_after)]
         owner = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.owners.append(owner)
         return owner
@@ -82,11 +83,11 @@ class Scene:
         """(task id, key) of every performance, in order."""
         return [(line.split()[1], line.split()[2]) for line in self.log.read_text(encoding="utf-8").splitlines()]
 
-    def records(self) -> list[Record]:
+    def records(self, run: str = "r1") -> list[Record]:
         async def read() -> list[Record]:
             store = SqliteStore.open(self.database, create=False)
             try:
-                return await store.records("r1")
+                return await store.records(run)
             finally:
                 await store.close()
 
@@ -100,7 +101,7 @@ class Scene:
             try:
                 clock = SystemClock()
                 runtime = Runtime(store, Driver(store=store, clock=clock, machines={}, performers={}), clock)
-                (asked,) = await store.inquiries(run="r1")
+                (asked,) = await store.inquiries(root="r1")
                 await runtime.post_answer(asked.inquiry, verb, actor="ada", **more)
                 return asked.prompt
             finally:
@@ -111,13 +112,13 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(tmp_path)
+    scene = Scene(tmp_path, PLAN)
     yield scene
     scene.close()
 
 
 def assert_each_effect_has_one_outcome(records: list[Record]) -> None:
-    asked = [f"r1:{record.seq}.{index}" for record in records for index in range(len(json.loads(record.body).get("effects", [])))]
+    asked = [f"{record.run}:{record.seq}.{index}" for record in records for index in range(len(json.loads(record.body).get("effects", [])))]
     accepted = [json.loads(record.body)["event"].get("effect") for record in records if not record.note]
     counted = collections.Counter(effect for effect in accepted if effect)
     assert counted == dict.fromkeys(asked, 1)

@@ -25,7 +25,7 @@ from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="again", idempotent=True), Skill(name="once")))
-PLAN = {
+PLAN: dict[str, Any] = {
     "tasks": [
         {"task_id": "a", "device": "d", "skill": "again"},
         {"task_id": "b", "device": "d", "skill": "once", "deadline_s": 500},
@@ -52,14 +52,14 @@ class House:
             row = await self.runtime.drive(run)
             if row.status != "waiting":
                 return row
-            (question,) = await self.runtime.store.inquiries(run=run)
+            (question,) = await self.runtime.store.inquiries(root=run)
             self.asked.append(question.prompt)
             await self.runtime.post_answer(question.inquiry, "approve", actor="ada")
         raise AssertionError("it asks and asks")
 
-    async def origin(self) -> RunRow:
+    async def origin(self, plan: dict[str, Any] = PLAN) -> RunRow:
         options = RunOptions(wall_limit_s=5000)
-        first = Submitted(request="x", fleet=(FLEET,), plan=parse_plan(PLAN), options=options)
+        first = Submitted(request="x", fleet=(FLEET,), plan=parse_plan(plan), options=options)
         return await self.finish(await self.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run="origin"))
 
     def performed(self, run: str) -> list[str]:

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism.constellation.batch import apply_edits
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import MAX_NESTED, parse_plan, parse_task
+from asterism.constellation.edits import Applied, BuildConstellation, EditRefused, parse_action
+from asterism.constellation.nesting import check_applied, nested_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.errors import InvalidInput
+
+OUTPUT = {"type": "object", "properties": {"v": {}}}
+SKILL = Skill(name="do", description="does it", parameters={"type": "object", "properties": {"x": {}}}, output=OUTPUT)
+FLEET = {"d": AgentProfile(device_id="d", skills=(SKILL,))}
+INNER: dict[str, Any] = {"tasks": [{"task_id": "p", "device": "d", "skill": "do", "inputs": {"x": "${inputs.x}"}}]}
+
+
+def outer(inner: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": inner, **more}]}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    found = INNER
+    for _ in range(levels - 1):
+        found = {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": found}]}
+    return found
+
+
+def built(plan: dict[str, Any]) -> TaskConstellation:
+    it = TaskConstellation()
+
+    def check(applied: Applied) -> None:
+        check_applied(applied, it, FLEET, lambda path, words, profile: "")
+
+    apply_edits(it, [BuildConstellation(plan=parse_plan(plan))], check)
+    return it
+
+
+def refused(plan: dict[str, Any]) -> tuple[str, str]:
+    with pytest.raises(EditRefused) as error:
+        built(plan)
+    return error.value.refusal.code, error.value.refusal.what
+
+
+def test_a_nested_plan_is_kept_in_one_spelling() -> None:
+    spelled = {"constellation": {"tasks": {"p": {"device": "d", "skill": "do"}}, "dependencies": None}}
+    assert parse_task({"task_id": "b", "constellation": spelled}).constellation == {
+        "tasks": [{"task_id": "p", "device": "d", "skill": "do"}]
+    }
+
+
+def test_a_nested_task_comes_back_from_a_document_and_from_an_edit() -> None:
+    it = built(outer(INNER))
+    again = TaskConstellation.from_dict(it.to_dict())
+    assert again.to_dict() == it.to_dict()
+    assert nested_plan(again.tasks["b"]) == parse_plan(INNER)
+    changed = parse_action({"tool": "update_task", "parameters": {"task_id": "b", "constellation": {"tasks": [{"task_id": "z"}]}}})
+    applied = apply_edits(it, [changed])
+    assert it.tasks["b"].constellation == {"tasks": [{"task_id": "z"}]}
+    apply_edits(it, applied.inverse)
+    assert it.tasks["b"].constellation == again.tasks["b"].constellation
+    assert not apply_edits(it, [parse_action({"tool": "update_task", "parameters": {"task_id": "b", "constellation": INNER}})]).changed
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ({"constellation": INNER, "device": "d"}, r"task.device: a task with a constellation of its own has no device"),
+        ({"constellation": INNER, "skill": "do"}, r"task.skill: a task with a constellation of its own has no skill"),
+        ({"constellation": {"tasks": []}}, r"task.constellation.tasks: there is nothing to do"),
+        ({"constellation": []}, r"task.constellation: expected an object"),
+        ({"constellation": {"tasks": [{"task_id": "p", "timeout_s": -1}]}}, r"task.constellation.tasks\[0\].timeout_s"),
+    ],
+)
+def test_a_nested_plan_that_is_none_is_refused_with_its_place(task: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        parse_task({"task_id": "b", **task})
+
+
+def test_the_inputs_of_a_nested_plan_take_a_name_that_no_task_may_have() -> None:
+    with pytest.raises(InvalidInput, match=r"'inputs' is taken"):
+        parse_task({"task_id": "inputs"})
+
+
+def test_so_many_constellations_may_be_within_each_other_and_no_more() -> None:
+    assert built(deep(MAX_NESTED)).tasks
+    with pytest.raises(InvalidInput, match=f"more than {MAX_NESTED} constellations within each other"):
+        parse_plan(deep(MAX_NESTED + 1))
+
+
+@pytest.mark.parametrize(
+    ("inner", "code", "what"),
+    [
+        ({"tasks": [{"task_id": "p", "device": "nowhere"}]}, "unknown_device", "b/p"),
+        ({"tasks": [{"task_id": "p", "device": "d", "skill": "fly"}]}, "unknown_skill", "b/p"),
+        ({"tasks": [{"task_id": "p", "device": "d", "skill": "do", "inputs": {"y": 1}}]}, "unknown_argument", "b/p.inputs.y"),
+        ({"tasks": [{"task_id": "p", "device": "d", "skill": "do", "inputs": {"x": "${inputs.y}"}}]}, "bad_reference", "b/p"),
+        ({"tasks": [{"task_id": "p", "device": "d", "skill": "do", "inputs": {"x": "${other.v}"}}]}, "bad_reference", "b/p"),
+        ({"tasks": INNER["tasks"], "dependencies": [{"from": "p", "to": "p"}]}, "cycle", "b/p -> p"),
+        ({"tasks": [{"task_id": "n", "constellation": {"tasks": [{"task_id": "p", "device": "?"}]}}]}, "unknown_device", "b/n/p"),
+    ],
+)
+def test_what_is_wrong_inside_is_refused_before_anything_starts_with_the_way_to_it(inner: dict[str, Any], code: str, what: str) -> None:
+    assert refused(outer(inner)) == (code, what)
+
+
+def test_only_what_is_given_can_be_referred_to_and_outermost_nothing_is() -> None:
+    assert refused(INNER) == ("bad_reference", "p")
+
+
+def test_what_follows_a_nested_task_may_ask_for_what_it_reports_and_nothing_else() -> None:
+    def after(reference: str) -> dict[str, Any]:
+        following = {"task_id": "c", "device": "d", "skill": "do", "inputs": {"x": reference}}
+        return {"tasks": [*outer(INNER)["tasks"], following], "dependencies": [{"from": "b", "to": "c"}]}
+
+    assert built(after("${b.results.p.v}")).tasks
+    assert refused(after("${b.accuracy}")) == ("bad_reference", "c")
+
+
+def test_words_find_skills_inside_under_a_name_with_the_way_to_it() -> None:
+    asked: list[str] = []
+    it = TaskConstellation()
+
+    def match(path: str, words: str, profile: Any) -> str:
+        asked.append(path)
+        return "do"
+
+    plan = parse_plan(outer({"tasks": [{"task_id": "p", "name": "do something", "device": "d"}]}))
+    apply_edits(it, [BuildConstellation(plan=plan)], lambda applied: check_applied(applied, it, FLEET, match))
+    assert asked == ["b/p"]
