@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent import planning, table, tasks
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.control import Answered
+from asterism.machines.control import Answered, Relayed, child_of
 from asterism.machines.wiring import Board
+from asterism.runtime import children
+from asterism.runtime.children import RelayPerformer
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit
 from asterism.runtime.session import Session
@@ -73,6 +76,25 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Run, "take", take)
     monkeypatch.setattr(table, "take_answer", answer)
     found({6}, "people")
+
+
+def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(self: RelayPerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Relayed:
+        return Relayed(effect=effect_id)
+
+    monkeypatch.setattr(RelayPerformer, "perform", lost)
+    found({6}, "trees")
+
+
+def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    times: Counter[str] = Counter()
+
+    def another(effect: str) -> str:
+        times[effect] += 1
+        return child_of(effect) + "x" * (times[effect] - 1)
+
+    monkeypatch.setattr(children, "child_of", another)
+    found({6}, "trees")
 
 
 def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,8 +101,9 @@ async def _resume(named: str | None, fleet: Path | None, database: Path | None, 
 
 async def _interrupted(store: Store) -> list[RunRow]:
     """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
-    left = [row for row in reversed(await store.runs(limit=10_000, roots_only=True)) if row.status != "ended" and not row.owner]
-    letters = {letter.run for letter in await store.inbox([row.run for row in left])}
+    unfinished = {row.run: row for row in reversed(await store.runs(limit=MAX_RUNS)) if row.status != "ended"}
+    left = [row for row in unfinished.values() if not row.parent and not row.owner]
+    letters = {unfinished[letter.run].root for letter in await store.inbox(list(unfinished))}
     paused = [row for row in left if row.status == "paused"]
     waiting = [row for row in left if row.status == "waiting" and row.run not in letters]
     active = [row for row in left if row.status == "active" or (row.status == "waiting" and row.run in letters)]

@@ -129,21 +129,23 @@ class Driver:
         """Claim a run, with all that it has started, and take it as far as it goes.
 
         Args:
-            run: its id; a child is not driven but through its root.
+            run: its id; of a child, its root is driven.
             park: return when only people can move it on; else stay until it has ended.
 
         Returns:
-            Its row: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
+            The row of what was driven: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
 
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
         """
         row = await self.store.run(run)
+        if row.root != run:
+            row = await self.store.run(row.root)
         self._machine_of(row)
-        if row.status == "ended" and not await self.store.inbox([run]):
+        if row.status == "ended" and not await self.store.inbox([row.run]):
             return row
         await self._own(row, park=park)
-        return await self.store.run(run)
+        return await self.store.run(row.run)
 
     async def drive_child(self, run: str, rested: Callable[[bool], None]) -> Run[Any]:
         """Take a child to its end, and return it as it is then.

@@ -113,13 +113,8 @@ class Runtime:
         await submit_whole(self.store, row, live, entries)
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
-        """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root.
-
-        Returns:
-            The row of the run that was driven: the root's.
-        """
-        row = await self.store.run(run)
-        return await self.driver.drive(row.root, park=park)
+        """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root."""
+        return await self.driver.drive(run, park=park)
 
     async def send(self, run: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
         """Put an event into a run's inbox, see to it that somebody takes it, and return the verdict.

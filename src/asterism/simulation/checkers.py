@@ -7,7 +7,7 @@ what a recovery would see. The first violation counts; the world stops at it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, StartChild
+from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, Relay, StartChild, child_of
 from asterism.runtime.ports import Commit, InquiryRow, RunRow
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import (
@@ -121,7 +121,7 @@ class Checker:
         for run, row in store.runs.items():
             inquiries = [inquiry for inquiry in store.inquiries.values() if inquiry.run == run]
             self._guarded(functools.partial(self._check_end, self._runs[run], row, store.records[run], inquiries, ledger))
-            self._guarded(functools.partial(self._check_children, self._runs[run], store.runs))
+            self._guarded(functools.partial(self._check_children, self._runs[run], store))
 
     def _guarded(self, check: Callable[[], None]) -> None:
         try:
@@ -286,15 +286,19 @@ class Checker:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def _check_children(self, it: _Watched, rows: Mapping[str, RunRow]) -> None:
-        """Every child was asked for by its parent, and ended as its parent was told."""
-        run = it.replayed.id
+    def _check_children(self, it: _Watched, store: Memory) -> None:
+        """Every child was asked for by its parent, was told what its parent had to tell it, and ended as its parent was told."""
+        run, rows, settled = it.replayed.id, store.runs, list(it.outcomes)
+        for key, effect in it.effects.items():
+            told = not isinstance(effect, Relay) or key not in it.outcomes or (child_of(effect.target), key) in store.inbox
+            if isinstance(effect, Relay) and not told and effect.target not in settled[: settled.index(key)]:
+                raise it.fail(6, f"{key} was to tell {child_of(effect.target)} something, and never did")
         for row in rows.values():
             asked = it.effects.get(f"{run}:{row.run.removeprefix(run + '.')}")
             if row.parent == run and not isinstance(asked, StartChild):
                 raise it.fail(6, f"{row.run} is a run, and {run} has not asked for it")
         for key, effect in it.effects.items():
-            child = rows.get(key.replace(":", "."))
+            child = rows.get(child_of(key))
             ended = it.ends.get(key)
             if not isinstance(effect, StartChild) or ended is None or ended.code in ("interrupted", "refused"):
                 continue
