@@ -24,6 +24,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "interruption": ("finished", {"task_001": "COMPLETED", "task_002": "COMPLETED", "task_003": "COMPLETED", "task_004": "COMPLETED"}),
     "approval": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "restart": ("finished", {"c": "COMPLETED"}),
+    "nested": ("finished", {"b": "COMPLETED", "c": "COMPLETED"}),
     "cancel": ("cancelled", {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}),
 }
 

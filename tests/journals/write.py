@@ -80,8 +80,17 @@ def cancel() -> Ending:
     return world.run({"tasks": [*tasks("a", "b"), *tasks("c", requires_approval=True)]})
 
 
+def nested() -> Ending:
+    """A task that is a constellation with a question inside, paused and taken up again; the root's journal."""
+    inner = {"tasks": [*tasks("p", inputs={"x": "${inputs.x}"}), *tasks("q", requires_approval=True)], "dependencies": lines("p>q")}
+    plan = {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": inner}, *tasks("c")], "dependencies": lines("b>c")}
+    happenings = [Happening(at_s=2, what="pause"), Happening(at_s=20, what="unpause")]
+    world = World(1, fleet=fleet_of("d"), people=says(Answer(verb="approve", after_s=60)), happenings=happenings)
+    return world.run(plan)
+
+
 GOLDEN: dict[str, Callable[[], Ending]] = {
-    scene.__name__: scene for scene in (creation, editing, retry, interruption, approval, restart, cancel)
+    scene.__name__: scene for scene in (creation, editing, retry, interruption, approval, restart, cancel, nested)
 }
 
 
