@@ -6,6 +6,7 @@ import msgspec
 
 from asterism.constellation.resolution import predecessor_results
 from asterism.kernel.machine import Outcome
+from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     ConstellationAgentStatus,
@@ -68,10 +69,14 @@ class PlannerPerformer:
             constellation=memory.board.constellation.to_dict() if memory.board else None,
             batch=effect.batch,
             told=effect.told,
+            reason=effect.reason,
+            rejections=effect.rejections,
+            earlier=earlier_of(memory),
+            budget_left=memory.budget_left(),
         )
         try:
             proposal = await self._planner.propose(question)
         except PlanningUnavailable as unavailable:
-            return PlanningFailed(effect=effect_id, code=unavailable.code, reason=str(unavailable))
+            return PlanningFailed(effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage)
         fields = msgspec.structs.asdict(proposal)
         return Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})

@@ -17,6 +17,7 @@ from asterism.errors import AsterismError
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Outcome
 from asterism.machines.control import Verb
+from asterism.machines.usage import Usage as Usage  # noqa: PLC0414 - a word of the planner port, which lives with the machines
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
 """``waiting``: nothing is outstanding but questions to people, here or in a child."""
@@ -322,7 +323,7 @@ class Observer(Protocol):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner answers: a constellation, or edits; with its reasoning and the status it proposes."""
+    """What a planner answers: a constellation, or edits; with its reasoning and the status it proposes. Fields as in ``Planned``."""
 
     thought: str = ""
     observation: str = ""
@@ -330,6 +331,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     plan: PlanDocument | None = None
     actions: tuple[dict[str, Any], ...] = ()
     result: dict[str, Any] = msgspec.field(default_factory=dict)
+    usage: Usage = Usage()
+    prompt: str = ""
+    reply: str = ""
 
 
 class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -343,6 +347,11 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
         constellation: the current one as ``to_dict`` gives it; None in CREATION.
         batch: ids of the tasks that ended and are asked about.
         told: why the last answer could not be taken; empty on a first question.
+        reason: why a new constellation is to be made, after a restart.
+        rejections: why people said no to earlier answers, oldest first.
+        earlier: earlier rounds of the session, then archived generations of this run, oldest first; bounded, see
+            ``machines.constellation_agent.earlier``.
+        budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
     """
 
     key: str
@@ -352,6 +361,10 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     constellation: dict[str, Any] | None = None
     batch: tuple[str, ...] = ()
     told: str = ""
+    reason: str = ""
+    rejections: tuple[str, ...] = ()
+    earlier: tuple[dict[str, Any], ...] = ()
+    budget_left: Usage | None = None
 
 
 class Planner(Protocol):
@@ -367,10 +380,16 @@ class Planner(Protocol):
 
 
 class PlanningUnavailable(AsterismError):
-    """No plan can be had; the text says why, and for whom it is."""
+    """No plan can be had; the text says why, and for whom it is.
 
-    def __init__(self, reason: str, code: str = "planning") -> None:
+    Attributes:
+        code: the same for programs.
+        usage: what trying has used.
+    """
+
+    def __init__(self, reason: str, code: str = "planning", usage: Usage = Usage()) -> None:  # noqa: B008 - frozen
         self.code = code
+        self.usage = usage
         super().__init__(reason)
 
 

@@ -12,6 +12,7 @@ from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.machines.usage import Usage
 
 
 class ConstellationAgentStatus(StrEnum):
@@ -46,6 +47,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         max_reasks: times it is asked again about one batch because its answer was refused.
         max_restarts: constellations thrown away for a new one.
         inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
+        max_tokens: tokens that planning may use; None for any number. Past it the run pauses itself.
+        max_cost_usd: the same in US dollars.
     """
 
     replan: Replan = "never"
@@ -55,6 +58,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     max_reasks: Annotated[int, msgspec.Meta(ge=0)] = 3
     max_restarts: Annotated[int, msgspec.Meta(ge=0)] = 3
     inquiry_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    max_tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
+    max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -70,6 +75,7 @@ class Submitted(Event, frozen=True, kw_only=True):
         folder: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
         plan: given when nobody needs to plan it.
         inputs: what ``${inputs.…}`` refers to in the plan of a run that carries out another one's task.
+        earlier: the rounds of the session before this one, oldest first, each as ``earlier.round_of`` gives it.
     """
 
     request: str
@@ -79,6 +85,7 @@ class Submitted(Event, frozen=True, kw_only=True):
     options: RunOptions = RunOptions()
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    earlier: tuple[dict[str, Any], ...] = ()
 
 
 class Planned(Outcome, frozen=True, kw_only=True):
@@ -87,9 +94,11 @@ class Planned(Outcome, frozen=True, kw_only=True):
     Attributes:
         thought, observation: its reasoning, for people.
         status: the state it proposes.
-        plan: the constellation, when it was asked for one.
+        plan: the constellation, when it was asked for one; when it was asked for edits, one to be merged into what is there.
         actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, when it was asked for edits.
         result: ``{"summary": …, …}`` for the user.
+        usage: what the answer used.
+        prompt, reply: what was said to the model and what it said, for the story; no rule reads them.
     """
 
     thought: str = ""
@@ -98,13 +107,17 @@ class Planned(Outcome, frozen=True, kw_only=True):
     plan: PlanDocument | None = None
     actions: tuple[dict[str, Any], ...] = ()
     result: dict[str, Any] = msgspec.field(default_factory=dict)
+    usage: Usage = Usage()
+    prompt: str = ""
+    reply: str = ""
 
 
 class PlanningFailed(Outcome, frozen=True, kw_only=True):
-    """No plan, or no edit, can be had."""
+    """No plan, or no edit, can be had; trying has used something all the same."""
 
     code: str
     reason: str
+    usage: Usage = Usage()
 
 
 class TaskEnded(Outcome, frozen=True, kw_only=True):
@@ -147,6 +160,8 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
         told: why the last answer could not be taken, in words.
         refusal: the same for programs.
         number: which question of the run this is, from 1.
+        reason: why a new constellation is to be made, after a restart.
+        rejections: why people said no to earlier answers, oldest first.
     """
 
     mode: WeavingMode
@@ -156,6 +171,8 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
     told: str = ""
     refusal: Refusal | None = None
     number: int = 1
+    reason: str = ""
+    rejections: tuple[str, ...] = ()
 
     @property
     def actor(self) -> str:

@@ -11,10 +11,13 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
 from asterism.machines.constellation_agent.events import Dispatch, RunOptions
+from asterism.machines.usage import Usage
 from asterism.machines.wiring import Board
 
 NAMED = 10
 """How many unfinished tasks a summary names."""
+UNLIMITED = 2**53
+"""What is left of a budget that nobody has limited: more than anybody uses, and still exact as a float."""
 
 
 class Asking(msgspec.Struct, kw_only=True):
@@ -47,7 +50,7 @@ class AgentMemory:
     """The memory of one constellation agent.
 
     Attributes:
-        request, folder, fleet_file, options, fleet, inputs: as submitted.
+        request, folder, fleet_file, options, fleet, inputs, earlier: as submitted.
         started_at: seconds since the epoch.
         board: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
@@ -62,6 +65,7 @@ class AgentMemory:
         lost: devices that are gone, and why.
         paused: start nothing new.
         asks, restarts: how many so far.
+        used: what planning has used so far.
         code, reason: why it ended; empty while it has not.
         summary: what the planner says the result is.
     """
@@ -73,6 +77,7 @@ class AgentMemory:
         self.inputs: dict[str, Any] = {}
         self.options = RunOptions()
         self.fleet: Fleet = {}
+        self.earlier: tuple[dict[str, Any], ...] = ()
         self.started_at = 0.0
         self.board: Board | None = None
         self.archive: list[dict[str, Any]] = []
@@ -88,6 +93,7 @@ class AgentMemory:
         self.paused = False
         self.asks = 0
         self.restarts = 0
+        self.used = Usage()
         self.code = ""
         self.reason = ""
         self.summary: dict[str, Any] = {}
@@ -124,6 +130,19 @@ class AgentMemory:
         self._timers = [at + by_s for at in self._timers]
         for task in self.constellation.tasks.values():
             task.not_before += by_s if task.not_before else 0.0
+
+    def budget_left(self) -> Usage | None:
+        """What planning may still use, all tokens as ``input_tokens``; None where nothing is limited.
+
+        Where one of the two is not limited, it is ``UNLIMITED``.
+        """
+        tokens, cost_usd = self.options.max_tokens, self.options.max_cost_usd
+        if tokens is None and cost_usd is None:
+            return None
+        return Usage(
+            input_tokens=UNLIMITED if tokens is None else max(0, tokens - self.used.tokens),
+            cost_usd=UNLIMITED if cost_usd is None else max(0.0, cost_usd - self.used.cost_usd),
+        )
 
     def outcome(self) -> str:
         """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""

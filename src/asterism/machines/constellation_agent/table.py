@@ -64,7 +64,7 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
         except EditRefused:
             memory.fleet, memory.started_at, memory.inputs = {}, 0.0, {}
             raise
-    memory.request, memory.options = event.request, event.options
+    memory.request, memory.options, memory.earlier = event.request, event.options, event.earlier
     memory.folder, memory.fleet_file = event.folder, event.fleet_file
     memory.wake(turn.at + event.options.wall_limit_s)
     return CONTINUE if event.plan is not None else START
@@ -83,10 +83,12 @@ def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Statu
 
 
 def _created(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
+    _count(memory, event)
     return START if _left(memory, event.effect) else take_creation(memory, event, turn)
 
 
 def _not_created(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+    _count(memory, event)
     if _left(memory, event.effect):
         return START
     memory.asking = None
@@ -119,10 +121,12 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
 
 
 def _edited(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
+    _count(memory, event)
     return CONTINUE if _left(memory, event.effect) else take_edit(memory, _board(memory), event, turn)
 
 
 def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+    _count(memory, event)
     if not _left(memory, event.effect):
         drop_planning(memory, _board(memory), turn)
     return CONTINUE
@@ -201,6 +205,7 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
     def left(memory: AgentMemory, event: TaskEnded | Planned | PlanningFailed | Answered | Withdrawn | Broke, turn: Turn) -> Status:
         if isinstance(event, Answered) and not event.withdrawn:
             raise Refused(f"{event.effect} is not asked any more")
+        _count(memory, event)
         _left(memory, event.effect)
         return state
 
@@ -252,6 +257,12 @@ def _board(memory: AgentMemory) -> Board:
 
 def _past_limit(memory: AgentMemory, turn: Turn) -> bool:
     return bool(memory.started_at) and turn.at >= memory.started_at + memory.options.wall_limit_s
+
+
+def _count(memory: AgentMemory, event: Event) -> None:
+    """What was used counts, whatever becomes of the answer."""
+    if isinstance(event, Planned | PlanningFailed):
+        memory.used = memory.used.plus(event.usage)
 
 
 def _left(memory: AgentMemory, effect: str) -> bool:
