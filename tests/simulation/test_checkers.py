@@ -98,7 +98,7 @@ def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest
 
 
 def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "held_tasks", lambda memory, board: set())
+    monkeypatch.setattr(AgentMemory, "held", lambda memory: set())
     found({2}, "planner")
 
 

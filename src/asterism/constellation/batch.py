@@ -156,7 +156,7 @@ class _Batch:
             allowed = ", ".join(TaskSpec.__struct_fields__[1:])
             raise EditRefused("bad_content", f"{edit.task_id}.{unknown[0]}", f"unknown field; a task's fields are {allowed}")
         try:
-            spec = parse_task({**msgspec.to_builtins(_spec_of(task)), **edit.changes}, edit.task_id)
+            spec = parse_task({**msgspec.to_builtins(spec_of(task)), **edit.changes}, edit.task_id)
         except InvalidInput as error:
             raise EditRefused("bad_content", edit.task_id, str(error)) from None
         before = {field: getattr(task, field) for field in edit.changes}
@@ -262,7 +262,7 @@ class _Batch:
         constellation.delete_task(task_id)
         self._bury(constellation.removed_tasks, task_id)
         self._undo.append(lambda: constellation.insert_task(task, ordinal))
-        self._inverse.append(AddTask(task=_spec_of(task)))
+        self._inverse.append(AddTask(task=spec_of(task)))
 
     def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         self._write(task, after)
@@ -283,7 +283,7 @@ class _Batch:
     def _drop_line(self, line: TaskStarLine) -> None:
         self._take_line(line)
         self._unlinked[line.target] = None
-        self._inverse.append(AddDependency(dependency=_line_spec_of(line)))
+        self._inverse.append(AddDependency(dependency=line_spec_of(line)))
 
     def _place_line(self, line: TaskStarLine) -> None:
         self._unbury(self._it.removed_lines, line.line_id)
@@ -306,16 +306,18 @@ class _Batch:
             self._undo.append(lambda: tombstones.add(removed))
 
 
-def _spec_of(task: TaskStar) -> TaskSpec:
+def spec_of(task: TaskStar) -> TaskSpec:
+    """What a plan would say of a task."""
     return TaskSpec(**{field: getattr(task, field) for field in TaskSpec.__struct_fields__})
 
 
-def _line_spec_of(line: TaskStarLine) -> LineSpec:
+def line_spec_of(line: TaskStarLine) -> LineSpec:
+    """What a plan would say of a dependency."""
     return LineSpec(id=line.line_id, source=line.source, target=line.target, type=line.type, condition=line.condition)
 
 
 def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
-    there = _spec_of(task)
+    there = spec_of(task)
     return there == spec and _written((there.inputs, there.constellation)) == _written((spec.inputs, spec.constellation))
 
 

@@ -69,7 +69,7 @@ class PlannerPerformer:
             constellation=memory.board.constellation.to_dict() if memory.board else None,
             batch=effect.batch,
             told=effect.told,
-            reason=effect.reason,
+            reason=memory.asking.reason if memory.asking else "",
             rejections=effect.rejections,
             earlier=earlier_of(memory),
             budget_left=memory.budget_left(),

@@ -53,6 +53,7 @@ class _Watched:
         self.frozen: dict[str, tuple[bytes, bytes]] = {}
         self.generation: tuple[int, int] = (0, -1)
         self.approved: set[bytes] = set()
+        self.approved_plans: set[int] = set()
         self.unsure: set[str] = set()
         self.keys: set[str] = set()
         self.called_off_at: dict[str, float] = {}
@@ -165,15 +166,18 @@ class Checker:
             self.entries += 1
             if self._machine.is_terminal(before) and it.replayed.state != before:
                 raise it.fail(4, f"from {before} to {it.replayed.state}")
-            self._check_graph(it)
+            self._check_graph(it, entry)
             self._check_outcome(it, entry)
             self._check_effects(it, entry, running)
 
-    def _check_graph(self, it: _Watched) -> None:
+    def _check_graph(self, it: _Watched, entry: Entry) -> None:
         memory = it.replayed.memory
         constellation = memory.constellation
         generation = (memory.restarts, constellation.version if memory.board else -1)
         edited = generation != it.generation
+        is_yes = entry.event.from_outside and bool(entry.key)
+        if edited and memory.options.approve_edits and it.generation[1] >= 0 and not is_yes:
+            raise it.fail(9, f"entry {entry.seq} changes the constellation, and nobody has approved it")
         if generation[0] != it.generation[0]:
             self._check_archived(it)
             for known in (it.frozen, it.approved, it.unsure):
@@ -226,6 +230,9 @@ class Checker:
         if isinstance(event, Answered) and isinstance(effect, Ask) and event.verb in ("approve", "edit") and not event.withdrawn:
             if not entry.key:
                 raise it.fail(9, f"entry {entry.seq} is a yes to {event.effect} that nobody has sent")
+            if "kind" in effect.subject:
+                it.approved_plans.add(it.replayed.memory.restarts)
+                return
             changes = event.value if event.verb == "edit" else {}
             subject = {**effect.subject, "arguments": {**effect.subject["arguments"], **changes}}
             it.approved.add(_canonical(subject))
@@ -247,6 +254,8 @@ class Checker:
                 it.called_off_at[effect.withdraws] = self._now()
             if not isinstance(effect, Dispatch | StartChild | Ask):
                 continue
+            if isinstance(effect, Ask) and "kind" in effect.subject:
+                continue
             task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
             if task_id not in running:
@@ -254,6 +263,8 @@ class Checker:
             if not isinstance(effect, Ask):
                 if memory.paused:
                     raise it.fail(2, f"{task_id} was started while the run was paused")
+                if memory.options.approve_plan and memory.restarts not in it.approved_plans:
+                    raise it.fail(9, f"{effect_id} runs {task_id} of a plan that nobody has approved")
                 shown = subject_of(effect, task)
                 if task.requires_approval and _canonical(shown) not in it.approved:
                     raise it.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']}, which nobody has approved")
@@ -323,7 +334,8 @@ class Checker:
         if again.ended and not row.outcome:
             raise it.fail(8, "it has ended, and its row does not say how")
         if not again.ended and not again.memory.paused:
-            startable = list(again.memory.board.startable) if again.memory.board else []
+            held = held_by(again.memory)
+            startable = [task_id for task_id in (again.memory.board.startable if again.memory.board else ()) if task_id not in held]
             if not (asked or again.memory.resting) or startable:
                 waits = f"{', '.join(startable)} can start by itself" if startable else "it asks nobody"
                 raise it.fail(8, f"nobody drives it any more, it is in {again.state}, and {waits}")

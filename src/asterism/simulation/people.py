@@ -59,13 +59,13 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
     """Something from outside at a time.
 
-    ``cancel``, ``pause``, ``unpause`` come from a person; ``lose`` and ``find`` befall a device; ``crash`` kills who
-    drives; ``rival`` is another process that wants to drive; ``rob`` is the same after the driver was declared dead
-    while it lived, which no lock of ours allows. ``run``: who is commanded; empty for the root.
+    ``cancel``, ``pause``, ``unpause`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
+    ``find`` befall a device; ``crash`` kills who drives; ``rival`` is another process that wants to drive; ``rob`` is the same
+    after the driver was declared dead while it lived, which no lock of ours allows. ``run``: who is commanded; empty for the root.
     """
 
     at_s: float
-    what: Literal["cancel", "pause", "unpause", "lose", "find", "crash", "rival", "rob"]
+    what: Literal["cancel", "pause", "unpause", "allow", "lose", "find", "crash", "rival", "rob"]
     device: str = ""
     run: str = ""
 

@@ -10,10 +10,11 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.usage import Usage
 from asterism.simulation import shapes
 from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
-from asterism.simulation.planner import ScriptedPlanner
+from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.shapes import likely
 from asterism.simulation.world import Ending, World
 
@@ -78,6 +79,24 @@ def _people(rng: random.Random, setting: Setting) -> None:
             _happen(setting, Happening(at_s=round(rng.uniform(0, 90), 1), what=what))
 
 
+def _decisions(rng: random.Random, setting: Setting) -> None:
+    plans = shapes.RandomPlanner(setting.seed, setting.world["fleet"])
+    setting.world["planner"] = ScriptedPlanner(lambda question: _counted(plans(question)))
+    setting.options = msgspec.structs.replace(
+        setting.options,
+        approve_plan=likely(rng, 0.4),
+        approve_edits=likely(rng, 0.7),
+        max_tokens=rng.choice((None, 250, 1000)),
+    )
+    if likely(rng, 0.7):
+        _happen(setting, Happening(at_s=round(rng.uniform(10, 90), 1), what="allow"))
+
+
+def _counted(reply: Reply) -> Reply:
+    usage = Usage(model="simulated", requests=1, input_tokens=90, output_tokens=10)
+    return msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, usage=usage))
+
+
 def _store(rng: random.Random, setting: Setting) -> None:
     setting.world["store"] = StoreTrouble(
         fails=rng.choice((0.0, 0.1)), times=rng.choice((1, 3, 9)), lost_word=rng.choice((0.0, 0.0, 0.05)), slow=rng.choice((0.0, 0.3))
@@ -109,11 +128,13 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "crashes": (_crashes,),
     "planner": (_planner,),
     "people": (_people,),
+    "decisions": (_planner, _people, _decisions),
     "store": (_store,),
     "robbed": (_robbers, _people),
     "trees": (_people, _trees),
     "forest": (_devices, _people, _store, _trees),
     "storm": (_devices, _crashes, _planner, _people, _store),
+    "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _store),
 }
 """By name: what troubles a world of that profile."""
 

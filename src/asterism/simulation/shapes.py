@@ -218,6 +218,15 @@ def helpful(seed: int) -> Answerer:
     return answers
 
 
+def _by_hand(inquiry: InquiryRow) -> dict[str, Any]:
+    """What somebody makes of a proposal by hand; empty where none is asked about."""
+    subject = msgspec.json.decode(inquiry.subject)
+    if "actions" in subject:
+        return {"actions": subject["actions"][:1]}
+    found: dict[str, Any] = subject.get("plan", {})
+    return found
+
+
 def people(seed: int) -> Answerer:
     """People who answer late, twice, against each other, past the desk, or not at all."""
 
@@ -227,7 +236,11 @@ def people(seed: int) -> Answerer:
         found = []
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             verb = rng.choice(VERBS)
-            value = rng.choice(({"x": 3}, {"x": 3}, {"unknown": 1})) if verb == "edit" else {"value": 0.7} if verb == "respond" else None
+            value: Any = (
+                rng.choice(({"x": 3}, {"x": 3}, {"unknown": 1})) if verb == "edit" else {"value": 0.7} if verb == "respond" else None
+            )
+            if verb == "edit" and (proposed := _by_hand(inquiry)):
+                value = rng.choice((proposed, proposed, {"tasks": []}))
             after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
             found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
         return found

@@ -35,7 +35,7 @@ from asterism.errors import AsterismError, InvalidInput, Refused
 from asterism.kernel.journal import Entry, Record, story_line
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run, event_body, packer
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
@@ -63,7 +63,12 @@ MAX_STEPS = 3_000_000
 QUIET_S = 7.0
 """How long nothing is written before the run must be able to say what it waits for."""
 
-_COMMANDS: Mapping[str, Event] = {"cancel": Cancel(reason="simulated"), "pause": Pause(), "unpause": Unpause()}
+_COMMANDS: Mapping[str, Event] = {
+    "cancel": Cancel(reason="simulated"),
+    "pause": Pause(),
+    "unpause": Unpause(),
+    "allow": RaiseLimits(max_tokens=2**53),
+}
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

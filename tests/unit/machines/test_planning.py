@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.documents import PlanDocument
+from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
 from asterism.machines.control import Pause, Unpause, Withdraw
 from tests.agents import Agent, memory_of
@@ -424,3 +425,59 @@ def test_restarts_are_bounded() -> None:
     agent.plans(status="START")
     assert (agent.state, agent.memory.code) == ("FAIL", "restarts")
     assert len(agent.memory.archive) == 2
+
+
+def test_a_restart_says_why_to_whoever_plans_anew_and_again_if_that_is_refused() -> None:
+    agent = Agent(plan("a"), replan="always")
+    agent.ends("a", {"found": 1})
+    agent.plans(status="START", thought="another way")
+    assert agent.memory.asking is not None
+    assert agent.memory.asking.reason == "another way"
+    agent.plans(plan=plan("a", "a>z"))
+    assert agent.memory.asking.reason == "another way"
+    (before,) = earlier_of(agent.memory)
+    assert (before["generation"], before["tasks"]) == (0, [{"task_id": "a", "device": "d", "status": "COMPLETED", "result": {"found": 1}}])
+
+
+# -- a constellation in answer to a question for edits ---------------------------------------------------
+
+
+def test_a_constellation_in_editing_is_merged_into_what_is_there() -> None:
+    agent = Agent(plan("a b", "a>b"), replan="always")
+    agent.ends("a")
+    agent.plans(A("add_dependency", from_="b", to="n"), plan=plan("b n"))
+    assert agent.statuses() == {"a": "COMPLETED", "b": "RUNNING", "n": "WAITING_DEPENDENCY"}
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_one_that_does_not_fit_is_refused_in_words() -> None:
+    agent = Agent(plan("a b", "a>b"), replan="always")
+    agent.ends("a")
+    agent.plans(plan={"tasks": [{"task_id": "b", "device": "d2"}]})
+    assert asked(agent).told.startswith("b: a task of that id is there with different content")
+
+
+def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
+    agent = Agent(plan("a"), replan="always")
+    agent.ends("a")
+    agent.plans(status="START", plan=plan("z"))
+    assert agent.state == "START"
+    assert [entry.facts["notes"] for entry in agent.entries if "notes" in entry.facts] == [
+        ["the plan is not taken: a restart asks for a new one"]
+    ]
+
+
+def test_a_refusal_tells_what_has_moved_since_the_question() -> None:
+    agent = Agent(plan("a b c", "b>c"), replan="when_needed")
+    agent.ends("a", {"replan": True})
+    reply = agent.reply(A("update_task", task_id="c", name="new"))
+    agent.ends("b")
+    agent.batch(reply)
+    assert asked(agent).told.endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
+
+
+def test_a_refusal_of_what_was_wrong_from_the_start_tells_of_nothing_that_moved() -> None:
+    agent = Agent(plan("a b c", "a>b"), replan="always", hold="none")
+    agent.ends("a")
+    agent.plans(A("remove_task", task_id="b"))
+    assert asked(agent).told.endswith("the constellation is at version 1.")

@@ -7,6 +7,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
+from asterism.machines.usage import Usage
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, PlannerQuestion, PlanningUnavailable, ProgressSink, Proposal
 from tests.agents import Agent
@@ -109,3 +110,24 @@ def test_a_planner_that_cannot_be_had_is_an_outcome() -> None:
     agent = Agent()
     _, outcome = asked(agent, PlanningUnavailable("no model answers", "backup"))
     assert outcome == PlanningFailed(effect=next(iter(agent.run.outstanding)), code="backup", reason="no model answers")
+
+
+def test_after_a_restart_it_is_told_why_and_what_there_was_and_what_it_may_still_use() -> None:
+    agent = Agent(plan("a"), replan="always", max_tokens=100)
+    agent.ends("a", {"x": 1})
+    agent.plans(status="START", thought="another way", usage=Usage(input_tokens=30, output_tokens=10))
+    planner, _ = asked(agent, Proposal())
+    (question,) = planner.asked
+    assert (question.reason, [before["generation"] for before in question.earlier]) == ("another way", [0])
+    assert question.budget_left is not None
+    assert question.budget_left.tokens == 60
+
+
+def test_what_an_answer_used_and_what_was_said_are_part_of_the_outcome() -> None:
+    spent = Usage(model="m", requests=2, input_tokens=5, cost_usd=0.1)
+    _, outcome = asked(Agent(), Proposal(plan=parse_plan(plan("a")), usage=spent, prompt="plan it", reply="{}"))
+    assert isinstance(outcome, Planned)
+    assert (outcome.usage, outcome.prompt, outcome.reply) == (spent, "plan it", "{}")
+    _, failed = asked(Agent(), PlanningUnavailable("no", "auth", spent))
+    assert isinstance(failed, PlanningFailed)
+    assert failed.usage == spent

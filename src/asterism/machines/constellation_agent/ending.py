@@ -58,9 +58,9 @@ def why_not_finished(memory: AgentMemory, board: Board, asking: Asking) -> str:
 def give_up(memory: AgentMemory, code: str, reason: str, turn: Turn) -> ConstellationAgentStatus:
     """End in FAIL: cancel what has not settled, call off what is outstanding."""
     memory.code, memory.reason = code, reason
-    if memory.asking:
+    if memory.asking and memory.asking.effect:
         call_off(memory, memory.asking.effect, turn)
-        memory.asking = None
+    memory.asking = None
     if memory.board:
         stop_all(memory, memory.board, reason, turn)
     memory.batch.clear()

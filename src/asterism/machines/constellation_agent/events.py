@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -33,6 +33,8 @@ class WeavingMode(StrEnum):
 
 Hold = Literal["successors", "none", "all"]
 Replan = Literal["always", "when_needed", "never"]
+BUDGET = "budget"
+"""Code of planning that failed because it would have used more than it may."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,6 +51,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
         max_tokens: tokens that planning may use; None for any number. Past it the run pauses itself.
         max_cost_usd: the same in US dollars.
+        approve_plan: a person must say yes to each constellation before anything of it runs.
+        approve_edits: a person must say yes to each change that the planner wants to make of it.
     """
 
     replan: Replan = "never"
@@ -60,6 +64,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     inquiry_timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     max_tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    approve_plan: bool = False
+    approve_edits: bool = False
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -113,11 +119,24 @@ class Planned(Outcome, frozen=True, kw_only=True):
 
 
 class PlanningFailed(Outcome, frozen=True, kw_only=True):
-    """No plan, or no edit, can be had; trying has used something all the same."""
+    """No plan, or no edit, can be had; trying has used something all the same.
+
+    Attributes:
+        code: why, for programs; ``BUDGET`` where it would have gone past a limit: then the run pauses itself, to be asked again.
+    """
 
     code: str
     reason: str
     usage: Usage = Usage()
+
+
+class RaiseLimits(Event, frozen=True, kw_only=True):
+    """Planning may use this much in all; a run that has paused itself for its limit goes on. None leaves a limit as it is."""
+
+    from_outside: ClassVar[bool] = True
+
+    max_tokens: Annotated[int, msgspec.Meta(gt=0)] | None = None
+    max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class TaskEnded(Outcome, frozen=True, kw_only=True):
@@ -160,7 +179,6 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
         told: why the last answer could not be taken, in words.
         refusal: the same for programs.
         number: which question of the run this is, from 1.
-        reason: why a new constellation is to be made, after a restart.
         rejections: why people said no to earlier answers, oldest first.
     """
 
@@ -171,7 +189,6 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
     told: str = ""
     refusal: Refusal | None = None
     number: int = 1
-    reason: str = ""
     rejections: tuple[str, ...] = ()
 
     @property

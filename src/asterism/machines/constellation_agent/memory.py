@@ -8,9 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
-from asterism.machines.constellation_agent.events import Dispatch, RunOptions
+from asterism.machines.constellation_agent.events import Dispatch, Planned, RunOptions
 from asterism.machines.usage import Usage
 from asterism.machines.wiring import Board
 
@@ -21,19 +22,36 @@ UNLIMITED = 2**53
 
 
 class Asking(msgspec.Struct, kw_only=True):
-    """A question the planner has not answered.
+    """What is being decided: a question to the planner, then perhaps one to a person about its answer.
 
     Attributes:
-        effect: id of the question.
+        effect: id of the open question; empty while it waits to be put (for what a restart called off, or for a higher limit).
         batch: the tasks asked about.
         reasks: how many answers about this batch were refused.
-        ended_since: a task has ended after the question was put.
+        told, refusal: why the last one was.
+        reason: why there was a restart.
+        rejections: why people said no, oldest first.
+        put_at: seq of the entry that put the question to the planner.
+        moved: ids of tasks that have started or ended since.
+        ended_since: one of them has ended.
+        proposed: the answer that waits for a person's yes; None while the planner is asked.
+        subject: what that person is shown.
+        expires_at: when the person is asked no more, in seconds since the epoch; 0 for never.
     """
 
-    effect: str
+    effect: str = ""
     batch: tuple[str, ...] = ()
     reasks: int = 0
+    told: str = ""
+    refusal: Refusal | None = None
+    reason: str = ""
+    rejections: tuple[str, ...] = ()
+    put_at: int = 0
+    moved: dict[str, None] = msgspec.field(default_factory=dict)
     ended_since: bool = False
+    proposed: Planned | None = None
+    subject: dict[str, Any] = msgspec.field(default_factory=dict)
+    expires_at: float = 0.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +72,7 @@ class AgentMemory:
         started_at: seconds since the epoch.
         board: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
-        asking: the open question to the planner.
+        asking: what is being decided about the constellation.
         batch: ended tasks that the planner is to be asked about, in order.
         unseen: ended tasks it has not been asked about.
         attempts: attempts under way, by effect id; those made by child runs too.
@@ -64,6 +82,7 @@ class AgentMemory:
         leaving: effects that were called off and have no outcome yet.
         lost: devices that are gone, and why.
         paused: start nothing new.
+        limit: why it has paused itself; empty where it has not.
         asks, restarts: how many so far.
         used: what planning has used so far.
         code, reason: why it ended; empty while it has not.
@@ -91,6 +110,7 @@ class AgentMemory:
         self.leaving: set[str] = set()
         self.lost: dict[str, str] = {}
         self.paused = False
+        self.limit = ""
         self.asks = 0
         self.restarts = 0
         self.used = Usage()
@@ -122,7 +142,17 @@ class AgentMemory:
 
     def stirs(self) -> bool:
         """True when it will go on without a person: after a backoff, or when a device is back."""
-        return bool(self.board and self.board.startable)
+        return bool(self.board and set(self.board.startable) - self.held())
+
+    def held(self) -> set[str]:
+        """Ids of tasks that wait for a decision: something they depend on has been, or is about to be, asked about."""
+        if self.board is None or self.options.hold == "none" or not (self.asking or self.batch):
+            return set()
+        if self.options.hold == "all":
+            return set(self.board.startable)
+        constellation = self.board.constellation
+        roots = [*(self.asking.batch if self.asking else ()), *self.batch]
+        return set().union(*(constellation.descendants(task_id) for task_id in roots if task_id in constellation.tasks))
 
     def postpone(self, by_s: float) -> None:
         """Move every time that lies ahead."""

@@ -1,91 +1,89 @@
-"""How the planner is asked, and how what it proposes is taken: edits, then skips, then its status, then the hold."""
+"""How what the planner proposes is taken: edits, then skips, then its status, then the hold. By a person first, where that is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from asterism.constellation.batch import apply_edits
+from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
 from asterism.constellation.nesting import check_applied
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
+from asterism.errors import Refused
 from asterism.kernel.machine import Turn
+from asterism.machines.constellation_agent.approval import ask_approval, decided, shown_plan, told_of
+from asterism.machines.constellation_agent.asking import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.ending import finish, give_up, why_not_finished
-from asterism.machines.constellation_agent.events import AskPlanner, ConstellationAgentStatus, Planned, WeavingMode
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
 from asterism.machines.constellation_agent.memory import AgentMemory, Asking
-from asterism.machines.constellation_agent.tasks import skip_doomed, stop_all
+from asterism.machines.constellation_agent.tasks import call_off, skip_doomed, stop_all
+from asterism.machines.control import Answered
 from asterism.machines.wiring import Board, settle
 
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
 FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
 
-def ask_planner(
-    memory: AgentMemory, turn: Turn, *, batch: Iterable[str] = (), told: str = "", refusal: Refusal | None = None, reasks: int = 0
-) -> None:
-    """Put a question to the planner: for a constellation where there is none, else for edits."""
-    asked = tuple(dict.fromkeys([*batch, *memory.batch]))
-    memory.asks += 1
-    effect = turn.perform(
-        AskPlanner(
-            mode=WeavingMode.EDITING if memory.board else WeavingMode.CREATION,
-            request=memory.request,
-            version=memory.constellation.version,
-            batch=asked,
-            told=told,
-            refusal=refusal,
-            number=memory.asks,
-        )
-    )
-    memory.asking = Asking(effect=effect, batch=asked, reasks=reasks)
-    memory.batch.clear()
-    memory.unseen.clear()
-
-
-def may_ask_again(memory: AgentMemory) -> bool:
-    """Whether the bounds leave room for another question about the same batch."""
-    asking = memory.asking
-    return asking is not None and asking.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
-
-
-def ask_again(memory: AgentMemory, turn: Turn, told: str, refusal: Refusal | None = None) -> None:
-    """Tell the planner why its answer could not be taken, and ask once more about the same batch."""
-    asking = memory.asking or Asking(effect="")
-    ask_planner(memory, turn, batch=asking.batch, told=told, refusal=refusal, reasks=asking.reasks + 1)
-
-
 # -- creation --------------------------------------------------------------------------------------
 
 
-def build(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> None:
-    """Make a plan the current constellation.
+def drafted(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> TaskConstellation:
+    """The constellation of a plan, checked against the fleet; it is not the current one yet.
 
     Raises:
-        EditRefused: it cannot be; nothing has changed.
+        EditRefused: it cannot be one; nothing has changed.
     """
     generation = memory.restarts
     constellation = TaskConstellation(plan.constellation_id or f"{turn.run}-g{generation}", plan.name, generation=generation)
-    edit = BuildConstellation(plan=plan)
-    _apply(memory, constellation, [edit], turn)
+    _apply(memory, constellation, [BuildConstellation(plan=plan)], turn)
+    return constellation
+
+
+def begin(memory: AgentMemory, constellation: TaskConstellation, turn: Turn) -> None:
+    """Make a constellation the current one."""
     memory.board = Board(constellation)
+    _wake_at_deadlines(memory, constellation, constellation.tasks)
     settle(memory.board, turn)
 
 
-def take_creation(memory: AgentMemory, event: Planned, turn: Turn) -> ConstellationAgentStatus:
-    """Take a proposed constellation: CONTINUE with it, ask again, or FAIL."""
-    refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
+def take_given(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> ConstellationAgentStatus:
+    """Take a plan that came with the request.
+
+    Raises:
+        EditRefused: it cannot be carried out; nothing has changed.
+    """
+    constellation = drafted(memory, plan, turn)
+    if memory.options.approve_plan:
+        ask_approval(memory, Planned(effect="", plan=shown_plan(plan, constellation)), turn)
+        return START
+    begin(memory, constellation, turn)
+    return CONTINUE
+
+
+def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:
+    """Take a proposed constellation: CONTINUE with it, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
+        memory.asking = None
         return give_up(memory, "planner", event.thought or "the planner gave up", turn)
+    refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
     if event.plan is not None and event.plan.tasks:
         try:
-            build(memory, event.plan, turn)
+            constellation = drafted(memory, event.plan, turn)
         except EditRefused as refused:
             refusal = refused.refusal
         else:
+            if memory.options.approve_plan and not approved:
+                shown = Planned(effect=event.effect, thought=event.thought, plan=shown_plan(event.plan, constellation), result=event.result)
+                ask_approval(memory, shown, turn)
+                return START
             memory.asking = None
             memory.summary = event.result
+            begin(memory, constellation, turn)
             return CONTINUE
     told = f"{refusal.what}: {refusal.why}"
     if may_ask_again(memory):
@@ -98,27 +96,64 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn) -> Constellat
 # -- editing ---------------------------------------------------------------------------------------
 
 
-def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn) -> ConstellationAgentStatus:
+def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:
     """Take proposed edits and the proposed status, in the order of DESIGN section 4."""
+    event = _as_edits(event, turn)
     try:
-        applied = _apply(memory, board.constellation, [parse_action(action) for action in event.actions], turn)
+        edits = [parse_action(action) for action in event.actions] if event.status is not FAIL else []
+        if memory.options.approve_edits and not approved:
+            changed = _rehearsed(memory, board.constellation, edits, turn)
+            if changed or event.status is START:
+                ask_approval(memory, event, turn, changed)
+                return CONTINUE
+        applied = _apply(memory, board.constellation, edits, turn)
     except EditRefused as refused:
-        told = f"{refused}. Nothing of this batch was applied; the constellation is at version {board.constellation.version}."
+        version = board.constellation.version
+        told = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
         if may_ask_again(memory):
             ask_again(memory, turn, told, refused.refusal)
             return CONTINUE
         turn.recorded("dropped", lambda: told)
-        applied = Applied()
-    if applied.notes:
-        turn.recorded("notes", lambda: list(applied.notes))
-    if applied.changed:
-        board.forget_removed()
-        settle(board, turn)
+        return take_edit(memory, board, msgspec.structs.replace(event, actions=()), turn, approved=approved)
+    _taken(memory, board, applied, turn)
     return _take_status(memory, board, event, turn)
 
 
+def _as_edits(event: Planned, turn: Turn) -> Planned:
+    """A constellation in answer to a question for edits is one to merge; but for a restart, which plans anew."""
+    if event.plan is None:
+        return event
+    if event.status is START:
+        turn.recorded("notes", lambda: ["the plan is not taken: a restart asks for a new one"])
+        return Planned(effect=event.effect, thought=event.thought, status=START, actions=event.actions, result=event.result)
+    merge = {"tool": "build_constellation", "parameters": {**msgspec.to_builtins(event.plan), "clear": False}}
+    actions = (merge, *event.actions)
+    return Planned(effect=event.effect, thought=event.thought, status=event.status, actions=actions, result=event.result)
+
+
+def _rehearsed(memory: AgentMemory, constellation: TaskConstellation, edits: list[Edit], turn: Turn) -> list[Change]:
+    """What edits would change.
+
+    Raises:
+        EditRefused: they cannot be made.
+    """
+    draft = TaskConstellation.from_dict(constellation.to_dict())
+    _apply(memory, draft, edits, turn)
+    return changes(written(constellation), written(draft))
+
+
+def _taken(memory: AgentMemory, board: Board, applied: Applied, turn: Turn) -> None:
+    """What follows from edits that were applied."""
+    if applied.notes:
+        turn.recorded("notes", lambda: list(applied.notes))
+    _wake_at_deadlines(memory, board.constellation, applied.tasks)
+    if applied.changed:
+        board.forget_removed()
+        settle(board, turn)
+
+
 def _take_status(memory: AgentMemory, board: Board, event: Planned, turn: Turn) -> ConstellationAgentStatus:
-    asking = memory.asking or Asking(effect="")
+    asking = memory.asking or Asking()
     memory.asking = None
     skip_doomed(memory, board, turn)
     if event.result:
@@ -156,11 +191,69 @@ def restart(memory: AgentMemory, board: Board, why: str, turn: Turn) -> Constell
     memory.summary = {}
     memory.batch.clear()
     memory.unseen.clear()
+    memory.asking = Asking(reason=why)
     return START
 
 
+# -- what a person has decided about a proposal ----------------------------------------------------
+
+
+def take_verdict(memory: AgentMemory, proposed: Planned, event: Answered, turn: Turn) -> ConstellationAgentStatus:
+    """Do what a person has decided about a proposal.
+
+    Raises:
+        Refused: the question does not take this answer, or an edit by hand cannot be made; it stays open.
+    """
+    chosen = decided(proposed, event)
+    if event.withdrawn or event.verb == "cancel":
+        return not_approved(memory, f"{turn.actor} called it off" + (f": {event.reason}" if event.reason else ""), turn)
+    if event.verb == "reject":
+        why = f"{turn.actor} said no" + (f": {event.reason}" if event.reason else "")
+        if not proposed.effect or not may_ask_again(memory):
+            return not_approved(memory, why, turn)
+        ask_again(memory, turn, told_of(proposed, why), rejection=why)
+        return CONTINUE if memory.board else START
+    if event.verb == "edit":
+        try:
+            _try(memory, chosen, turn)
+        except EditRefused as refused:
+            raise Refused(f"it cannot be done so: {refused}") from None
+    if memory.board is None:
+        return take_creation(memory, chosen, turn, approved=True)
+    return take_edit(memory, memory.board, chosen, turn, approved=True)
+
+
+def _try(memory: AgentMemory, chosen: Planned, turn: Turn) -> None:
+    if memory.board is not None:
+        _rehearsed(memory, memory.board.constellation, [parse_action(action) for action in chosen.actions], turn)
+    elif chosen.plan is not None:
+        drafted(memory, chosen.plan, turn)
+
+
+def not_approved(memory: AgentMemory, why: str, turn: Turn) -> ConstellationAgentStatus:
+    """Nobody said yes, and it is not to be proposed again: no plan is FAIL; an edit is dropped, and the run goes on."""
+    memory.asking = None
+    if memory.board is None:
+        return give_up(memory, "rejected", f"the plan was not approved: {why}", turn)
+    turn.recorded("dropped", lambda: f"the edit was not approved: {why}")
+    drop_planning(memory, memory.board, turn)
+    return CONTINUE
+
+
+def expire_approval(memory: AgentMemory, turn: Turn) -> ConstellationAgentStatus | None:
+    """Settle a question about a proposal whose time is over; None where there is none."""
+    asking = memory.asking
+    if asking is None or asking.proposed is None or not 0 < asking.expires_at <= turn.at:
+        return None
+    call_off(memory, asking.effect, turn)
+    return not_approved(memory, "nobody answered in time", turn)
+
+
+# -- applying --------------------------------------------------------------------------------------
+
+
 def _apply(memory: AgentMemory, constellation: TaskConstellation, edits: list[Edit], turn: Turn) -> Applied:
-    """Apply edits with everything checked that the fleet knows; wakes at the deadlines of what is new."""
+    """Apply edits with everything checked that the fleet knows."""
     before: dict[str, str] = {}
 
     def match(path: str, words: str, profile: AgentProfile) -> str:
@@ -171,14 +264,16 @@ def _apply(memory: AgentMemory, constellation: TaskConstellation, edits: list[Ed
         check_applied(applied, constellation, memory.fleet, match, inputs=memory.inputs)
 
     try:
-        applied = apply_edits(constellation, edits, check)
+        return apply_edits(constellation, edits, check)
     except EditRefused:
         for task_id, skill in before.items():
             if task_id in constellation.tasks:
                 constellation.tasks[task_id].resolved_skill = skill
         raise
-    for task_id in applied.tasks:
+
+
+def _wake_at_deadlines(memory: AgentMemory, constellation: TaskConstellation, task_ids: Iterable[str]) -> None:
+    for task_id in task_ids:
         deadline_s = constellation.tasks[task_id].deadline_s
         if deadline_s is not None:
             memory.wake(memory.started_at + deadline_s)
-    return applied

@@ -8,8 +8,10 @@ from __future__ import annotations
 from asterism.constellation.edits import EditRefused
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
+from asterism.machines.constellation_agent.asking import ask_planner, put_off, raise_limits
 from asterism.machines.constellation_agent.ending import end, give_up, is_done
 from asterism.machines.constellation_agent.events import (
+    BUDGET,
     AskPlanner,
     ConstellationAgentStatus,
     DeviceFound,
@@ -18,13 +20,21 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     Progressed,
+    RaiseLimits,
     Submitted,
     TaskEnded,
 )
-from asterism.machines.constellation_agent.forking import decide_anew
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.forking import ask_approval_anew, decide_anew
+from asterism.machines.constellation_agent.memory import AgentMemory, Asking
 from asterism.machines.constellation_agent.nested import as_task_end, leave_children, tell_children
-from asterism.machines.constellation_agent.planning import ask_planner, build, drop_planning, take_creation, take_edit
+from asterism.machines.constellation_agent.planning import (
+    drop_planning,
+    expire_approval,
+    take_creation,
+    take_edit,
+    take_given,
+    take_verdict,
+)
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
 from asterism.machines.control import (
     Answered,
@@ -57,28 +67,31 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
     if memory.started_at:
         raise Refused("this run was submitted already")
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
-    memory.started_at, memory.inputs = turn.at, event.inputs
+    memory.started_at, memory.inputs, memory.options = turn.at, event.inputs, event.options
+    state = START
     if event.plan is not None:
         try:
-            build(memory, event.plan, turn)
+            state = take_given(memory, event.plan, turn)
         except EditRefused:
             memory.fleet, memory.started_at, memory.inputs = {}, 0.0, {}
             raise
-    memory.request, memory.options, memory.earlier = event.request, event.options, event.earlier
+    memory.request, memory.earlier = event.request, event.earlier
     memory.folder, memory.fleet_file = event.folder, event.fleet_file
     memory.wake(turn.at + event.options.wall_limit_s)
-    return CONTINUE if event.plan is not None else START
+    return state
 
 
 def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     if _past_limit(memory, turn):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
-    passed = memory.timers_due(turn.at)  # those of a constellation that was thrown away
-    if memory.paused or memory.asking or memory.leaving:
+    passed = memory.timers_due(turn.at)  # those of a constellation that was thrown away, too
+    if passed and (state := expire_approval(memory, turn)):
+        return state
+    if memory.paused or memory.leaving or (memory.asking and memory.asking.effect):
         return START if passed else None
     if memory.asks >= memory.options.max_asks:
         return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
-    ask_planner(memory, turn)
+    ask_planner(memory, turn, memory.asking or Asking())
     return START
 
 
@@ -91,8 +104,20 @@ def _not_created(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Stat
     _count(memory, event)
     if _left(memory, event.effect):
         return START
+    if event.code == BUDGET:
+        put_off(memory, event.reason)
+        return START
     memory.asking = None
     return give_up(memory, event.code, event.reason, turn)
+
+
+def _plan_answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
+    if memory.asking and memory.asking.proposed and memory.asking.effect == event.effect:
+        return take_verdict(memory, memory.asking.proposed, event, turn)
+    if not event.withdrawn:
+        raise Refused(f"{event.effect} is not asked any more")
+    _left(memory, event.effect)
+    return START
 
 
 # -- CONTINUE --------------------------------------------------------------------------------------
@@ -105,8 +130,9 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     changed = memory.timers_due(turn.at)  # a time that has come makes an entry: what a replay does not know it would do again
     if changed:
         expire(memory, board, turn)
-    if memory.batch and not memory.asking and not memory.paused:
-        ask_planner(memory, turn)
+        expire_approval(memory, turn)
+    if not memory.paused and (not memory.asking.effect if memory.asking else memory.batch):
+        ask_planner(memory, turn, memory.asking or Asking())
         changed = True
     while skip_doomed(memory, board, turn) or start_ready(memory, board, turn):  # bounded: each round starts or settles a task
         changed = True
@@ -115,7 +141,7 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
             return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
             return end(memory, board, turn)
-        ask_planner(memory, turn, batch=tuple(memory.unseen))
+        ask_planner(memory, turn, Asking(batch=tuple(memory.unseen)))
         changed = True
     return CONTINUE if changed else None
 
@@ -127,7 +153,11 @@ def _edited(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
 
 def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
     _count(memory, event)
-    if not _left(memory, event.effect):
+    if _left(memory, event.effect):
+        return CONTINUE
+    if event.code == BUDGET:
+        put_off(memory, event.reason)
+    else:
         drop_planning(memory, _board(memory), turn)
     return CONTINUE
 
@@ -145,8 +175,11 @@ def _child_ended(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
 
 
 def _answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
-    if not (event.withdrawn and _left(memory, event.effect)):
-        take_answer(memory, _board(memory), event, turn)
+    if event.withdrawn and _left(memory, event.effect):
+        return CONTINUE
+    if memory.asking and memory.asking.proposed and memory.asking.effect == event.effect:
+        return take_verdict(memory, memory.asking.proposed, event, turn)
+    take_answer(memory, _board(memory), event, turn)
     return CONTINUE
 
 
@@ -180,16 +213,12 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         return state
 
     def unpaused(memory: AgentMemory, event: Unpause, turn: Turn) -> Status:
-        memory.paused = False
+        memory.paused, memory.limit = False, ""
         tell_children(memory, event, turn)
         return state
 
-    def lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> Status:
-        memory.lost[event.device] = event.reason
-        return state
-
-    def found(memory: AgentMemory, event: DeviceFound, turn: Turn) -> Status:
-        memory.lost.pop(event.device, None)
+    def raised(memory: AgentMemory, event: RaiseLimits, turn: Turn) -> Status:
+        raise_limits(memory, event)
         return state
 
     def forked(memory: AgentMemory, event: Forked, turn: Turn) -> Status:
@@ -197,10 +226,8 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         leave_children(memory, turn)
         if memory.board and state is CONTINUE:
             decide_anew(memory, memory.board, event, turn)
+        ask_approval_anew(memory, turn)
         return state
-
-    def progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> Status | None:
-        return state if event.of in memory.attempts else None
 
     def left(memory: AgentMemory, event: TaskEnded | Planned | PlanningFailed | Answered | Withdrawn | Broke, turn: Turn) -> Status:
         if isinstance(event, Answered) and not event.withdrawn:
@@ -220,11 +247,10 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
         return {**controls, Drained: row(_stay, state), Broke: row(left)}
     return {
         **controls,
+        **_news_in(state),
         Pause: row(paused),
         Unpause: row(unpaused),
-        DeviceLost: row(lost),
-        DeviceFound: row(found),
-        Progressed: row(progressed),
+        RaiseLimits: row(raised),
         Cancel: row(_cancelled, FAIL),
         Broke: row(_broke, FAIL),
     }
@@ -247,6 +273,23 @@ def _of_children(state: Status) -> dict[type[Event], Row]:
         return state
 
     return {ChildRested: row(rested), ChildEnded: row(child_left), Relayed: row(relayed)}
+
+
+def _news_in(state: Status) -> dict[type[Event], Row]:
+    """Internal rows of a state for what devices tell."""
+
+    def lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> Status:
+        memory.lost[event.device] = event.reason
+        return state
+
+    def found(memory: AgentMemory, event: DeviceFound, turn: Turn) -> Status:
+        memory.lost.pop(event.device, None)
+        return state
+
+    def progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> Status | None:
+        return state if event.of in memory.attempts else None
+
+    return {DeviceLost: row(lost), DeviceFound: row(found), Progressed: row(progressed)}
 
 
 def _board(memory: AgentMemory) -> Board:
@@ -284,6 +327,7 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
             Submitted: row(_submitted, CONTINUE, internal=True),
             Drained: row(_plan_when_settled, FAIL, internal=True),
             Planned: row(_created, CONTINUE, FAIL, internal=True),
+            Answered: row(_plan_answered, CONTINUE, FAIL, internal=True),
             PlanningFailed: row(_not_created, FAIL, internal=True),
         },
         CONTINUE: {
@@ -293,7 +337,7 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
             PlanningFailed: row(_not_edited, CONTINUE),
             TaskEnded: row(_task_ended, CONTINUE),
             ChildEnded: row(_child_ended, CONTINUE),
-            Answered: row(_answered, CONTINUE),
+            Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
         },
         FINISH: _noted_in(FINISH),
         FAIL: _noted_in(FAIL),

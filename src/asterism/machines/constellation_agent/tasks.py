@@ -32,7 +32,7 @@ def start_ready(memory: AgentMemory, board: Board, turn: Turn) -> bool:
     """Start every task that is ready and may start now, higher priority first; True if anything changed."""
     if memory.paused or not board.startable:
         return False
-    held = held_tasks(memory, board)
+    held = memory.held()
     tasks, ordinal = board.constellation.tasks, board.constellation.ordinal
     ready = [tasks[task_id] for task_id in board.startable if task_id not in held]
     ready.sort(key=lambda task: (-task.priority, ordinal(task.task_id)))
@@ -41,16 +41,6 @@ def start_ready(memory: AgentMemory, board: Board, turn: Turn) -> bool:
         if task.not_before <= turn.at and task.status is TaskStatus.PENDING:
             changed = _start(memory, board, task, turn) or changed
     return changed
-
-
-def held_tasks(memory: AgentMemory, board: Board) -> set[str]:
-    """Ids of tasks that wait for the planner: it has been, or is about to be, asked about what they depend on."""
-    roots = [*(memory.asking.batch if memory.asking else ()), *memory.batch]
-    if memory.options.hold == "none" or not (memory.asking or memory.batch):
-        return set()
-    if memory.options.hold == "all":
-        return set(board.startable)
-    return set().union(*(board.constellation.descendants(task_id) for task_id in roots if task_id in board.constellation.tasks))
 
 
 def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> bool:
@@ -69,6 +59,7 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
         effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", turn)
         move_task(board, task, Started(effect=effect, inquiry=effect), turn)
+        _note_moved(memory, task, turn)
         return True
     if attempt.constellation is None:
         effect = turn.perform(attempt)
@@ -77,6 +68,7 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
         memory.children[effect] = None
     memory.attempts[effect] = attempt
     move_task(board, task, Started(effect=effect), turn)
+    _note_moved(memory, task, turn)
     return True
 
 
@@ -214,10 +206,17 @@ def settle_task(memory: AgentMemory, board: Board, task: TaskStar, event: Event,
     if task.status is TaskStatus.SKIPPED:
         return
     memory.unseen[task.task_id] = None
+    _note_moved(memory, task, turn)
     if memory.asking:
         memory.asking.ended_since = True
     if _planner_is_wanted(memory, board, task):
         memory.batch[task.task_id] = None
+
+
+def _note_moved(memory: AgentMemory, task: TaskStar, turn: Turn) -> None:
+    """What moves in the entry that puts a question is part of what the planner is shown."""
+    if memory.asking and memory.asking.put_at < turn.seq:
+        memory.asking.moved[task.task_id] = None
 
 
 def _planner_is_wanted(memory: AgentMemory, board: Board, task: TaskStar) -> bool:

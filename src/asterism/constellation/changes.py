@@ -1,0 +1,56 @@
+"""What an edit changes, as before and after: for people who approve it, and for the story."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.batch import line_spec_of, spec_of
+from asterism.constellation.constellation import TaskConstellation
+
+Part = Literal["task", "dependency"]
+Written = Mapping[tuple[Part, str], Mapping[str, Any]]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task or dependency before and after.
+
+    Attributes:
+        part: what it is.
+        id: its id.
+        before, after: as a plan writes it; None where it is not there. Of what is on both sides, only the fields that differ.
+    """
+
+    part: Part
+    id: str
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+
+
+def written(constellation: TaskConstellation) -> Written:
+    """A constellation as a plan would write it, skills looked up, by part and id. O(n + e)."""
+    found: dict[tuple[Part, str], dict[str, Any]] = {}
+    for task in constellation.in_order():
+        fields = msgspec.to_builtins(spec_of(task)) | {"skill": task.resolved_skill or task.skill}
+        found["task", task.task_id] = {name: value for name, value in fields.items() if value not in ("", {})}
+    for line in constellation.lines.values():
+        found["dependency", line.line_id] = msgspec.to_builtins(line_spec_of(line))
+    return found
+
+
+def changes(before: Written, after: Written) -> list[Change]:
+    """What has changed from one to the other, in the order of the earlier one; what is new comes last."""
+    found = []
+    for part, part_id in dict.fromkeys((*before, *after)):
+        old, new = before.get((part, part_id)), after.get((part, part_id))
+        if old == new:
+            continue
+        differing = [name for name in dict.fromkeys((*(old or ()), *(new or ()))) if (old or {}).get(name) != (new or {}).get(name)]
+        found.append(Change(part=part, id=part_id, before=_of(old, differing), after=_of(new, differing)))
+    return found
+
+
+def _of(fields: Mapping[str, Any] | None, names: list[str]) -> dict[str, Any] | None:
+    return None if fields is None else {name: fields[name] for name in names if name in fields}

@@ -1,0 +1,113 @@
+"""How a person is asked to approve what the planner proposes: a plan, edits of it, or a restart. What a yes does is in ``planning``.
+
+What was to be decided stays undecided meanwhile, so what the hold keeps is kept. No answer is not a yes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.changes import Change
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.machine import Turn
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
+from asterism.machines.constellation_agent.memory import AgentMemory, Asking
+from asterism.machines.control import Answered, Ask, Verb
+
+Kind = Literal["plan", "edits", "restart"]
+
+_VERBS: dict[Kind, tuple[Verb, ...]] = {
+    "plan": ("approve", "edit", "reject"),
+    "edits": ("approve", "edit", "reject"),
+    "restart": ("approve", "reject"),
+}
+_PROMPTS: dict[Kind, str] = {
+    "plan": "Run this plan?",
+    "edits": "Change the plan so, while it runs?",
+    "restart": "Throw the plan away, cancel what runs, and plan anew?",
+}
+_SHOWN = 500
+"""Characters of a rejected proposal that the planner is reminded of."""
+
+
+def shown_plan(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocument:
+    """A plan with the skills that were found for its tasks: what is approved is exactly what runs."""
+    tasks = (msgspec.structs.replace(spec, skill=constellation.tasks[spec.task_id].resolved_skill or spec.skill) for spec in plan.tasks)
+    return msgspec.structs.replace(plan, tasks=tuple(tasks))
+
+
+def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: list[Change] | None = None) -> None:
+    """Ask a person about a proposal.
+
+    Args:
+        memory: of the agent; what is being decided stays open.
+        proposed: what the planner answered; a plan, or edits.
+        turn: collects the question.
+        changed: what the edits would change; None for a plan.
+    """
+    kind = kind_of(proposed)
+    subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
+    if changed is None:
+        subject["plan"] = _as_json(proposed.plan)
+    else:
+        subject |= {"actions": _as_json(proposed.actions), "changes": turn.recorded("changes", lambda: _as_json(changed))}
+    asking = memory.asking = memory.asking or Asking()
+    asking.proposed, asking.subject = proposed, subject
+    put_to_person(memory, asking, turn)
+
+
+def _as_json(value: Any) -> Any:
+    """As the journal gives it back: lists for tuples."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def put_to_person(memory: AgentMemory, asking: Asking, turn: Turn) -> None:
+    """Put the question about a proposal."""
+    kind: Kind = asking.subject["kind"]
+    limit_s = memory.options.inquiry_timeout_s
+    asking.expires_at = turn.at + limit_s if limit_s else 0.0
+    asking.effect = turn.perform(
+        Ask(prompt=_PROMPTS[kind], subject=asking.subject, verbs=_VERBS[kind], risk="high", expires_at=asking.expires_at)
+    )
+    if asking.expires_at:
+        memory.wake(asking.expires_at)
+
+
+def kind_of(proposed: Planned) -> Kind:
+    """What a proposal is."""
+    if proposed.status is ConstellationAgentStatus.START and proposed.plan is None:
+        return "restart"
+    return "edits" if proposed.plan is None else "plan"
+
+
+def decided(proposed: Planned, event: Answered) -> Planned:
+    """The proposal as a person approved it, by hand where it was edited.
+
+    Raises:
+        Refused: the question does not take this answer, or the edit by hand cannot be read; it stays open.
+    """
+    kind = kind_of(proposed)
+    if event.verb not in (*_VERBS[kind], "cancel"):
+        raise Refused(f"{event.effect} takes {', '.join(_VERBS[kind])}, not {event.verb}")
+    if event.verb != "edit":
+        return proposed
+    if kind == "plan":
+        try:
+            return msgspec.structs.replace(proposed, plan=parse_plan(event.value))
+        except InvalidInput as error:
+            raise Refused(f"an edit gives the whole plan: {error}") from None
+    actions = event.value.get("actions") if isinstance(event.value, dict) else None
+    if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
+        raise Refused('an edit gives the edits that are to be made: {"actions": [{"tool": …, "parameters": {…}}]}')
+    return msgspec.structs.replace(proposed, actions=tuple(actions))
+
+
+def told_of(proposed: Planned, why: str) -> str:
+    """A rejection in words, for the planner; with what was rejected, because it does not remember."""
+    what = msgspec.json.encode(proposed.plan or proposed.actions).decode()
+    cut = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
+    return f"{why}. What was rejected: {cut}"
