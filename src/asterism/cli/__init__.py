@@ -1,8 +1,10 @@
 """The command line. Each command is a function of one of these modules, imported when it is asked for and not before.
 
     running      run, resume, cancel, pause, unpause: what drives a run, or tells its driver something
+    following    follow: the next round of a session
     planning     plan, fleet check, diagram: what can be said without a run
     showing      runs, show, log: what journals say
+    reasons      why: how one task came about
     people       inbox, answer
     journals     fork, export, import, prune: whole journals
 
@@ -47,8 +49,10 @@ app.command("asterism.cli.running:run", name="run", help="Run a request in words
 app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
 app.command("asterism.cli.showing:runs", name="runs", help="List the runs, newest first.")
 app.command("asterism.cli.showing:show", name="show", help="Show one run: its plan, its states, who did what and why.")
+app.command("asterism.cli.reasons:why", name="why", help="Say in words how a task came about, and what became of it.")
 app.command("asterism.cli.showing:log", name="log", help="Print the journal of a run in words.")
 app.command("asterism.cli.running:resume", name="resume", help="Go on with a run that was paused, or whose process ended.")
+app.command("asterism.cli.following:follow", name="follow", help="Run a request as the next round of an ended run's session.")
 app.command("asterism.cli.running:pause", name="pause", help="Let a run start nothing new.")
 app.command("asterism.cli.running:unpause", name="unpause", help="Let a paused run start things again.")
 app.command("asterism.cli.running:cancel", name="cancel", help="Stop a run for good.")

@@ -23,9 +23,10 @@ from asterism.cli.codes import INTERRUPTED, code_of
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.picture import count_words
+from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.story import Story
-from asterism.cli.words import duration, plain, preview
+from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
 from asterism.kernel.journal import Entry
@@ -256,11 +257,14 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
         return [*told, f"more: asterism show {run}"]
     if stopped:
         return [f"stopped; nothing is lost. Go on with: asterism resume {run}"]
+    if row.status == "paused" and (limit := story.run.memory.limit):
+        return [f"paused itself: {plain(limit)}", f"go on with: asterism resume {run} --max-tokens N, or --max-cost DOLLARS"]
     if row.status == "paused":
         return [f"paused; go on with: asterism resume {run}"]
     told = []
     for asked in await store.inquiries(root=run):
-        told += [f"waits for a person: {plain(asked.prompt, 1000)}", f"  what: {preview(msgspec.json.decode(asked.subject or '{}'), 500)}"]
+        told.append(f"waits for a person: {plain(asked.prompt, 1000)}")
+        told += [f"  {line}" for line in proposal_lines(msgspec.json.decode(asked.subject or "{}"))]
         told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
     return told
 

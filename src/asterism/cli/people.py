@@ -15,6 +15,7 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.finding import actor, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
+from asterism.cli.proposals import how_to_edit, proposal_lines
 from asterism.cli.running import take_up
 from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, RunOwned
@@ -52,7 +53,10 @@ def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
     lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
     lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
     subject: dict[str, Any] = msgspec.json.decode(row.subject or "{}")
-    lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
+    if "kind" in subject:
+        lines += [f"    {line}" for line in (*proposal_lines(subject), how_to_edit(subject)) if line]
+    else:
+        lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
     lines.append(f"    asked      {moment(row.asked_at)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
     if row.expires_at:
         left_s = row.expires_at - now
@@ -76,7 +80,7 @@ def answer(
     /,
     *,
     reason: Annotated[str, Parameter(help="For the journal, and for whoever plans.")] = "",
-    value: Annotated[str | None, Parameter(help="JSON: the new arguments of an edit, the value of a response.")] = None,
+    value: Annotated[str | None, Parameter(help="JSON, or @FILE with it: the new arguments of an edit, the value of a response.")] = None,
     no_drive: Annotated[bool, Parameter(negative=(), help="Write the answer down; do not go on with the run here.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,
@@ -116,7 +120,11 @@ async def _answer(named: str, said: Answered, fleet: Path | None, database: Path
             return code
 
 
-def _json(text: str) -> Any:
+def _json(given: str) -> Any:
+    try:
+        text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"--value {given}: the file cannot be read: {error}") from None
     try:
         return json_text.loads(text)
     except (ValueError, RecursionError) as error:

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from asterism.bootstrap import check_database, open_runtime, open_store
+from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
@@ -22,7 +23,7 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.kernel.machine import Event
 from asterism.kernel.run import packer
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
 from asterism.runtime.ports import Device, RunRow, Store
@@ -40,18 +41,13 @@ def run(
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
-    wall_limit_s: Annotated[float, Parameter(help="Fail the run when it takes longer.")] = RunOptions().wall_limit_s,
-    inquiry_timeout_s: Annotated[float | None, Parameter(help="How long a question to a person stays open [default: for ever].")] = None,
+    behaviour: Behaviour = Behaviour(),  # noqa: B008 - frozen
 ) -> int:
     """Run a request in words, or a plan file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         what = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {what}")
-    for name, seconds in (("--wall-limit-s", wall_limit_s), ("--inquiry-timeout-s", inquiry_timeout_s)):
-        if seconds is not None and not 0 < seconds < float("inf"):
-            raise InvalidInput(f"{name} is a number of seconds above 0, not {seconds:g}")
-    options = RunOptions(wall_limit_s=wall_limit_s, inquiry_timeout_s=inquiry_timeout_s)
-    return asyncio.run(_run(what, fleet, database_path(database), options, as_json=json, result_file=result_file))
+    return asyncio.run(_run(what, fleet, database_path(database), behaviour.options(), as_json=json, result_file=result_file))
 
 
 async def _run(what: str, fleet_file: Path, database: Path, options: RunOptions, *, as_json: bool, result_file: Path | None) -> int:
@@ -61,24 +57,62 @@ async def _run(what: str, fleet_file: Path, database: Path, options: RunOptions,
         check(order, fleet)
         async with open_store(database, create=True) as store:
             first = submission(order, fleet, fleet_file, options)
-            async with open_runtime(store, {}, database) as runtime:
-                submitted = await runtime.submit(CONSTELLATION_AGENT, first, title=plain(order.title), actor=actor())
-            if not as_json:
-                put(f"run {submitted}\n")
-            return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
+            return await begin(store, devices, database, first, title=order.title, as_json=as_json, result_file=result_file)
+
+
+async def begin(
+    store: Store,
+    devices: Mapping[str, Device],
+    database: Path,
+    first: Submitted,
+    *,
+    title: str,
+    session: str = "",
+    as_json: bool = False,
+    result_file: Path | None = None,
+) -> int:
+    """Submit a run, and drive it."""
+    async with open_runtime(store, {}, database) as runtime:
+        submitted = await runtime.submit(CONSTELLATION_AGENT, first, title=plain(title), actor=actor(), session=session)
+    if not as_json:
+        put(f"run {submitted}\n")
+    return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
 
 
 def resume(
     named: Annotated[str | None, Parameter(name="RUN", help="Id of a run [default: every run that was interrupted]")] = None,
     /,
     *,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     fleet: OtherFleet = None,
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
 ) -> int:
-    """Go on with a run that was paused, or whose process ended."""
-    return asyncio.run(_resume(named, fleet, database, as_json=json, result_file=result_file))
+    """Go on with a run that was paused, or whose process ended; with a higher limit, with one that has used what it may."""
+    limits = raised(max_tokens, max_cost)
+    if limits == RaiseLimits():
+        return asyncio.run(_resume(named, fleet, database, as_json=json, result_file=result_file))
+    if named is None:
+        raise InvalidInput("a higher limit is for one run; name it")
+    return asyncio.run(_resume_with(limits, named, fleet, database, as_json=json, result_file=result_file))
+
+
+async def _resume_with(
+    limits: RaiseLimits, named: str, fleet: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None
+) -> int:
+    """Raise the limits where the run is, or go on with it here."""
+    async with reading(database) as store:
+        row = await _unfinished(store, named)
+        if row.owner:
+            await _tell(store, row, limits, database)
+            put(f"run {row.run} may use more now")
+            return FINISHED
+        story, _, _ = await read_story(store, row)
+        story.run.take(limits, at=story.last_at, actor=actor())  # in rehearsal: refused here if it would be there
+        await _tell(store, row, limits, database, wait=False)
+    return await _resume(row.run, fleet, database, as_json=as_json, result_file=result_file)
 
 
 async def _resume(named: str | None, fleet: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
@@ -137,7 +171,7 @@ async def take_up(
     row = await store.run(row.root)
     if row.owner:
         raise RunOwned(row.run, row.owner)
-    fleet_file = fleet or await _fleet_file_of(store, row)
+    fleet_file = fleet or await fleet_file_of(store, row)
     async with opened_devices(fleet_file, database) as (_, devices):
         await _check_fleet(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
@@ -168,7 +202,12 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
-async def _fleet_file_of(store: Store, row: RunRow) -> Path:
+async def fleet_file_of(store: Store, row: RunRow) -> Path:
+    """The fleet file that a run was started with.
+
+    Raises:
+        InvalidInput: it does not say.
+    """
     event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
     if not isinstance(event, Submitted) or not event.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")

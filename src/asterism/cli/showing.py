@@ -12,6 +12,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
+from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.codes import FINISHED
 from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
@@ -21,6 +22,7 @@ from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.picture import status_lines
+from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
@@ -65,7 +67,8 @@ async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json:
     for row in rows:
         words, style = states[row.run]
         line = Text(f"{row.run}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
-        put_line(out, line.append(plain(row.title, 100)))
+        line.append(plain(row.title, 100))
+        put_line(out, line.append(f"  (session {row.session})" if row.session not in ("", row.run) and not row.parent else "", "dim"))
     if not rows:
         put("there are no runs yet")
     return FINISHED
@@ -90,6 +93,7 @@ class Shown(msgspec.Struct, frozen=True):
     story: Story
     records: list[Record]
     happenings: list[Happening]
+    decisions: list[Decision]
     children: dict[str, list[Shown]]
 
 
@@ -99,7 +103,8 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
     started = {child_of(effect): task_id for effect, task_id in story.children.items()}
     for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
         children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
-    return Shown(row, story, records, happenings, children)
+    decisions = Chronicle(machine_of(row), row.run).read(map(packer(machine_of(row)).unpack, records))
+    return Shown(row, story, records, happenings, decisions, children)
 
 
 def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
@@ -128,7 +133,7 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         put(json_text.dumps(data, indent=2))
     else:
         out = console()
-        for line in (*_show_lines(shown, asked=asked, now=now), *_origin_lines(story, origin)):
+        for line in (*_show_lines(shown, now=now), *_question_lines(asked), *_origin_lines(story, origin)):
             put_line(out, line)
     return FINISHED
 
@@ -166,11 +171,12 @@ def _show_data(shown: Shown, now: float) -> dict[str, Any]:
         "states": state_history(records, constellation_id=story.constellation.constellation_id),
         "time_per_state": time_per_state(records, until),
         "metrics": msgspec.to_builtins(measure(story, now)),
+        **_planning_data(story, shown.decisions),
         "children": [{"task_id": task_id, **_show_data(child, now)} for task_id, runs in shown.children.items() for child in runs],
     }
 
 
-def _show_lines(shown: Shown, *, asked: list[InquiryRow], now: float) -> list[Text]:
+def _show_lines(shown: Shown, *, now: float) -> list[Text]:
     row, story, records = shown.row, shown.story, shown.records
     metrics = measure(story, now)
     words, style = _standing(row)
@@ -180,6 +186,11 @@ def _show_lines(shown: Shown, *, asked: list[InquiryRow], now: float) -> list[Te
         lines.append(Text(f"part of run {row.root}", "dim"))
     if story.submitted is not None and story.submitted.fleet_file:
         lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
+    if story.run.memory.earlier:
+        before = ", ".join(str(earlier.get("run", "")) for earlier in story.run.memory.earlier)
+        lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
+    if story.run.memory.limit:
+        lines.append(Text(f"paused itself: {plain(story.run.memory.limit)}", "yellow"))
     if row.status == "ended":
         result = story.run.memory.result()
         lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
@@ -188,10 +199,43 @@ def _show_lines(shown: Shown, *, asked: list[InquiryRow], now: float) -> list[Te
     lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
     lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
     lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
+    return lines + _planning_lines(story, shown.decisions)
+
+
+def _question_lines(asked: list[InquiryRow]) -> list[Text]:
+    lines: list[Text] = []
     for question in asked:
         lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
+        lines += [Text(f"  {line}") for line in proposal_lines(msgspec.json.decode(question.subject or "{}"))]
         lines.append(Text(f"  asterism answer {question.inquiry} {'|'.join(question.verbs)}"))
     return lines
+
+
+def _planning_lines(story: Story, decisions: list[Decision]) -> list[Text]:
+    """What was decided about the constellation; nothing where it came as a plan and nobody has touched it."""
+    told = [decision for decision in decisions if decision.asked or decision.seq > 1]
+    if not told:
+        return []
+    lines = [Text(), Text("planning", "bold")]
+    for decision in told[:MAX_TOLD]:
+        head, *more = decision_words(decision)
+        lines.append(
+            Text(f"  #{decision.seq} {time_of_day(decision.at)}  ", "dim").append(head).append(f"  ({plain(decision.actor)})", "dim")
+        )
+        lines += [Text(f"      {line}") for line in more]
+    lines += [Text(f"  and {count(len(told) - MAX_TOLD, 'decision')} more; --json has all", "dim")] if len(told) > MAX_TOLD else []
+    used = usage_words(story.run.memory.used)
+    return [*lines, Text(f"  in all: {count(story.run.memory.asks, 'question')}{f', {used}' if used else ''}")]
+
+
+def _planning_data(story: Story, decisions: list[Decision]) -> dict[str, Any]:
+    memory = story.run.memory
+    return {
+        "planning": msgspec.to_builtins(decisions),
+        "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
+        "limit": memory.limit,
+        "earlier": [earlier.get("run", "") for earlier in memory.earlier],
+    }
 
 
 def _state_lines(records: list[Record], story: Story, now: float) -> list[Text]:

@@ -25,6 +25,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     Progressed,
+    RaiseLimits,
     Submitted,
     TaskEnded,
     WeavingMode,
@@ -142,10 +143,12 @@ class Story:
             refused = bool(entry.key)
             return [Happening(entry, plain(why), weight="event" if refused else "detail")]
         watched = self._unsettled(entry)
-        was = self.run.state
+        was, limited = self.run.state, self.run.memory.limit
         self.run.replay([entry])
         told = [*self._event(entry), *self._effects(entry), *self._settled(entry, watched)]
         memory = self.run.memory
+        if memory.limit and memory.limit != limited:
+            told.append(Happening(entry, f"the run pauses itself: {plain(memory.limit)}"))
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
             told.append(Happening(entry, "the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
         return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event).__name__, type(entry.event).__name__), weight="detail")]
@@ -210,7 +213,7 @@ class Story:
             case DeviceLost() | DeviceFound():
                 said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
                 yield Happening(entry, f"device {plain(event.device)} is {said}")
-            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | Broke():
                 self.forked = event if isinstance(event, Forked) else self.forked
                 yield Happening(entry, _control_words(entry))
             case _:
@@ -292,19 +295,22 @@ def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) 
 
 
 def _control_words(entry: Entry) -> str:
-    match entry.event:
-        case Pause(reason=reason):
-            return f"paused by {plain(entry.actor)}" + (f": {plain(reason)}" if reason else "")
+    actor, event = plain(entry.actor), entry.event
+    match event:
+        case Pause(reason=reason) | Cancel(reason=reason):
+            return f"{'paused' if isinstance(event, Pause) else 'cancelled'} by {actor}" + (f": {plain(reason)}" if reason else "")
+        case RaiseLimits(max_tokens=tokens, max_cost_usd=cost):
+            limits = [f"{tokens} tokens"] if tokens is not None else []
+            limits += [f"{cost:g} dollars"] if cost is not None else []
+            return f"planning may use {' and '.join(limits)}, says {actor}"
         case Unpause():
-            return f"goes on, says {plain(entry.actor)}"
-        case Cancel(reason=reason):
-            return f"cancelled by {plain(entry.actor)}" + (f": {plain(reason)}" if reason else "")
+            return f"goes on, says {actor}"
         case Forked(origin=origin, seq=seq):
             return f"forked from {plain(origin)} at entry {seq}"
-        case Broke(event=event, reason=reason):
-            return f"a defect of asterism: {plain(event)} could not be taken: {plain(reason)}"
+        case Broke(event=broken, reason=reason):
+            return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
         case _:
-            return type(entry.event).__name__
+            return type(event).__name__
 
 
 _PLAIN_WORDS = {"Drained": "looked at the whole", Withdrawn.__name__: "called off"}

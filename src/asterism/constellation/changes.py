@@ -20,11 +20,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         part: what it is.
         id: its id.
+        ends: of a dependency, the tasks it is from and to.
         before, after: as a plan writes it; None where it is not there. Of what is on both sides, only the fields that differ.
     """
 
     part: Part
     id: str
+    ends: tuple[str, ...] = ()
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
 
@@ -48,7 +50,8 @@ def changes(before: Written, after: Written) -> list[Change]:
         if old == new:
             continue
         differing = [name for name in dict.fromkeys((*(old or ()), *(new or ()))) if (old or {}).get(name) != (new or {}).get(name)]
-        found.append(Change(part=part, id=part_id, before=_of(old, differing), after=_of(new, differing)))
+        ends = tuple((old or new or {})[end] for end in ("from", "to")) if part == "dependency" else ()
+        found.append(Change(part=part, id=part_id, ends=ends, before=_of(old, differing), after=_of(new, differing)))
     return found
 
 

@@ -1,0 +1,35 @@
+"""What a person is asked to approve, drawn: a plan as a picture, edits as before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.cli.chronicle import change_words
+from asterism.cli.picture import plan_lines
+from asterism.cli.words import plain, preview
+from asterism.constellation.changes import Change
+from asterism.constellation.constellation import TaskConstellation
+
+MAX_LINES = 200
+"""Lines of one picture; ``asterism inbox --json`` has all."""
+
+
+def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
+    """The subject of a question about a proposal, in lines; of any other question its fields, in one."""
+    if "kind" not in subject:
+        return [f"what: {preview(subject, 500)}"]
+    lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
+    if "plan" in subject:
+        lines += [line.plain for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
+    lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
+    return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} lines more"]
+
+
+def how_to_edit(subject: Mapping[str, Any]) -> str:
+    """What an edit of it by hand is; empty where it is the new arguments."""
+    if "plan" in subject:
+        return "an edit gives the whole plan: --value @plan.json"
+    return "an edit gives the edits instead: --value '{\"actions\": […]}'" if "changes" in subject and subject["kind"] == "edits" else ""
