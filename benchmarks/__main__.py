@@ -6,15 +6,14 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from benchmarks.chain import chain_plan, durable_chain_s, memory_chain_s
 from benchmarks.floors import durable_floor_s, memory_floor_s
 from benchmarks.machine import described
+from benchmarks.results import write_head
 from benchmarks.startup import bare_help_s, help_s
 from benchmarks.timing import Comparison, compare
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 LENGTHS = (100, 1000)
 CHAIN_REPEATS = 15
 START_REPEATS = 25
@@ -50,7 +49,7 @@ def main() -> int:
         rows.append(row(comparison))
         print(rows[-1], flush=True)
     if not quick:
-        RESULTS.write_text(head + "\n".join(rows) + "\n" + FOOT, encoding="utf-8")
+        write_head(head + "\n".join(rows) + "\n" + FOOT)
     return 0
 
 

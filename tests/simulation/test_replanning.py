@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.runtime.ports import Attempt, Proposal
+from asterism.runtime.ports import Attempt, PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.people import Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
@@ -161,3 +162,29 @@ def test_a_question_that_a_pause_meets_is_put_when_the_run_goes_on() -> None:
     ending = world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}, options=RunOptions(replan="when_needed"))
     assert ending.outcome == "finished"
     assert dict(started(world))["b"] >= 100
+
+
+def test_fifty_edits_two_hundred_tasks_and_four_hundred_dependencies_work_in_one_run() -> None:
+    ids = [f"t{number}" for number in range(200)]
+    pairs = [f"{ids[at - back]}>{ids[at]}" for at in range(200) for back in (4, 5, 9) if at >= back][:400]
+
+    def script(question: PlannerQuestion) -> Proposal:
+        number = len(planner.questions)
+        if number > 50:
+            return Proposal()
+        task = {"tool": "add_task", "parameters": {"task_id": f"n{number}", "device": "d", "skill": "do"}}
+        return Proposal(actions=(task, {"tool": "add_dependency", "parameters": {"from": question.batch[0], "to": f"n{number}"}}))
+
+    planner = ScriptedPlanner(script)
+    _, ending = live({"tasks": tasks(*ids), "dependencies": lines(*pairs)}, planner)
+    assert len(pairs) == 400
+    assert ending.outcome == "finished"
+    assert len(ending.memory.constellation.tasks) == 250
+    assert ending.memory.constellation.version == 51
+
+
+def test_a_chain_of_forty_tasks_is_replanned_after_each_to_its_end() -> None:
+    ids = [f"t{number}" for number in range(40)]
+    planner = ScriptedPlanner()
+    _, ending = live({"tasks": tasks(*ids), "dependencies": lines(*(f"{one}>{two}" for one, two in itertools.pairwise(ids)))}, planner)
+    assert (ending.outcome, len(planner.questions)) == ("finished", 40)

@@ -33,7 +33,8 @@ class Metrics(msgspec.Struct, kw_only=True):
 
     Attributes:
         tasks, attempts: how many; a skipped task has no attempt.
-        worked_s, waited_s, people_s: sums over the tasks, see ``TaskMetrics``.
+        worked_s, waited_s: sums over the tasks, see ``TaskMetrics``.
+        people_s: waiting for people, those who approve plans included.
         planner_s: waiting for the planner.
         parallel_width: attempts at a time, by the plan; ``most_at_once``: as it was.
         critical_path_s: the work on the heaviest chain: with enough devices no run is shorter.
@@ -75,7 +76,7 @@ def measure(story: Story, now: float) -> Metrics:
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),
-        people_s=sum(each.people_s for each in by_task.values()),
+        people_s=sum((span.until or until) - span.since for span in story.spans.values() if isinstance(span.effect, Ask)),
         planner_s=sum((span.until or until) - span.since for span in story.spans.values() if isinstance(span.effect, AskPlanner)),
         parallel_width=parallel_width(story.constellation),
         most_at_once=_most_at_once(story, until),

@@ -1,0 +1,161 @@
+"""``python -m benchmarks.planning``: what waiting for a model costs a run, in virtual time; its section of RESULTS.md.
+
+Fifty random DAGs on one device, under every hold and replan, with a model that takes 0, 0.1 and 1 times as long as a task.
+The floor of each is max(critical path, work / width): no schedule is shorter. A run lasts to the end of its last task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from asterism.constellation.analysis import critical_path
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.machines.constellation_agent.events import Hold, Replan, RunOptions
+from asterism.runtime.ports import Attempt, Proposal
+from asterism.simulation.device import Behaviour
+from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.simulation.world import World
+from benchmarks.results import write_section
+
+DAGS = 50
+WIDTH = 4
+"""Tasks that the device does at a time."""
+MEAN_S = 10.0
+LATENCIES = (0.0, 0.1, 1.0)
+HOLDS: tuple[Hold, ...] = ("successors", "none", "all")
+ASKING = 0.1
+"""Share of the tasks whose result asks for a new look at the plan, where any does."""
+FLEET = (AgentProfile(device_id="d", concurrency=WIDTH, skills=(Skill(name="do", idempotent=True),)),)
+
+TITLE = "What waiting for a model costs"
+HEAD = f"""
+Written by `python -m benchmarks.planning`, in virtual time, so the same on every machine. {DAGS} random DAGs of 20 to 60 tasks on
+one device that does {WIDTH} at a time; the makespan, to the end of the last task, over max(critical path, work / width); means over
+the DAGs. `wide` are the {{wide}} DAGs that keep the device busy: their work / width is at least 1.5 times their critical path.
+Calls are questions to the model.
+"""
+FOOT = """
+- **Nothing asks**: no task fails, and no result asks for a new plan. `when_needed` then asks once, after the last task.
+- **One in ten asks**: one result in ten has `replan: true`. `always` asks after every batch of completions in both tables.
+- `none` never waits: what an edit would have changed may have started by the time it comes, and the edit is refused and asked for again.
+"""
+
+
+class Dag(msgspec.Struct, frozen=True):
+    """A random DAG: its plan, how long each task takes, which of them ask for a new plan."""
+
+    plan: PlanDocument
+    seconds: dict[str, float]
+    asking: frozenset[str]
+
+    def longest_s(self) -> float:
+        """The critical path."""
+        return critical_path(self.constellation(), self.seconds)[0]
+
+    def work_s(self) -> float:
+        """All its work, shared by all slots of the device."""
+        return sum(self.seconds.values()) / WIDTH
+
+    def is_wide(self) -> bool:
+        """Whether there is mostly something else to do while one task waits."""
+        return self.work_s() >= 1.5 * self.longest_s()
+
+    def constellation(self) -> TaskConstellation:
+        """As a constellation."""
+        return TaskConstellation.from_dict(msgspec.to_builtins(self.plan))
+
+
+class Lived(msgspec.Struct, frozen=True):
+    """One run: how many times its floor it took, and how often the model was asked."""
+
+    ratio: float
+    calls: int
+    wide: bool
+
+
+def dag(seed: int) -> Dag:
+    """The DAG of a seed."""
+    rng = random.Random(seed)
+    ids = [f"t{number}" for number in range(rng.randint(20, 60))]
+    reach = rng.choice((8, 20, 60, 60))  # how far back a task may look: near is narrow, far is wide
+    pairs = {
+        (rng.choice(ids[max(0, at - reach) : at]), task_id) for at, task_id in enumerate(ids) if at for _ in range(rng.choice((0, 1, 1, 2)))
+    }
+    return Dag(
+        PlanDocument(
+            tasks=tuple(TaskSpec(task_id=task_id, device="d", skill="do") for task_id in ids),
+            dependencies=tuple(LineSpec(source=source, target=target) for source, target in sorted(pairs)),
+        ),
+        {task_id: round(rng.uniform(0.5, 1.5) * MEAN_S, 1) for task_id in ids},
+        frozenset(task_id for task_id in ids if rng.random() < ASKING),
+    )
+
+
+def live(it: Dag, replan: Replan, hold: Hold, latency: float, *, asks: bool) -> Lived:
+    """One run."""
+
+    def script(attempt: Attempt) -> Behaviour:
+        return Behaviour(duration_s=it.seconds[attempt.task_id], result={"replan": asks and attempt.task_id in it.asking})
+
+    planner = ScriptedPlanner(lambda _: Reply(after_s=latency * MEAN_S, proposal=Proposal()))
+    ending = World(1, fleet=FLEET, script=script, planner=planner).run(it.plan, options=RunOptions(replan=replan, hold=hold))
+    if ending.outcome != "finished":
+        raise RuntimeError(f"a run ended {ending.outcome or ending.row.status}, so its time means nothing")
+    tasks = ending.memory.constellation.tasks.values()
+    took_s = max(task.ended_at for task in tasks) - ending.records[0].at
+    return Lived(took_s / max(it.longest_s(), it.work_s()), len(planner.questions), it.is_wide())
+
+
+def rows(dags: Sequence[Dag], *, asks: bool) -> Iterator[tuple[Replan, Hold | None, float, list[Lived]]]:
+    """Every replan, hold and latency, over the DAGs; ``never`` once, because neither of the others matters to it."""
+    yield "never", None, 0.0, [live(it, "never", "successors", 0.0, asks=asks) for it in dags]
+    replans: tuple[Replan, ...] = ("when_needed", "always")
+    for replan, hold, latency in itertools.product(replans, HOLDS, LATENCIES):
+        yield replan, hold, latency, [live(it, replan, hold, latency, asks=asks) for it in dags]
+
+
+def table(dags: Sequence[Dag], *, asks: bool) -> Iterator[str]:
+    """The lines of a table, as they are made."""
+    yield "| replan | hold | model, x mean task | makespan / floor | of wide DAGs | calls a run |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for replan, hold, latency, lived in rows(dags, asks=asks):
+        wide = [one.ratio for one in lived if one.wide]
+        cells = (
+            f"`{replan}`",
+            f"`{hold}`" if hold else "",
+            f"{latency:g}" if hold else "",
+            f"{statistics.mean(one.ratio for one in lived):.2f}",
+            f"{statistics.mean(wide):.2f}" if wide else "",
+            f"{statistics.mean(one.calls for one in lived):.1f}",
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three DAGs, and nothing is written: to see that it works")
+    quick = parser.parse_args().quick
+    dags = [dag(seed) for seed in range(3 if quick else DAGS)]
+    lines = []
+    for name, asks in (("Nothing asks", False), ("One in ten asks", True)):
+        lines += ["", f"### {name}", ""]
+        for line in table(dags, asks=asks):
+            lines.append(line)
+            print(line, flush=True)
+    if not quick:
+        write_section(TITLE, HEAD.format(wide=sum(it.is_wide() for it in dags)).strip() + "\n" + "\n".join(lines) + "\n" + FOOT)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
