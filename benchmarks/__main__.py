@@ -10,7 +10,7 @@ from functools import partial
 from benchmarks.chain import chain_plan, durable_chain_s, memory_chain_s
 from benchmarks.floors import durable_floor_s, memory_floor_s
 from benchmarks.machine import described
-from benchmarks.results import write_head
+from benchmarks.results import write_timings
 from benchmarks.startup import bare_help_s, help_s
 from benchmarks.timing import Comparison, compare
 
@@ -49,7 +49,7 @@ def main() -> int:
         rows.append(row(comparison))
         print(rows[-1], flush=True)
     if not quick:
-        write_head(head + "\n".join(rows) + "\n" + FOOT)
+        write_timings(head + "\n".join(rows) + "\n" + FOOT)
     return 0
 
 

@@ -24,7 +24,7 @@ from asterism.runtime.ports import Attempt, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
-from benchmarks.results import write_section
+from benchmarks.results import write_waiting
 
 DAGS = 50
 WIDTH = 4
@@ -36,7 +36,6 @@ ASKING = 0.1
 """Share of the tasks whose result asks for a new look at the plan, where any does."""
 FLEET = (AgentProfile(device_id="d", concurrency=WIDTH, skills=(Skill(name="do", idempotent=True),)),)
 
-TITLE = "What waiting for a model costs"
 HEAD = f"""
 Written by `python -m benchmarks.planning`, in virtual time, so the same on every machine. {DAGS} random DAGs of 20 to 60 tasks on
 one device that does {WIDTH} at a time; the makespan, to the end of the last task, over max(critical path, work / width); means over
@@ -153,7 +152,8 @@ def main() -> int:
             lines.append(line)
             print(line, flush=True)
     if not quick:
-        write_section(TITLE, HEAD.format(wide=sum(it.is_wide() for it in dags)).strip() + "\n" + "\n".join(lines) + "\n" + FOOT)
+        head = HEAD.format(wide=sum(it.is_wide() for it in dags))
+        write_waiting(head + "\n".join(lines) + "\n" + FOOT)
     return 0
 
 

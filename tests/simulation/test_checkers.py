@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections import Counter
 from typing import Any
@@ -105,6 +106,12 @@ def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.
 def test_a_dependency_that_is_not_waited_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRUTH_TABLE, DependencyType.SUCCESS_ONLY, TRUTH_TABLE[DependencyType.COMPLETION_ONLY])
     found({2}, "devices")
+
+
+@pytest.mark.parametrize("move", ["take_creation", "take_edit"])
+def test_a_plan_or_an_edit_that_nobody_was_asked_about_is_found(move: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, move, functools.partial(getattr(table, move), approved=True))
+    found({9}, "decisions")
 
 
 def test_an_approval_that_is_not_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ MaxCost = Annotated[float | None, Parameter(name="--max-cost", help="US dollars 
 class Behaviour:
     """The options of a new run."""
 
-    replan: Annotated[Replan, Parameter(help="When the planner is asked again while the run goes on.")] = RunOptions().replan
+    replan: Annotated[Replan | None, Parameter(help="When the planner is asked again while the run goes on [default: never].")] = None
     hold: Annotated[Hold, Parameter(help="What waits while a change of the plan is being decided.")] = RunOptions().hold
     approve_plan: Annotated[bool, Parameter(negative=(), help="Have a person approve the plan before anything of it runs.")] = False
     approve_edits: Annotated[bool, Parameter(negative=(), help="Have a person approve each change of the plan.")] = False
@@ -28,8 +28,11 @@ class Behaviour:
     wall_limit_s: Annotated[float, Parameter(help="Fail the run when it takes longer.")] = RunOptions().wall_limit_s
     inquiry_timeout_s: Annotated[float | None, Parameter(help="How long a question to a person stays open [default: for ever].")] = None
 
-    def options(self) -> RunOptions:
+    def options(self, replan: Replan = "never") -> RunOptions:
         """As the machine has them.
+
+        Args:
+            replan: where none was chosen.
 
         Raises:
             InvalidInput: a number that is none of its kind.
@@ -39,7 +42,7 @@ class Behaviour:
                 raise InvalidInput(f"{name} is a number of seconds above 0, not {seconds:g}")
         limits = raised(self.max_tokens, self.max_cost)
         return RunOptions(
-            replan=self.replan,
+            replan=self.replan or replan,
             hold=self.hold,
             approve_plan=self.approve_plan,
             approve_edits=self.approve_edits,
