@@ -49,8 +49,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         max_reasks: times it is asked again about one batch because its answer was refused.
         max_restarts: constellations thrown away for a new one.
         inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
-        max_tokens: tokens that planning may use; None for any number. Past it the run pauses itself.
-        max_cost_usd: the same in US dollars.
+        max_tokens: tokens that planning may use; None for any number. When they are used the run asks no more and pauses itself.
+        max_cost_usd: the same in US dollars; what has no known price costs nothing.
         approve_plan: a person must say yes to each constellation before anything of it runs.
         approve_edits: a person must say yes to each change that the planner wants to make of it.
     """

@@ -21,6 +21,7 @@ from asterism.machines.constellation_agent.events import (
     PlanningFailed,
     Progressed,
     RaiseLimits,
+    RunOptions,
     Submitted,
     TaskEnded,
 )
@@ -73,7 +74,7 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
         try:
             state = take_given(memory, event.plan, turn)
         except EditRefused:
-            memory.fleet, memory.started_at, memory.inputs = {}, 0.0, {}
+            memory.fleet, memory.started_at, memory.inputs, memory.options = {}, 0.0, {}, RunOptions()
             raise
     memory.request, memory.earlier = event.request, event.earlier
     memory.folder, memory.fleet_file = event.folder, event.fleet_file
