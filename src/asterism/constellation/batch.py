@@ -307,12 +307,12 @@ class _Batch:
 
 
 def spec_of(task: TaskStar) -> TaskSpec:
-    """What a plan would say of a task."""
+    """What a plan says of a task."""
     return TaskSpec(**{field: getattr(task, field) for field in TaskSpec.__struct_fields__})
 
 
 def line_spec_of(line: TaskStarLine) -> LineSpec:
-    """What a plan would say of a dependency."""
+    """What a plan says of a dependency."""
     return LineSpec(id=line.line_id, source=line.source, target=line.target, type=line.type, condition=line.condition)
 
 

@@ -40,7 +40,7 @@ def drafted(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> TaskConstell
     """
     generation = memory.restarts
     constellation = TaskConstellation(plan.constellation_id or f"{turn.run}-g{generation}", plan.name, generation=generation)
-    _apply(memory, constellation, [BuildConstellation(plan=plan)], turn)
+    _checked(memory, constellation, [BuildConstellation(plan=plan)], turn)
     return constellation
 
 
@@ -106,7 +106,7 @@ def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, 
             if changed or event.status is START:
                 ask_approval(memory, event, turn, changed)
                 return CONTINUE
-        applied = _apply(memory, board.constellation, edits, turn)
+        _change(memory, board, edits, turn)
     except EditRefused as refused:
         version = board.constellation.version
         told = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
@@ -115,7 +115,6 @@ def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, 
             return CONTINUE
         turn.recorded("dropped", lambda: told)
         return take_edit(memory, board, msgspec.structs.replace(event, actions=()), turn, approved=approved)
-    _taken(memory, board, applied, turn)
     return _take_status(memory, board, event, turn)
 
 
@@ -138,15 +137,16 @@ def _rehearsed(memory: AgentMemory, constellation: TaskConstellation, edits: lis
         EditRefused: they cannot be made.
     """
     draft = TaskConstellation.from_dict(constellation.to_dict())
-    _apply(memory, draft, edits, turn)
+    _checked(memory, draft, edits, turn)
     return changes(written(constellation), written(draft))
 
 
-def _taken(memory: AgentMemory, board: Board, applied: Applied, turn: Turn) -> None:
-    """What follows from edits that were applied."""
+def _change(memory: AgentMemory, board: Board, edits: list[Edit], turn: Turn) -> None:
+    """Apply a batch, and settle what follows from it at once."""
+    applied = _checked(memory, board.constellation, edits, turn)
+    _wake_at_deadlines(memory, board.constellation, applied.tasks)
     if applied.notes:
         turn.recorded("notes", lambda: list(applied.notes))
-    _wake_at_deadlines(memory, board.constellation, applied.tasks)
     if applied.changed:
         board.forget_removed()
         settle(board, turn)
@@ -252,7 +252,7 @@ def expire_approval(memory: AgentMemory, turn: Turn) -> ConstellationAgentStatus
 # -- applying --------------------------------------------------------------------------------------
 
 
-def _apply(memory: AgentMemory, constellation: TaskConstellation, edits: list[Edit], turn: Turn) -> Applied:
+def _checked(memory: AgentMemory, constellation: TaskConstellation, edits: list[Edit], turn: Turn) -> Applied:
     """Apply edits with everything checked that the fleet knows."""
     before: dict[str, str] = {}
 
