@@ -26,6 +26,12 @@ def test_a_plan_is_shown_as_a_picture_and_runs_after_a_yes(desk: Desk) -> None:
     assert "●  task_001  measure  desk" in desk.do("inbox").stdout
     desk.do("answer", str(inquiry), "approve")
     assert desk.performed() == ["task_001"]
+    (run,) = desk.runs()
+    shown = [line.strip() for line in desk.do("show", run["run"]).stdout.splitlines()]
+    planning = shown[shown.index("planning") + 1 :]
+    assert "CONTINUE, which a person is asked to approve  (planner)" in planning[0]
+    assert any("approved (approve), 3 changes" in line for line in planning)
+    assert planning[-1] == "in all: 1 question"
 
 
 def test_a_plan_is_edited_by_hand_from_a_file_and_a_bad_one_leaves_the_question_open(desk: Desk) -> None:
