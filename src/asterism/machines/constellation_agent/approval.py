@@ -56,7 +56,15 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
     else:
         subject |= {"actions": _as_json(proposed.actions), "changes": turn.recorded("changes", lambda: _as_json(changed))}
     asking = memory.asking = memory.asking or Asking()
-    asking.proposed, asking.subject = proposed, subject
+    asking.proposed = Planned(  # without what is for the story alone
+        effect=proposed.effect,
+        thought=proposed.thought,
+        status=proposed.status,
+        plan=proposed.plan,
+        actions=proposed.actions,
+        result=proposed.result,
+    )
+    asking.subject = subject
     put_to_person(memory, asking, turn)
 
 

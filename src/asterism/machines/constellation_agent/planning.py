@@ -99,9 +99,11 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: 
 def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:
     """Take proposed edits and the proposed status, in the order of DESIGN section 4."""
     event = _as_edits(event, turn)
+    asks_first = memory.options.approve_edits and not approved
     try:
-        edits = [parse_action(action) for action in event.actions] if event.status is not FAIL else []
-        if memory.options.approve_edits and not approved:
+        given_up = asks_first and event.status is FAIL  # nobody is asked about edits of a run that is given up
+        edits = [] if given_up else [parse_action(action) for action in event.actions]
+        if asks_first:
             changed = _rehearsed(memory, board.constellation, edits, turn)
             if changed or event.status is START:
                 ask_approval(memory, event, turn, changed)
