@@ -26,10 +26,10 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports import Attempt, Planner, Proposal
 from asterism.runtime.runtime import Runtime
+from asterism.simulation.clock import EPOCH, WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Ledger, Script
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import EPOCH, WorldClock
 from asterism.stores.memory import MemoryStore
 from benchmarks.results import write_waiting
 

@@ -349,8 +349,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
         told: why the last answer could not be taken; empty on a first question.
         reason: why a new constellation is to be made, after a restart.
         rejections: why people said no to earlier answers, oldest first.
-        earlier: earlier rounds of the session, then archived generations of this run, oldest first; bounded, see
-            ``machines.constellation_agent.earlier``.
+        earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``earlier_of``).
         budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
     """
 
@@ -380,12 +379,7 @@ class Planner(Protocol):
 
 
 class PlanningUnavailable(AsterismError):
-    """No plan can be had; the text says why, and for whom it is.
-
-    Attributes:
-        code: the same for programs.
-        usage: what trying has used.
-    """
+    """No plan can be had; the text says why, and for whom it is. ``code``: the same for programs; ``usage``: what trying has used."""
 
     def __init__(self, reason: str, code: str = "planning", usage: Usage = Usage()) -> None:  # noqa: B008 - frozen
         self.code = code
