@@ -179,6 +179,13 @@ def test_a_reply_that_changes_nothing_needs_no_yes() -> None:
     assert "b" in agent.running()
 
 
+def test_edits_that_undo_each_other_are_neither_asked_about_nor_made() -> None:
+    agent = edited(A("add_task", task_id="n", device="d"), A("remove_task", task_id="n"))
+    assert not agent.outstanding(Ask)
+    assert agent.constellation.version == 1
+    assert "b" in agent.running()
+
+
 def test_before_and_after_of_what_is_added_and_removed() -> None:
     agent = edited(A("add_task", task_id="n", device="d2"), A("add_dependency", from_="a", to="n"), A("remove_task", task_id="b"))
     assert [(it["part"], it["id"], "before" in it, "after" in it) for it in agent.inquiry().subject["changes"]] == [

@@ -108,6 +108,7 @@ def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, 
             if changed or event.status is START:
                 ask_approval(memory, event, turn, changed)
                 return CONTINUE
+            edits = []  # what they would do comes to nothing, so there is nothing to say yes to
         _change(memory, board, edits, turn)
     except EditRefused as refused:
         version = board.constellation.version
