@@ -33,13 +33,14 @@ Check = Callable[[Applied], None]
 """Looks at a batch that was applied; raises EditRefused to have it undone."""
 
 
-def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None) -> Applied:
+def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None, *, partial: bool = False) -> Applied:
     """Apply a batch, whole or not at all.
 
     Args:
         constellation: changed in place; its version grows by one if anything changed.
         edits: in order.
         check: a last look with more knowledge (devices, skills) before it counts.
+        partial: more edits of the same batch follow, so that references are not judged yet.
 
     Raises:
         EditRefused: the constellation is as it was.
@@ -48,7 +49,8 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
     try:
         for edit in edits:
             batch.apply(edit)
-        batch.check_references()
+        if not partial:
+            batch.check_references()
         applied = batch.applied()
         if check:
             check(applied)

@@ -106,8 +106,7 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
         raise InvalidInput(f"{where}.task_id: {INPUTS!r} is taken: ${{{INPUTS}.…}} refers to the inputs of a nested constellation")
     if not _ID.fullmatch(spec.task_id):
         raise InvalidInput(f"{where}.task_id: {spec.task_id!r} is not usable; letters, digits, _ and -, 64 at most")
-    if why := _why_not_json(spec.inputs):
-        raise InvalidInput(f"{where}.inputs: {why}")
+    check_json(spec.inputs, f"{where}.inputs")
     return spec
 
 
@@ -121,9 +120,19 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(plan), type=dict[str, Any])  # as a journal would give it back
 
 
-def _why_not_json(inputs: dict[str, Any]) -> str:
-    """Why a value could not be told from what a journal would give back; empty when it could."""
-    level: list[Any] = [inputs]
+def check_json(value: Any, where: str) -> None:
+    """See that a value can be told from what a journal would give back.
+
+    Raises:
+        InvalidInput: it is not what JSON has, or too deep; names ``where``.
+    """
+    if why := _why_not_json(value):
+        raise InvalidInput(f"{where}: {why}")
+    _encode(value, where)
+
+
+def _why_not_json(value: Any) -> str:
+    level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
         for item in level:
@@ -221,16 +230,23 @@ def _refuse_duplicates(ids: list[str], where: str, field: str) -> None:
 def _convert(value: Any, kind: type[T], where: str) -> T:
     try:
         found = msgspec.convert(value, kind)
-        msgspec.json.encode(found)
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{where}: half a character (a lone surrogate) in {error.object[:40]!r}") from None
     except (RecursionError, TypeError) as error:
         raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
         told, _, at = str(error).partition(" - at `$")
         place = at.rstrip("`")
         raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}") from None
+    _encode(found, where)
     return found
+
+
+def _encode(value: Any, where: str) -> None:
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{where}: half a character (a lone surrogate) in {error.object[:40]!r}") from None
+    except (RecursionError, TypeError) as error:
+        raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
 
 
 def _allowed(told: str, place: str, kind: type) -> str:

@@ -5,16 +5,16 @@ What is found there is named by the way to it: ``outer/inner``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, PlanDocument
-from asterism.constellation.edits import Applied, BuildConstellation, EditRefused
+from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused
 from asterism.constellation.profile import AgentProfile, Fleet
-from asterism.constellation.resolution import check_line, check_task, skill_for
+from asterism.constellation.resolution import best_match, check_line, check_task, skill_for
 from asterism.constellation.task import TaskStar
 
 Match = Callable[[str, str, AgentProfile], str]
@@ -24,6 +24,51 @@ Match = Callable[[str, str, AgentProfile], str]
 def nested_plan(task: TaskStar) -> PlanDocument:
     """The plan that carries a task out; an empty one for a task that has none."""
     return msgspec.convert(task.constellation or {}, PlanDocument)
+
+
+def first_match(_: str, words: str, profile: AgentProfile) -> str:
+    """The match of whoever keeps no journal."""
+    return best_match(words, profile)
+
+
+def apply_on_fleet(
+    constellation: TaskConstellation,
+    edits: Iterable[Edit],
+    fleet: Fleet,
+    match: Match = first_match,
+    *,
+    inputs: Collection[str] = (),
+    partial: bool = False,
+) -> Applied:
+    """Apply a batch of edits, whole or not at all, with everything checked that the fleet knows.
+
+    Args:
+        constellation: changed in place.
+        edits: in order.
+        fleet: profiles by device id.
+        match: how words find a skill; asked only where no name does.
+        inputs: names that ``${inputs.…}`` may refer to.
+        partial: more edits of the same batch follow, so that arguments and references are not judged yet.
+
+    Raises:
+        EditRefused: the constellation is as it was.
+    """
+    before: dict[str, str] = {}
+
+    def check(applied: Applied) -> None:
+        before.update({task_id: constellation.tasks[task_id].resolved_skill for task_id in applied.tasks})
+        if partial:
+            _look_up(applied, constellation, fleet, match)
+        else:
+            check_applied(applied, constellation, fleet, match, inputs=inputs)
+
+    try:
+        return apply_edits(constellation, edits, check, partial=partial)
+    except EditRefused:
+        for task_id, skill in before.items():
+            if task_id in constellation.tasks:
+                constellation.tasks[task_id].resolved_skill = skill
+        raise
 
 
 def check_applied(
@@ -42,9 +87,7 @@ def check_applied(
     Raises:
         EditRefused: what it names begins with the path.
     """
-    touched = [constellation.tasks[task_id] for task_id in applied.tasks]
-    for task in touched:
-        task.resolved_skill = skill_for(task, fleet, lambda words, profile, task=task: match(path + task.task_id, words, profile))  # type: ignore[misc]
+    touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
         check_task(task, constellation, fleet, inputs)
         if task.constellation is not None:
@@ -53,6 +96,14 @@ def check_applied(
     lines += [line for task in touched for line in constellation.lines_out(task.task_id)]
     for line in lines:
         check_line(line, constellation, fleet)
+
+
+def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, path: str = "") -> list[TaskStar]:
+    """Look up the skills of the tasks that a batch has touched."""
+    touched = [constellation.tasks[task_id] for task_id in applied.tasks]
+    for task in touched:
+        task.resolved_skill = skill_for(task, fleet, lambda words, profile, task=task: match(path + task.task_id, words, profile))  # type: ignore[misc]
+    return touched
 
 
 def _check_nested(task: TaskStar, fleet: Fleet, match: Match, path: str) -> None:

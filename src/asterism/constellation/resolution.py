@@ -81,7 +81,7 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, i
     ``inputs`` are the names that ``${inputs.…}`` may refer to.
 
     Raises:
-        EditRefused: ``unknown_argument`` or ``bad_reference``.
+        EditRefused: ``unknown_argument``, ``bad_argument`` (mistyped, or missing) or ``bad_reference``.
     """
     skill = _skill_of(task, fleet)
     if skill is not None and skill.parameters.get("additionalProperties") is not True:
@@ -121,7 +121,7 @@ def _check_arguments(task: TaskStar, skill: Skill, constellation: TaskConstellat
         wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
             told = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
-            raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{name}", told)
+            raise EditRefused("bad_argument", f"{task.task_id}.inputs.{name}", told)
     missing = [name for name in skill.required_names() if name not in task.inputs]
     if not missing:
         return
@@ -129,7 +129,7 @@ def _check_arguments(task: TaskStar, skill: Skill, constellation: TaskConstellat
     unfilled = [name for name in missing if all(fields is not None and name not in fields for fields in offered)]
     if unfilled:
         told = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
-        raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{unfilled[0]}", told)
+        raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", told)
 
 
 def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet) -> None:

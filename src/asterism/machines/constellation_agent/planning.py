@@ -6,12 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from asterism.constellation.batch import apply_edits
 from asterism.constellation.changes import Change, changes, written
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Applied, BuildConstellation, Edit, EditRefused, Refusal, parse_action
-from asterism.constellation.nesting import check_applied
+from asterism.constellation.nesting import apply_on_fleet
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
 from asterism.errors import Refused
@@ -257,22 +256,11 @@ def expire_approval(memory: AgentMemory, turn: Turn) -> ConstellationAgentStatus
 
 def _checked(memory: AgentMemory, constellation: TaskConstellation, edits: list[Edit], turn: Turn) -> Applied:
     """Apply edits with everything checked that the fleet knows."""
-    before: dict[str, str] = {}
 
     def match(path: str, words: str, profile: AgentProfile) -> str:
         return turn.recorded(f"skill of {path}", lambda: best_match(words, profile))
 
-    def check(applied: Applied) -> None:
-        before.update({task_id: constellation.tasks[task_id].resolved_skill for task_id in applied.tasks})
-        check_applied(applied, constellation, memory.fleet, match, inputs=memory.inputs)
-
-    try:
-        return apply_edits(constellation, edits, check)
-    except EditRefused:
-        for task_id, skill in before.items():
-            if task_id in constellation.tasks:
-                constellation.tasks[task_id].resolved_skill = skill
-        raise
+    return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs)
 
 
 def _wake_at_deadlines(memory: AgentMemory, constellation: TaskConstellation, task_ids: Iterable[str]) -> None:
