@@ -85,4 +85,9 @@ class StoreUnavailable(AsterismError):
 
 
 class Refused(AsterismError):
-    """A command reached its run and was refused there; the text is the verdict."""
+    """A command reached its run and was refused there."""
+
+    @property
+    def verdict(self) -> str:
+        """What the sender is told, and the journal keeps: one line."""
+        return str(self).partition("\n")[0]

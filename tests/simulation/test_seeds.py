@@ -26,7 +26,18 @@ def test_three_hundred_seeds_break_nothing() -> None:
     tally = campaign(0, runs=300)
     assert tally.broken is None, tally.broken
     assert tally.runs == 300
-    for injected in ("crashed", "store faults", "lose", "pause", "cancel", "turned away", "robbed", "entry PlanningFailed", "noted"):
+    for injected in (
+        "crashed",
+        "store faults",
+        "lose",
+        "pause",
+        "cancel",
+        "turned away",
+        "robbed",
+        "edit",
+        "entry PlanningFailed",
+        "noted",
+    ):
         assert tally.counts[injected] > 0, injected
 
 

@@ -13,6 +13,18 @@ import msgspec
 
 from asterism.cli.words import count, duration, last_line, plain, preview
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import (
+    AddDependency,
+    AddTask,
+    BuildConstellation,
+    Edit,
+    RemoveDependency,
+    RemoveTask,
+    UpdateDependency,
+    UpdateTask,
+    parse_action,
+    refusal_of,
+)
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Machine, Outcome
@@ -22,6 +34,7 @@ from asterism.machines.constellation_agent.events import (
     DeviceFound,
     DeviceLost,
     Dispatch,
+    Edited,
     Planned,
     PlanningFailed,
     Progressed,
@@ -140,6 +153,8 @@ class Story:
         if entry.note:
             self.run.replay([entry])
             why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+            if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
+                why = f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
             refused = bool(entry.key)
             return [Happening(entry, plain(why), weight="event" if refused else "detail")]
         watched = self._unsettled(entry)
@@ -194,11 +209,7 @@ class Story:
                 plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
                 yield Happening(entry, f"submitted{plan}: {plain(event.request)}", weight="detail")
             case Claimed():
-                again = "taken" if event.epoch == 1 else "taken up again"
-                yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
-                for effect in filter(self.task_of, event.redone):
-                    if effect not in self.children:  # whose own journal says how it is taken up
-                        yield Happening(entry, "made again, under the same key", self.task_of(effect), TaskStatus.RUNNING)
+                yield from self._claimed(entry, event)
             case Planned() | PlanningFailed():
                 yield Happening(entry, self._planned(event))
             case TaskEnded() | ChildEnded() | Answered():
@@ -210,6 +221,8 @@ class Story:
                 self.signs[self.task_of(event.of)] = sign = Sign(event.fraction, last_line(event.message))
                 percent = f"{event.fraction:.0%} " if event.fraction is not None else ""
                 yield Happening(entry, f"{percent}{plain(sign.message)}".strip(), self.task_of(event.of), TaskStatus.RUNNING, "progress")
+            case Edited():
+                yield from self._edited(entry, event)
             case DeviceLost() | DeviceFound():
                 said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
                 yield Happening(entry, f"device {plain(event.device)} is {said}")
@@ -220,6 +233,24 @@ class Story:
                 return
         if isinstance(event, Outcome):
             self._close(event.effect, entry.at)
+
+    def _claimed(self, entry: Entry, event: Claimed) -> Iterator[Happening]:
+        again = "taken" if event.epoch == 1 else "taken up again"
+        yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
+        for effect in filter(self.task_of, event.redone):
+            if effect not in self.children:  # whose own journal says how it is taken up
+                yield Happening(entry, "made again, under the same key", self.task_of(effect), TaskStatus.RUNNING)
+
+    def _edited(self, entry: Entry, event: Edited) -> Iterator[Happening]:
+        """One line for each edit that somebody has made."""
+        for number, action in enumerate(event.actions, start=1):
+            edit, tasks = parse_action(action), self.constellation.tasks
+            after = f", version {self.constellation.version}" if number == len(event.actions) else ""
+            task_id, words = edit_words(edit)
+            status = tasks[task_id].status if task_id in tasks else None
+            yield Happening(entry, f"{plain(entry.actor)} {words}{after}", task_id, status)
+        for note in entry.facts.get("notes", ()):
+            yield Happening(entry, plain(note), weight="detail")
 
     def _planned(self, event: Planned | PlanningFailed) -> str:
         asked = self.spans[event.effect].effect if event.effect in self.spans else None
@@ -281,6 +312,27 @@ class Story:
     def _close(self, effect: str, at: float) -> None:
         if effect in self.spans:
             self.spans[effect].until = at
+
+
+def edit_words(edit: Edit) -> tuple[str, str]:
+    """The task that an edit is about, if it is about one; and what it does, after the name of whoever does it."""
+    task_id = words = ""
+    match edit:
+        case BuildConstellation(plan=plan, clear=clear):
+            words = f"{'builds it anew with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
+        case AddTask(task=task):
+            task_id, words = task.task_id, f"adds it on {plain(task.device)}" if task.device else "adds it"
+        case RemoveTask(task_id=task_id):
+            words = "removes it"
+        case UpdateTask(task_id=task_id, changes=changes):
+            words = f"changes it: {preview(changes)}"
+        case AddDependency(dependency=line):
+            words = f"adds the dependency {plain(line.line_id)}" + (f" if {plain(line.condition)}" if line.condition else "")
+        case RemoveDependency(dependency_id=line_id):
+            words = f"removes the dependency {plain(line_id)}"
+        case UpdateDependency(dependency_id=line_id, type=kind, condition=condition):
+            words = f"changes the dependency {plain(line_id)}: {plain(' '.join(filter(None, (kind, condition))))}"
+    return task_id, words
 
 
 def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, check_json, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
-from asterism.errors import AsterismError, InvalidInput
+from asterism.errors import InvalidInput, Refused
 
 RefusalCode = Literal[
     "cycle",
@@ -42,7 +42,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class EditRefused(AsterismError):
+class EditRefused(Refused):
     """A batch of edits was refused; nothing of it was applied.
 
     Attributes:
@@ -52,6 +52,19 @@ class EditRefused(AsterismError):
     def __init__(self, code: RefusalCode, what: str, why: str) -> None:
         self.refusal = Refusal(code=code, what=what, why=why)
         super().__init__(f"{what}: {why}")
+
+    @property
+    def verdict(self) -> str:
+        """The refusal as JSON, so that a sender can read its code; see :func:`refusal_of`."""
+        return msgspec.json.encode(self.refusal).decode()
+
+
+def refusal_of(verdict: str) -> Refusal | None:
+    """The refusal that a verdict holds; None where it is in words only."""
+    try:
+        return msgspec.json.decode(verdict, type=Refusal)
+    except msgspec.DecodeError:
+        return None
 
 
 class BuildConstellation(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="build_constellation"):

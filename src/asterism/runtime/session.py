@@ -31,11 +31,16 @@ ACCEPTED = "accepted"
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An event on its way in, who caused it, and the inbox key it came under."""
+    """An event on its way in, who caused it, and the inbox key it came under.
+
+    Attributes:
+        broke: why it cannot be taken, if a move has failed over it.
+    """
 
     event: Event
     actor: str
     key: str = ""
+    broke: str = ""
 
 
 class Session:
@@ -193,19 +198,21 @@ class Session:
             event, at = arrival.event, self._clock.now()
             if not arrival.key and not isinstance(event, Outcome) and type(event) not in self.run.machine.table[self.run.state]:
                 continue  # a sign of life, or news of a device, that comes too late for this state
+            if arrival.broke:
+                entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=arrival.broke))
+                folded.append((arrival.key, arrival.broke))
+                continue
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
             except (IllegalTransition, Refused) as refused:
                 if not arrival.key:
                     raise
-                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=str(refused).partition("\n")[0])
-            except Exception as error:  # boundary: a defect in a move ends its run by name, and no other
-                if not isinstance(event, Outcome) or isinstance(event, Broke):
-                    raise
+                why = refused.verdict if isinstance(refused, Refused) else str(refused).partition("\n")[0]
+                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=why)
+            except Exception as error:  # boundary: a defect in a move ends its run by name, and no other; a command is refused
                 reason = f"{type(error).__name__}: {error}"
                 self._say(f"{type(event).__name__} could not be taken: {reason}")
-                broke = Broke(effect=event.effect, event=type(event).__name__, reason=reason)
-                return [*arrivals[:index], Arrival(broke, "system"), *arrivals[index + 1 :]]
+                return [*arrivals[:index], _instead(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:
                 entries.append(entry)
             if arrival.key:
@@ -289,6 +296,16 @@ class Session:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""
         for task in tuple(self._performing.values()):
             task.cancel()
+
+
+def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:
+    """What is taken in place of an event that a move has failed over: an outcome breaks its run, a command is refused to its sender."""
+    event = arrival.event
+    if isinstance(event, Outcome) and not isinstance(event, Broke):
+        return Arrival(Broke(effect=event.effect, event=type(event).__name__, reason=reason), "system", arrival.key)
+    if not arrival.key or isinstance(event, Outcome):
+        raise error
+    return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {type(event).__name__} could not be taken: {reason}")
 
 
 def status_of(run: Run[Any]) -> RunStatus:

@@ -59,15 +59,23 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
     """Something from outside at a time.
 
-    ``cancel``, ``pause``, ``unpause`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
+    ``cancel``, ``pause``, ``unpause``, ``edit`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
     ``find`` befall a device; ``crash`` kills who drives; ``rival`` is another process that wants to drive; ``rob`` is the same
-    after the driver was declared dead while it lived, which no lock of ours allows. ``run``: who is commanded; empty for the root.
+    after the driver was declared dead while it lived, which no lock of ours allows.
+
+    Attributes:
+        device: the one that is lost or found.
+        actions: of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
+        run: who is commanded or edited; empty for the root.
+        key: of its inbox row, so that the same can be sent twice; a fresh one if empty.
     """
 
     at_s: float
-    what: Literal["cancel", "pause", "unpause", "allow", "lose", "find", "crash", "rival", "rob"]
+    what: Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob"]
     device: str = ""
     run: str = ""
+    actions: tuple[dict[str, Any], ...] = ()
+    key: str = ""
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.usage import Usage
@@ -97,6 +98,18 @@ def _counted(reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, usage=usage))
 
 
+def _editors(rng: random.Random, setting: Setting) -> None:
+    """Somebody edits the live run, now and then with what has started meanwhile, and now and then sends the same twice."""
+    planned = setting.plan or shapes.plan(rng, setting.world["fleet"], most=8)
+    there = TaskConstellation.from_dict(msgspec.to_builtins(planned)).to_dict()
+    for number in range(rng.randint(1, 4)):
+        actions = tuple(shapes.edit(rng, setting.world["fleet"], there, wild=0.5) for _ in range(rng.choice((1, 1, 2, 3))))
+        edit = Happening(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}")
+        _happen(setting, edit)
+        if likely(rng, 0.3):
+            _happen(setting, msgspec.structs.replace(edit, at_s=edit.at_s + rng.choice((0.0, 5.0))))
+
+
 def _store(rng: random.Random, setting: Setting) -> None:
     setting.world["store"] = StoreTrouble(
         fails=rng.choice((0.0, 0.1)), times=rng.choice((1, 3, 9)), lost_word=rng.choice((0.0, 0.0, 0.05)), slow=rng.choice((0.0, 0.3))
@@ -130,11 +143,12 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "people": (_people,),
     "decisions": (_planner, _people, _decisions),
     "store": (_store,),
+    "edits": (_planner, _editors, _crashes),
     "robbed": (_robbers, _people),
     "trees": (_people, _trees),
-    "forest": (_devices, _people, _store, _trees),
-    "storm": (_devices, _crashes, _planner, _people, _store),
-    "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _store),
+    "forest": (_devices, _people, _editors, _store, _trees),
+    "storm": (_devices, _crashes, _planner, _people, _editors, _store),
+    "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _editors, _store),
 }
 """By name: what troubles a world of that profile."""
 

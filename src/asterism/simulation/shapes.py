@@ -173,35 +173,37 @@ class RandomPlanner:
             proposed = None if likely(rng, 0.1) else plan(rng, self._devices, most=8)
             status = rng.choices(STATUSES, (1, 3, 3, 3))[0]
             return Reply(after_s=after_s, proposal=Proposal(plan=proposed, status=status))
-        actions = tuple(self._action(rng, question, number) for number in range(rng.choice((0, 0, 1, 1, 2, 3))))
+        there = question.constellation or {}
+        actions = tuple(edit(rng, self._devices, there, wild=self._wild) for _ in range(rng.choice((0, 0, 1, 1, 2, 3))))
         status = rng.choices(STATUSES, (1, 13, 7, 3))[0]
         return Reply(after_s=after_s, proposal=Proposal(actions=actions, status=status, result={"summary": "simulated"}))
 
-    def _action(self, rng: random.Random, question: PlannerQuestion, number: int) -> dict[str, Any]:
-        there = question.constellation or {}
-        listed = there.get("tasks", ())
-        ids = [found["task_id"] for found in listed]
-        editable = [found["task_id"] for found in listed if found.get("status", "PENDING") in ("PENDING", "WAITING_DEPENDENCY")]
-        lines = [found["id"] for found in there.get("dependencies", ())]
-        target = rng.choice((ids if likely(rng, self._wild) else editable) or ids)
-        parameters: dict[str, Any]
-        tool = rng.choice(_TOOLS)
-        match tool:
-            case "remove_task":
-                parameters = {"task_id": target}
-            case "update_task":
-                parameters = {"task_id": target, **rng.choice(_CHANGES)}
-            case "add_dependency":
-                parameters = dependency(rng, rng.choice(ids), target)
-            case "remove_dependency" if lines:
-                parameters = {"dependency_id": rng.choice(lines)}
-            case "update_dependency" if lines:
-                parameters = {"dependency_id": rng.choice(lines), "type": rng.choice(TYPES[:4])}
-            case "build_constellation" | "explode" if likely(rng, self._wild):
-                parameters = {"tasks": [], "clear": True}
-            case _:
-                tool, parameters = "add_task", task(rng, f"n{len(ids)}_{number}_{rng.randrange(1000)}", self._devices, [])
-        return {"tool": tool, "parameters": parameters}
+
+def edit(rng: random.Random, devices: list[AgentProfile], there: dict[str, Any], *, wild: float = 0.25) -> dict[str, Any]:
+    """A random edit, sensible or not, of a constellation as ``to_dict`` gives it; ``wild``: the chance to touch what has started, too."""
+    listed = there.get("tasks", ())
+    ids = [found["task_id"] for found in listed]
+    editable = [found["task_id"] for found in listed if found.get("status", "PENDING") in ("PENDING", "WAITING_DEPENDENCY")]
+    lines = [found["id"] for found in there.get("dependencies", ())]
+    target = rng.choice((ids if likely(rng, wild) else editable) or ids)
+    parameters: dict[str, Any]
+    tool = rng.choice(_TOOLS)
+    match tool:
+        case "remove_task":
+            parameters = {"task_id": target}
+        case "update_task":
+            parameters = {"task_id": target, **rng.choice(_CHANGES)}
+        case "add_dependency":
+            parameters = dependency(rng, rng.choice(ids), target)
+        case "remove_dependency" if lines:
+            parameters = {"dependency_id": rng.choice(lines)}
+        case "update_dependency" if lines:
+            parameters = {"dependency_id": rng.choice(lines), "type": rng.choice(TYPES[:4])}
+        case "build_constellation" | "explode" if likely(rng, wild):
+            parameters = {"tasks": [], "clear": True}
+        case _:
+            tool, parameters = "add_task", task(rng, f"n{len(ids)}_{rng.randrange(100_000)}", devices, [])
+    return {"tool": tool, "parameters": parameters}
 
 
 # -- people ----------------------------------------------------------------------------------------

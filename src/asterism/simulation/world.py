@@ -35,7 +35,7 @@ from asterism.errors import AsterismError, InvalidInput, Refused
 from asterism.kernel.journal import Entry, Record, story_line
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run, event_body, packer
-from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
+from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
@@ -369,10 +369,11 @@ class World:
         await asyncio.sleep(happening.at_s)
         self.counts[happening.what] += 1
         try:
-            if happening.what in _COMMANDS:
+            if happening.what == "edit" or happening.what in _COMMANDS:
                 to = self.memory.runs.get(happening.run or self._run)
                 if to is not None and to.status != "ended":
-                    await self._desk.post(to.run, _COMMANDS[happening.what], actor="user", key=self.clock.new_id())
+                    event = _COMMANDS.get(happening.what) or Edited(actions=happening.actions)
+                    await self._desk.post(to.run, event, actor="user", key=happening.key or self.clock.new_id())
             else:
                 self._befall(happening)
         finally:

@@ -14,7 +14,7 @@ from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import Progressed, Submitted, TaskEnded
+from asterism.machines.constellation_agent.events import Edited, Progressed, Submitted, TaskEnded
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel, Claimed, Drained
 
@@ -124,3 +124,21 @@ def test_the_last_sign_of_life_is_kept_until_the_attempt_ends() -> None:
     story, _ = written.story()
     assert not story.signs
     assert story.constellation.tasks["a"].status is TaskStatus.COMPLETED
+
+
+def test_each_edit_from_outside_is_told_by_who_made_it() -> None:
+    written = Written(plan("a"))
+    adds = {"tool": "add_task", "parameters": {"task_id": "n", "device": "desk", "skill": "work"}}
+    waits = {"tool": "add_dependency", "parameters": {"from": "a", "to": "n"}}
+    written.at(1, Edited(actions=(adds, waits), version=1), "ada")
+    written.at(2, Edited(actions=({"tool": "update_task", "parameters": {"task_id": "n", "priority": 2}},), version=2), "ada")
+    _, told = written.story()
+    assert told[-3:] == ["n ada adds it on desk", "ada adds the dependency a->n, version 2", "n ada changes it: priority=2, version 3"]
+
+
+def test_an_edit_that_was_refused_is_told_with_the_reason() -> None:
+    written = Written(plan("a"))
+    why = '{"code":"read_only","what":"a","why":"it is RUNNING"}'
+    entry = written.run.note(Edited(actions=(), version=1), at=101.0, actor="ada", key="k", why=why)
+    written.entries.append(entry)
+    assert written.story()[1][-1] == "an edit by ada is refused: a: it is RUNNING (read_only)"

@@ -94,6 +94,20 @@ class Submitted(Event, frozen=True, kw_only=True):
     earlier: tuple[dict[str, Any], ...] = ()
 
 
+class Edited(Event, frozen=True, kw_only=True):
+    """Edits from outside, while the run goes on: taken whole or not at all.
+
+    Attributes:
+        actions: as written, ``[{"tool": …, "parameters": {…}}]``; judged by what they touch, whatever else has changed meanwhile.
+        version: of the constellation they were written against.
+    """
+
+    from_outside: ClassVar[bool] = True
+
+    actions: tuple[dict[str, Any], ...]
+    version: int = 0
+
+
 class Planned(Outcome, frozen=True, kw_only=True):
     """What the planner proposes. Its ``status`` is a proposal too: the table disposes.
 

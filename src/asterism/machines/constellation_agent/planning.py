@@ -18,7 +18,7 @@ from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.approval import ask_approval, decided, shown_plan, told_of
 from asterism.machines.constellation_agent.asking import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.ending import finish, give_up, why_not_finished
-from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
+from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
 from asterism.machines.constellation_agent.memory import AgentMemory, Asking
 from asterism.machines.constellation_agent.tasks import call_off, skip_doomed, stop_all
 from asterism.machines.control import Answered
@@ -26,6 +26,9 @@ from asterism.machines.wiring import Board, settle
 
 START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTINUE
 FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
+
+MAX_ACTIONS = 1000
+"""Edits that somebody outside may send as one batch."""
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -93,6 +96,27 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: 
 
 
 # -- editing ---------------------------------------------------------------------------------------
+
+
+def take_live_edit(memory: AgentMemory, board: Board, event: Edited, turn: Turn) -> None:
+    """Take edits that somebody outside has made; an open question to the planner stays open, and its answer is judged by what it touches.
+
+    Raises:
+        EditRefused: nothing has changed.
+    """
+    if len(event.actions) > MAX_ACTIONS:
+        raise EditRefused("too_many", "actions", f"{len(event.actions)} edits at once; at most {MAX_ACTIONS}")
+    now = board.constellation.version
+    try:
+        edits = [parse_action(action) for action in event.actions]
+        # A refusal is a note, which no replay steps with: it may leave no trace, and undoing leaves one in the order of things.
+        _rehearsed(memory, board.constellation, edits, turn)
+        _change(memory, board, edits, turn)
+    except EditRefused as refused:
+        if event.version == now:
+            raise
+        why = f"{refused.refusal.why} (it was written against version {event.version}, the constellation is at version {now})"
+        raise EditRefused(refused.refusal.code, refused.refusal.what, why) from None
 
 
 def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:

@@ -17,6 +17,7 @@ from asterism.machines.constellation_agent.events import (
     DeviceFound,
     DeviceLost,
     Dispatch,
+    Edited,
     Planned,
     PlanningFailed,
     Progressed,
@@ -34,6 +35,7 @@ from asterism.machines.constellation_agent.planning import (
     take_creation,
     take_edit,
     take_given,
+    take_live_edit,
     take_verdict,
 )
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
@@ -152,6 +154,11 @@ def _edited(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
     return CONTINUE if _left(memory, event.effect) else take_edit(memory, _board(memory), event, turn)
 
 
+def _edited_live(memory: AgentMemory, event: Edited, turn: Turn) -> Status:
+    take_live_edit(memory, _board(memory), event, turn)
+    return CONTINUE
+
+
 def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
     _count(memory, event)
     if _left(memory, event.effect):
@@ -194,6 +201,12 @@ def _cancelled(memory: AgentMemory, event: Cancel, turn: Turn) -> Status:
 def _broke(memory: AgentMemory, event: Broke, turn: Turn) -> Status:
     _left(memory, event.effect)
     return give_up(memory, "defect", f"{event.event} could not be taken: {event.reason}", turn)
+
+
+def _not_editable(memory: AgentMemory, event: Edited, turn: Turn) -> Status:
+    if memory.code:
+        raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}); nothing of it can be edited any more")
+    raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
 
 
 def _stay(memory: AgentMemory, event: Drained, turn: Turn) -> None:
@@ -241,6 +254,7 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
     controls: dict[type[Event], Row] = {
         Claimed: row(claimed),
         Forked: row(forked),
+        Edited: row(_not_editable),
         **_of_children(state),
         **{outcome: row(left) for outcome in outcomes},
     }
@@ -334,6 +348,7 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
         CONTINUE: {
             **_noted_in(CONTINUE),
             Drained: row(_drained, CONTINUE, FINISH, FAIL),
+            Edited: row(_edited_live, CONTINUE),
             Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
             PlanningFailed: row(_not_edited, CONTINUE),
             TaskEnded: row(_task_ended, CONTINUE),
