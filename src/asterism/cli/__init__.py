@@ -6,6 +6,7 @@
     showing      runs, show, log: what journals say
     reasons      why: how one task came about
     people       inbox, answer
+    editing      mcp edit: a run or a plan file, for MCP clients
     journals     fork, export, import, prune: whole journals
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
@@ -44,6 +45,8 @@ _fleet = App(name="fleet", help="Look at a fleet file.")
 _fleet.command(
     "asterism.cli.planning:check_fleet", name="check", help="List the devices of a fleet file and their skills, or say what is wrong."
 )
+_mcp = App(name="mcp", help="Serve programs that speak MCP.")
+_mcp.command("asterism.cli.editing:edit", name="edit", help="Let an MCP client watch and edit a run that is under way, or a plan file.")
 
 app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.")
 app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
@@ -63,6 +66,7 @@ app.command("asterism.cli.journals:export", name="export", help="Write the journ
 app.command("asterism.cli.journals:import_journal", name="import", help="Take in an exported run.")
 app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.")
 app.command(_fleet)
+app.command(_mcp)
 app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.cli.planfile import plan_path, read_plan
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.edits import EditRefused
@@ -16,6 +15,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.offline import plan_offline
+from asterism.planner.plan_file import plan_path, read_plan
 
 
 class Order(msgspec.Struct, frozen=True):

@@ -42,7 +42,7 @@ def plan(
     """Show the plan of a request or a file, checked as a run would, and run nothing."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json cannot both be printed; choose one")
-    document, constellation = check(order_of(what), asyncio.run(_profiles(fleet)))
+    document, constellation = check(order_of(what), asyncio.run(profiles(fleet)))
     if json:
         put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
     elif mermaid:
@@ -56,7 +56,7 @@ def plan(
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
     """List the devices of a fleet file and their skills, or say what is wrong."""
-    fleet = asyncio.run(_profiles(file))
+    fleet = asyncio.run(profiles(file))
     out = console()
     for profile in fleet.values():
         for line in _device_lines(profile):
@@ -73,7 +73,7 @@ def diagram(machine: Annotated[Literal["constellation-agent", "task"], Parameter
     return FINISHED
 
 
-async def _profiles(fleet_file: Path) -> Fleet:
+async def profiles(fleet_file: Path) -> Fleet:
     """What the devices of a fleet file say of themselves; what they need on disk meanwhile is elsewhere and goes away."""
     with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
         async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):

@@ -173,7 +173,7 @@ async def take_up(
         raise RunOwned(row.run, row.owner)
     fleet_file = fleet or await fleet_file_of(store, row)
     async with opened_devices(fleet_file, database) as (_, devices):
-        await _check_fleet(store, row, devices)
+        await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
         for run in paused:
@@ -182,7 +182,7 @@ async def take_up(
         return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file)
 
 
-async def _check_fleet(store: Store, row: RunRow, devices: Mapping[str, Device]) -> None:
+async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> None:
     """Refuse a fleet that cannot carry on what is left of the run and of its children, before it fails for it."""
     for below in await store.runs(root=row.run, limit=MAX_RUNS):
         if below.status != "ended":

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from asterism.cli.planfile import plan_path, read_plan
 from asterism.errors import InvalidInput
+from asterism.planner.plan_file import plan_path, read_plan
 
 YAML = """
 defaults: &defaults

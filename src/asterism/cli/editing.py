@@ -1,0 +1,163 @@
+"""The command mcp edit: the constellation editor onto a live run or a plan file, for any MCP client.
+
+A run that nobody drives is driven here as soon as it is edited, as with every other command; it is let go when only people can
+move it on, and stops with this process, to be taken up again by `asterism resume`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from asterism.bootstrap import open_runtime
+from asterism.cli.codes import FINISHED, INTERRUPTED
+from asterism.cli.driving import opened_devices
+from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.options import Database
+from asterism.cli.output import complain, put
+from asterism.cli.planning import profiles
+from asterism.cli.running import check_fleet_of, fleet_file_of
+from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.draft import Draft
+from asterism.planner.live_run import LiveRun
+from asterism.planner.plan_file import PlanFile, plan_path
+from asterism.runtime.ports import RunRow, Store
+from asterism.settings import database_path
+
+Serve = Callable[[Draft], Awaitable[None]]
+
+
+def edit(
+    named: Annotated[str, Parameter(name="RUN_OR_PLANFILE", help="A run that has not ended; or a .json, .yaml or .yml plan file.")],
+    /,
+    *,
+    http: Annotated[
+        str | None, Parameter(name="--http", help="HOST:PORT of this machine to serve over HTTP [default: standard input and output].")
+    ] = None,
+    fleet: Annotated[
+        Path | None,
+        Parameter(name=["--fleet", "-f"], help="Fleet file [default: that of the run; for a plan file, devices are not checked]."),
+    ] = None,
+    database: Database = None,
+) -> int:
+    """Let an MCP client watch and edit a run that is under way, or a plan file."""
+    serve = _serving(http)
+    path = plan_path(named)
+    try:
+        asyncio.run(_edit_file(path, fleet, serve) if path else _edit_run(named, fleet, database, serve))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None  # a signal to stop is one, whichever it was
+    return FINISHED
+
+
+def _serving(http: str | None) -> Serve:
+    """How a draft is served.
+
+    Raises:
+        MissingExtra: what it takes is not installed.
+        InvalidInput: nothing can be served at that address.
+    """
+    try:
+        from asterism.planner.editor import editor_server  # noqa: PLC0415 - an extra
+        from asterism.servers.editor import listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("asterism"):
+            raise
+        raise MissingExtra("server", "asterism mcp edit") from error
+
+    listening = listen(http) if http is not None else None
+
+    async def serve(draft: Draft) -> None:
+        server = editor_server(draft)
+        if listening is None:
+            for number in (signal.SIGINT, signal.SIGTERM):  # nothing else gets the SDK away from a standard input that is open
+                signal.signal(number, lambda *_: os._exit(INTERRUPTED))
+            await serve_stdio(server)
+            return
+        serving: Any = asyncio.current_task()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
+        put(listening[1])
+        await serve_http(server, listening[0])
+
+    return serve
+
+
+async def _edit_file(path: Path, fleet_file: Path | None, serve: Serve) -> None:
+    fleet = None if fleet_file is None else await profiles(fleet_file)
+    await serve(PlanFile(path, fleet))
+
+
+async def _edit_run(named: str, fleet_file: Path | None, database: Path | None, serve: Serve) -> None:
+    path = database_path(database)
+    async with reading(database) as store:
+        row = await find_run(store, named)
+        if row.machine != CONSTELLATION_AGENT.name:
+            raise InvalidInput(
+                f"run {row.run} is of machine {row.machine!r}; only a {CONSTELLATION_AGENT.name} has a constellation to edit"
+            )
+        if row.status == "ended":
+            raise Refused(f"run {row.run} has ended already ({row.outcome}); fork it to go on from an earlier point")
+        async with open_runtime(store, {}, path) as runtime, _Standby(store, row, path, fleet_file).ready() as standby:
+            await serve(LiveRun(runtime, CONSTELLATION_AGENT, row.run, actor=f"{actor()} by mcp", rouse=standby.rouse))
+            standby.tell_that_it_goes_on()
+
+
+class _Standby:
+    """Drives a run here when nobody else does."""
+
+    def __init__(self, store: Store, row: RunRow, database: Path, fleet_file: Path | None) -> None:
+        self._store = store
+        self._row = row
+        self._database = database
+        self._fleet_file = fleet_file
+        self._driving = False
+        self._failure: AsterismError | None = None
+        self._group: asyncio.TaskGroup
+
+    @contextlib.asynccontextmanager
+    async def ready(self) -> AsyncIterator[_Standby]:
+        """Ready to drive; leaving waits until the run is let go of."""
+        async with asyncio.TaskGroup() as self._group:
+            yield self
+
+    async def rouse(self) -> None:
+        """See to it that somebody drives the run.
+
+        Raises:
+            AsterismError: the last time, it could not be driven here.
+        """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        row = await self._store.run(self._row.root)  # the root drives its whole tree
+        if not (self._driving or row.owner or row.status == "ended"):
+            self._driving = True
+            self._group.create_task(self._drive(row))
+
+    def tell_that_it_goes_on(self) -> None:
+        """Say why this process does not end yet, if it does not."""
+        if self._driving:
+            complain(f"the client has gone; run {self._row.root} is driven here until it ends or waits; Ctrl-C stops it")
+
+    async def _drive(self, row: RunRow) -> None:
+        try:
+            fleet_file = self._fleet_file or await fleet_file_of(self._store, row)
+            async with opened_devices(fleet_file, self._database) as (_, devices):
+                await check_fleet_of(self._store, row, devices)
+                async with open_runtime(self._store, devices, self._database) as runtime:
+                    await runtime.drive(row.run)
+        except RunOwned:
+            pass  # somebody else has taken it up at the same moment
+        except AsterismError as error:
+            self._failure = error
+            complain(str(error))
+        finally:
+            self._driving = False

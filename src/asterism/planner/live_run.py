@@ -1,0 +1,116 @@
+"""A draft that is a run under way: what it shows is read from the journal, and an edit goes through the run's inbox.
+
+Who owns the run is somebody else, in another process as a rule; nothing here writes to the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import EditRefused, parse_action, refusal_of
+from asterism.errors import AsterismError
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import Run, packer
+from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.planner.draft import Taken
+from asterism.runtime.runtime import VERDICT_POLL_S, Runtime
+from asterism.runtime.session import ACCEPTED
+
+ROUSE_POLLS = 10
+"""Looks for a verdict between two at whether anybody drives the run."""
+
+
+class LiveRun:
+    """A draft that is a run.
+
+    Args:
+        runtime: where the run is.
+        machine: of the run.
+        run: its id.
+        actor: who edits, for the journal.
+        rouse: sees to it that somebody drives the run.
+        timeout_s: how long an edit waits for its verdict.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        machine: Machine[AgentMemory],
+        run: str,
+        *,
+        actor: str,
+        rouse: Callable[[], Awaitable[None]],
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._runtime = runtime
+        self._packer = packer(machine)
+        self._read_so_far: Run[AgentMemory] = Run(machine, run)
+        self._reading = asyncio.Lock()
+        self._sent: dict[str, Taken] = {}
+        self._run = run
+        self._actor = actor
+        self._rouse = rouse
+        self._timeout_s = timeout_s
+
+    async def look(self) -> TaskConstellation:
+        """The constellation as the journal has it now; see ``Draft.look``."""
+        await self._read_on()
+        if self._read_so_far.memory.board is None:
+            raise EditRefused("no_constellation", "run", f"run {self._run} has no constellation yet; it is being planned")
+        return self._read_so_far.memory.constellation
+
+    async def edit(self, action: Mapping[str, Any]) -> Taken:
+        """Send the edit and wait for the run's verdict; see ``Draft.edit``."""
+        parse_action(action)  # what nobody could read is not worth a run's while
+        row = await self._runtime.store.run(self._run)
+        if row.status == "ended":
+            raise EditRefused("ended", "run", f"it has ended ({row.outcome}); nothing of it can be edited any more")
+        await self._read_on()
+        key = self._runtime.clock.new_id()
+        self._sent[key] = Taken(constellation=TaskConstellation(), changed=False)
+        try:
+            edited = Edited(actions=(dict(action),), version=self._read_so_far.memory.constellation.version)
+            await self._runtime.post(self._run, edited, actor=self._actor, key=key)
+            verdict = await self._verdict(key)
+            if verdict != ACCEPTED:
+                refusal = refusal_of(verdict)
+                raise EditRefused(refusal.code, refusal.what, refusal.why) if refusal else EditRefused("unavailable", "run", verdict)
+            await self._read_on()
+            return msgspec.structs.replace(self._sent[key], constellation=self._read_so_far.memory.constellation)
+        finally:
+            del self._sent[key]
+
+    async def _verdict(self, key: str) -> str:
+        """The run's word on an inbox row, whoever drives it."""
+        trouble = "whoever drives it has not taken it"
+        for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
+            if verdict := await self._runtime.store.verdict(self._run, key):
+                return verdict
+            if number % ROUSE_POLLS == 0:
+                try:
+                    await self._rouse()
+                except AsterismError as error:
+                    trouble = str(error)
+                    break
+            await asyncio.sleep(VERDICT_POLL_S)
+        raise EditRefused(
+            "unavailable", "run", f"{trouble}; the edit waits in the inbox of run {self._run}, to be taken with the next claim"
+        )
+
+    async def _read_on(self) -> None:
+        """Replay what the journal has in addition; remember what became of the edits that were sent here."""
+        async with self._reading:
+            live = self._read_so_far
+            for record in await self._runtime.store.records(self._run, after=live.seq):
+                entry, before = self._packer.unpack(record), live.memory.constellation.version
+                live.replay([entry])
+                if entry.key in self._sent and not entry.note:
+                    notes = tuple(entry.facts.get("notes", ()))
+                    changed = live.memory.constellation.version != before
+                    self._sent[entry.key] = msgspec.structs.replace(self._sent[entry.key], changed=changed, notes=notes)

@@ -1,0 +1,231 @@
+"""A plan file: JSON or YAML, read with every duplicate seen, and edited as a draft.
+
+An edit takes the file whole, under a lock, and puts another one in its place: whoever reads it never reads half of one, however its
+editor ends. Not kept: comments, and how it was laid out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from asterism.constellation.batch import line_spec_of, spec_of
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import LineSpec, PlanDocument, parse_plan
+from asterism.constellation.edits import Edit, EditRefused, parse_action
+from asterism.constellation.line import TaskStarLine
+from asterism.constellation.profile import Fleet
+from asterism.errors import InvalidInput
+from asterism.planner.draft import Taken, apply
+
+MAX_ALIASES = 20
+"""Aliases in a YAML file; a few levels of them within each other would fill the memory."""
+
+LOCK_TRIES, LOCK_WAIT_S = 100, 0.1
+"""How often, and at which intervals, an edit asks for a file that another one holds."""
+
+_NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
+
+
+def plan_path(named: str) -> Path | None:
+    """The plan file that a command line names; None where it is a request in words.
+
+    Raises:
+        InvalidInput: it looks like a file, and there is none.
+    """
+    path = Path(named)
+    if path.suffix.lower() not in (".json", ".yaml", ".yml"):
+        return None
+    with contextlib.suppress(OSError):  # a name too long for a file is no file
+        if path.is_file():
+            return path
+    if _NAMED_AS_FILE.fullmatch(named):
+        raise InvalidInput(f"{named}: there is no such plan file (looked in {Path.cwd()})")
+    return None
+
+
+def read_plan(path: Path) -> PlanDocument:
+    """The plan in a file.
+
+    Raises:
+        InvalidInput: it cannot be read, is not JSON or YAML, or is not a plan; names the file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text, object_pairs_hook=_object) if path.suffix.lower() == ".json" else _yaml(text)
+        return parse_plan(value)
+    except OSError as error:
+        raise InvalidInput(f"{path}: the plan cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: it is not UTF-8 text (byte {error.start})") from error
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{path}: too many lists and objects within each other") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML lets some through for a tag that does not fit its value
+        form = "JSON" if path.suffix.lower() == ".json" else "YAML"
+        raise InvalidInput(f"{path}: not {form}: {error}") from error
+
+
+class PlanFile:
+    """A draft that is a plan file.
+
+    Its version counts the changes that this editor has seen, whoever made them.
+
+    Args:
+        path: of the file, which is there.
+        fleet: where devices and skills are looked up; None if that is not to be done.
+
+    Raises:
+        InvalidInput: it cannot be read, or is not a plan.
+    """
+
+    def __init__(self, path: Path, fleet: Fleet | None = None) -> None:
+        self._path = path.resolve()  # a link stays a link
+        self._fleet = fleet
+        self._plan, self._constellation = self._there()
+
+    async def look(self) -> TaskConstellation:
+        """The file as it is now; see ``Draft.look``."""
+        return await asyncio.to_thread(self._within_lock, None)
+
+    async def edit(self, action: Mapping[str, Any]) -> Taken:
+        """Write the edit into the file; see ``Draft.edit``."""
+        edit = parse_action(action)
+        applied: Taken = await asyncio.to_thread(self._within_lock, edit)
+        return applied
+
+    def _within_lock(self, edit: Edit | None) -> Any:
+        try:
+            with self._locked():
+                self._read()
+                return self._constellation if edit is None else self._edit(edit)
+        except OSError as error:
+            raise EditRefused("unavailable", self._path.name, f"the file cannot be written: {error.strerror}") from None
+        except InvalidInput as error:
+            raise EditRefused("unavailable", self._path.name, str(error)) from None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the file's folder: a lock on the file itself would be one on what an edit replaces."""
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for number in range(LOCK_TRIES):
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if number == LOCK_TRIES - 1:
+                        raise EditRefused("unavailable", self._path.name, "somebody else is writing it; try again") from None
+                    time.sleep(LOCK_WAIT_S)
+            yield
+        finally:
+            os.close(folder)
+
+    def _read(self) -> None:
+        """Take over what somebody else has written."""
+        plan, there = self._there()
+        if plan == self._plan:
+            return
+        there.version = self._constellation.version + 1
+        there.removed_tasks = self._constellation.removed_tasks - there.tasks.keys()
+        there.removed_lines = self._constellation.removed_lines - there.lines.keys()
+        self._plan, self._constellation = plan, there
+
+    def _there(self) -> tuple[PlanDocument, TaskConstellation]:
+        plan = read_plan(self._path)
+        try:
+            return plan, TaskConstellation.from_dict(msgspec.to_builtins(plan))
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._path}: {error}") from None
+
+    def _edit(self, edit: Edit) -> Taken:
+        edited = TaskConstellation.from_dict(self._constellation.to_dict())
+        applied = apply(edited, [edit], self._fleet)
+        if not edited.tasks:
+            raise EditRefused("bad_content", self._path.name, "a plan needs a task; remove the file instead")
+        if applied.changed:
+            plan = msgspec.structs.replace(
+                self._plan,
+                tasks=tuple(spec_of(task) for task in edited.in_order()),
+                dependencies=tuple(_as_written(line) for line in edited.lines.values()),
+            )
+            self._write(plan)
+            self._plan, self._constellation = plan, edited
+        return Taken(constellation=edited, changed=applied.changed, notes=applied.notes)
+
+    def _write(self, plan: PlanDocument) -> None:
+        value = msgspec.to_builtins(plan)
+        value["tasks"] = [{name: it for name, it in task.items() if (name, it) != ("retry", {})} for task in value.get("tasks", ())]
+        as_json = self._path.suffix.lower() == ".json"
+        text = (
+            json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+            if as_json
+            else yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+        )
+        draft = self._path.with_name(f".{self._path.name}.draft")  # one name under the lock: what a killed editor leaves is written over
+        with draft.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), self._path.stat().st_mode & 0o777)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._path)
+
+
+def _as_written(line: TaskStarLine) -> LineSpec:
+    """A dependency without what is so by default."""
+    spec = line_spec_of(line)
+    kind = None if spec.judged_as is msgspec.structs.replace(spec, type=None).judged_as else spec.type
+    return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInput(f"{name!r} is there twice in one object; names and ids are unique")
+        found[name] = value
+    return found
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as data; a name that is there twice is refused, as in JSON."""
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.value in seen:
+            raise InvalidInput(f"{key.value!r} is there twice in one object; names and ids are unique")
+        if isinstance(key, yaml.ScalarNode):
+            seen.add(key.value)
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+# YAML 1.1 takes on, off, yes and no for truth values, and a plan has a field `on`. As in YAML 1.2, only true and false are.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def _yaml(text: str) -> Any:
+    if text.count("*") > MAX_ALIASES and sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)) > MAX_ALIASES:
+        raise InvalidInput(f"more than {MAX_ALIASES} aliases (*name); write it out")
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader

@@ -1,0 +1,1 @@
+"""What serves others: MCP over standard input and output, and over HTTP."""

@@ -1,0 +1,366 @@
+"""Any MCP client watches and edits: a live run and a plan file, over stdio and streamable HTTP, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import CallToolResult
+
+from asterism.planner.editor import RESOURCE
+from tests.end_to_end.desk import TIMEOUT_S, Desk
+
+GATE = {"task_id": "gate", "name": "wait", "device": "desk"}
+AFTER = {"task_id": "after", "name": "deploy", "device": "server"}
+THEN = [{"from": "gate", "to": "after"}]
+NEW = {"task_id": "new", "name": "measure", "device": "desk"}
+SEVEN = {
+    "build_constellation",
+    "add_task",
+    "remove_task",
+    "update_task",
+    "add_dependency",
+    "remove_dependency",
+    "update_dependency",
+}
+Talk = Callable[[Client], Awaitable[None]]
+
+
+def stdio(desk: Desk, *arguments: str | Path) -> StdioServerParameters:
+    command, *rest = desk.argv("mcp", "edit", *arguments)
+    return StdioServerParameters(command=command, args=rest, env=desk.environment())
+
+
+@asynccontextmanager
+async def http(desk: Desk, *arguments: str | Path) -> AsyncIterator[str]:
+    server = desk.start("mcp", "edit", *arguments, "--http", "127.0.0.1:0")
+    assert server.stdout is not None
+    try:
+        yield (await asyncio.to_thread(server.stdout.readline)).strip()
+    finally:
+        server.send_signal(signal.SIGINT)
+        _, said = await asyncio.to_thread(server.communicate, timeout=TIMEOUT_S)
+        assert (server.returncode, said) == (130, "asterism: interrupted\n")
+
+
+def talk_over(desk: Desk, how: str, arguments: tuple[str | Path, ...], talk: Talk) -> None:
+    async def main() -> None:
+        if how == "stdio":
+            async with Client(stdio(desk, *arguments)) as client:
+                await talk(client)
+        else:
+            async with http(desk, *arguments) as url, Client(url) as client:
+                await talk(client)
+
+    asyncio.run(main())
+
+
+def told(answer: CallToolResult) -> dict[str, Any]:
+    assert answer.structured_content is not None
+    content: dict[str, Any] = answer.structured_content
+    return content
+
+
+class Live:
+    """A run whose first task waits at the gate, driven by a process of its own."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.process = desk.start("run", desk.plan(GATE, AFTER, dependencies=THEN), "--fleet", desk.fleet, gated=True)
+        desk.reach()
+        self.run: str = desk.runs()[0]["run"]
+
+    def end(self, desk: Desk) -> int:
+        desk.open_gate()
+        self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode
+
+
+@pytest.mark.parametrize("how", ["stdio", "http"])
+def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(desk: Desk, how: str) -> None:
+    live = Live(desk)
+    following = desk.start("log", live.run, "--follow")
+
+    async def talk(client: Client) -> None:
+        assert {tool.name for tool in (await client.list_tools()).tools} == SEVEN
+        added = told(await client.call_tool("add_task", NEW))
+        assert (added["changed"], added["version"]) == (True, 2)
+        assert [task["status"] for task in added["constellation"]["tasks"]][:2] == ["RUNNING", "WAITING_DEPENDENCY"]
+        refused = await client.call_tool("remove_task", {"task_id": "gate"})
+        assert refused.is_error
+        assert told(refused) == {
+            "code": "read_only",
+            "what": "gate",
+            "why": "it is RUNNING; only PENDING and WAITING_DEPENDENCY tasks may be edited",
+        }
+        again = told(await client.call_tool("add_task", NEW))
+        assert (again["changed"], again["notes"]) == (False, ["add_task new: it is there already"])
+        removed = told(await client.call_tool("remove_task", {"task_id": "after"}))
+        assert [task["task_id"] for task in removed["constellation"]["tasks"]] == ["gate", "new"]
+        seen = await client.read_resource(RESOURCE)
+        assert json.loads(seen.contents[0].text)["version"] == 3  # type: ignore[union-attr]
+
+    talk_over(desk, how, (live.run,), talk)
+    assert live.end(desk) == 0
+    said, _ = following.communicate(timeout=TIMEOUT_S)
+    assert "adds it on desk, version 2" in said
+    assert "removes it, version 3" in said
+    assert "is refused: gate: it is RUNNING" in said
+    assert "by mcp" in said
+    assert {line.split()[0] for line in desk.performed()} == {"gate", "new"}
+
+
+def test_rubbish_is_refused_by_code_and_leaves_the_run_alone(desk: Desk) -> None:
+    live = Live(desk)
+
+    async def talk(client: Client) -> None:
+        calls: list[tuple[str, Any, str]] = [
+            ("add_task", {}, "bad_content"),
+            ("add_task", {**NEW, "colour": "red"}, "bad_content"),
+            ("add_task", {**NEW, "device": "moon"}, "unknown_device"),
+            ("add_task", {**NEW, "inputs": {"accuracy": "high", "colour": 1}}, "unknown_argument"),
+            ("add_task", {**NEW, "inputs": {"accuracy": [1]}}, "bad_argument"),
+            ("update_task", {"task_id": "after", "inputs": [1]}, "bad_content"),
+            ("add_dependency", {"from": "after", "to": "after"}, "cycle"),
+            ("build_constellation", {"tasks": [NEW], "clear": True}, "read_only"),
+            ("format_disk", {"now": True}, "unknown_edit"),
+        ]
+        for tool, arguments, code in calls:
+            answer = await client.call_tool(tool, arguments)
+            assert (answer.is_error, told(answer)["code"]) == (True, code), tool
+
+    talk_over(desk, "stdio", (live.run,), talk)
+    assert live.end(desk) == 0
+    assert json.loads(desk.do("show", live.run, "--json").stdout)["constellation"]["version"] == 1
+
+
+def test_several_clients_edit_one_run_at_once(desk: Desk) -> None:
+    live = Live(desk)
+
+    async def main() -> None:
+        async with http(desk, live.run) as url, Client(url) as one, Client(url) as two, Client(stdio(desk, live.run)) as three:
+            async with asyncio.TaskGroup() as group:
+                calls = [
+                    group.create_task(client.call_tool("add_task", {**NEW, "task_id": f"n{who}{number}"}))
+                    for who, client in enumerate((one, two, three))
+                    for number in range(4)
+                ]
+            assert not any(call.result().is_error for call in calls)
+            versions = [told(call.result())["version"] for call in calls]
+            assert max(versions) == 13
+
+    asyncio.run(main())
+    assert live.end(desk) == 0
+    assert len(desk.performed()) == 14
+
+
+def test_a_run_that_waits_for_a_person_is_edited_and_driven_by_the_editor(desk: Desk) -> None:
+    desk.do("run", desk.plan({**AFTER, "requires_approval": True}), "--fleet", desk.fleet, code=3)
+    run = desk.runs()[0]["run"]
+
+    async def talk(client: Client) -> None:
+        assert told(await client.call_tool("add_task", NEW))["changed"]
+
+    async def main() -> None:
+        async with http(desk, run) as url, Client(url) as client:
+            await talk(client)
+            async with asyncio.timeout(TIMEOUT_S):
+                while not desk.performed():
+                    seen = json.loads((await client.read_resource(RESOURCE)).contents[0].text)  # type: ignore[union-attr]
+                    if seen["tasks"][1]["status"] == "COMPLETED":
+                        break
+
+    asyncio.run(main())
+    assert [line.split()[0] for line in desk.performed()] == ["new"]
+    assert desk.runs()[0]["status"] == "waiting"
+
+
+def test_a_run_that_has_ended_is_not_edited(desk: Desk) -> None:
+    desk.do("run", desk.plan(AFTER), "--fleet", desk.fleet)
+    run = desk.runs()[0]["run"]
+    told = desk.do("mcp", "edit", run, code=1)
+    assert told.stderr == f"asterism: run {run} has ended already (finished); fork it to go on from an earlier point\n"
+
+
+def test_a_run_that_ends_meanwhile_refuses_with_words(desk: Desk) -> None:
+    live = Live(desk)
+
+    async def talk(client: Client) -> None:
+        assert await asyncio.to_thread(live.end, desk) == 0
+        answer = await client.call_tool("add_task", NEW)
+        assert told(answer) == {"code": "ended", "what": "run", "why": "it has ended (finished); nothing of it can be edited any more"}
+
+    talk_over(desk, "stdio", (live.run,), talk)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("261121-00000000",), "there is no run '261121-00000000'"),
+        (("nowhere.json",), "there is no such plan file"),
+        (("other.json",), "expected an object with tasks"),
+        (("cycle.json",), "the plan has a cycle"),
+        (("plan.json", "--http", "0.0.0.0:0"), "there is no login, so only this machine is served"),
+        (("plan.json", "--http", "127.0.0.1"), "expected HOST:PORT"),
+        (("plan.json", "--http", "127.0.0.1:99999"), "cannot listen there"),
+        (("plan.json", "--fleet", "none.toml"), "none.toml"),
+    ],
+)
+def test_what_cannot_be_edited_is_one_line_and_exit_2(desk: Desk, arguments: tuple[str, ...], said: str) -> None:
+    desk.do("run", desk.plan(AFTER), "--fleet", desk.fleet)
+    (desk.folder / "other.json").write_text('{"name": "no plan"}', encoding="utf-8")
+    cycle = {"tasks": [NEW, AFTER], "dependencies": [{"from": "new", "to": "after"}, {"from": "after", "to": "new"}]}
+    (desk.folder / "cycle.json").write_text(json.dumps(cycle), encoding="utf-8")
+    named = [str(desk.folder / it) if it.endswith((".json", ".toml")) else it for it in arguments]
+    told = desk.do("mcp", "edit", *named, code=2)
+    assert said in told.stderr
+    assert told.stderr.count("\n") == 1
+    assert not told.stdout
+
+
+# -- plan files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["stdio", "http"])
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_client_edits_a_plan_file_that_then_runs(desk: Desk, how: str, suffix: str) -> None:
+    plan = desk.plan(AFTER, name=f"plan.{suffix}")
+
+    async def talk(client: Client) -> None:
+        assert not (await client.call_tool("add_task", NEW)).is_error
+        answer = await client.call_tool("add_dependency", {"from": "new", "to": "after", "condition": "accuracy > 0.5"})
+        assert told(answer)["version"] == 2
+        refused = await client.call_tool("add_task", {**NEW, "task_id": "m", "name": "fly"})
+        assert told(refused)["code"] == "unknown_skill"
+
+    talk_over(desk, how, (plan, "--fleet", desk.fleet), talk)
+    desk.do("run", plan, "--fleet", desk.fleet)
+    assert [line.split()[0] for line in desk.performed()] == ["new", "after"]
+
+
+def test_two_clients_in_two_processes_edit_one_plan_file_and_lose_nothing(desk: Desk) -> None:
+    plan = desk.plan(AFTER)
+
+    async def main() -> None:
+        async with Client(stdio(desk, plan)) as one, Client(stdio(desk, plan)) as two, asyncio.TaskGroup() as group:
+            for number in range(10):
+                for name, client in (("a", one), ("b", two)):
+                    group.create_task(client.call_tool("add_task", {**NEW, "task_id": f"{name}{number}"}))
+
+    asyncio.run(main())
+    assert len(json.loads(plan.read_text(encoding="utf-8"))["tasks"]) == 21
+    assert sorted(path.name for path in plan.parent.iterdir() if "plan" in path.name) == ["plan.json"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after_s", [0.0, 0.01, 0.03, 0.1, 0.3])
+def test_an_editor_that_is_killed_leaves_a_whole_plan(desk: Desk, after_s: float) -> None:
+    plan = desk.plan(AFTER)
+
+    async def main() -> None:
+        async with http_killed(desk, plan) as (url, process):
+            try:
+                async with Client(url) as client, asyncio.TaskGroup() as group:
+                    for number in range(200):
+                        group.create_task(client.call_tool("add_task", {**NEW, "task_id": f"n{number}"}))
+                    await asyncio.sleep(after_s)
+                    os.kill(process.pid, signal.SIGKILL)
+            except* Exception as gone:  # the server, in the middle of it
+                print(f"as it should: {gone}")
+
+    asyncio.run(main())
+    there = json.loads(plan.read_text(encoding="utf-8"))["tasks"]
+    desk.do("plan", plan, "--fleet", desk.fleet)
+
+    async def talk(client: Client) -> None:
+        assert len(told(await client.call_tool("add_task", {**NEW, "task_id": "last"}))["constellation"]["tasks"]) == len(there) + 1
+
+    talk_over(desk, "stdio", (plan,), talk)
+    assert sorted(path.name for path in plan.parent.iterdir() if "plan" in path.name) == ["plan.json"]
+
+
+@asynccontextmanager
+async def http_killed(desk: Desk, plan: Path) -> AsyncIterator[tuple[str, subprocess.Popen[str]]]:
+    server = desk.start("mcp", "edit", plan, "--http", "127.0.0.1:0")
+    assert server.stdout is not None
+    yield (await asyncio.to_thread(server.stdout.readline)).strip(), server
+    server.communicate(timeout=TIMEOUT_S)
+
+
+def test_an_editor_that_is_killed_leaves_the_run_alone(desk: Desk) -> None:
+    live = Live(desk)
+
+    async def main() -> None:
+        async with http_killed(desk, Path(live.run)) as (url, process):
+            try:
+                async with Client(url) as client:
+                    await client.call_tool("add_task", NEW)
+                    os.kill(process.pid, signal.SIGKILL)
+                    await client.call_tool("add_task", {**NEW, "task_id": "never"})
+            except* Exception as gone:  # as above
+                print(f"as it should: {gone}")
+
+    asyncio.run(main())
+    assert live.end(desk) == 0
+    assert {line.split()[0] for line in desk.performed()} == {"gate", "after", "new"}
+
+
+# -- who may call ----------------------------------------------------------------------------------
+
+
+def test_a_web_page_that_points_its_own_name_here_is_refused(desk: Desk) -> None:
+    plan = desk.plan(AFTER)
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    server = desk.start("mcp", "edit", plan, "--http", "127.0.0.1:0")
+    assert server.stdout is not None
+    url = server.stdout.readline().strip()
+
+    async def ask() -> list[int]:
+        async with httpx2.AsyncClient() as client:
+            accept = {"Accept": "application/json, text/event-stream"}
+            foreign = ({"Host": "evil.example"}, {"Origin": "https://evil.example"})
+            return [(await client.post(url, json=body, headers={**accept, **headers})).status_code for headers in foreign]
+
+    assert asyncio.run(ask()) == [421, 403]
+    server.terminate()
+    assert server.wait(timeout=TIMEOUT_S) == 130
+    server.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_editor_on_stdio_at_once(desk: Desk, number: signal.Signals) -> None:
+    server = subprocess.Popen(
+        desk.argv("mcp", "edit", desk.plan(AFTER)), env=desk.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
+    server.stdin.flush()
+    assert "constellation-editor" in server.stdout.readline()
+    server.send_signal(number)
+    assert server.wait(timeout=TIMEOUT_S) == 130
+    server.stdin.close()
+    server.stdout.close()
+
+
+def test_without_the_extra_it_is_one_line_that_names_it(desk: Desk) -> None:
+    code = "import sys; sys.modules['mcp'] = None; from asterism.cli import main; sys.exit(main(sys.argv[1:]))"
+    told = subprocess.run([sys.executable, "-c", code, "mcp", "edit", "plan.json"], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (2, "asterism: asterism mcp edit needs an extra: pip install 'asterism[server]'\n")
+
+
+def test_nothing_else_of_the_command_line_imports_it() -> None:
+    code = "import sys; from asterism.cli import main; main(['--help']); main(['runs', '--help']); sys.exit('mcp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

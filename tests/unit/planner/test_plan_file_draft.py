@@ -1,0 +1,135 @@
+"""A plan file as a draft: written whole, by one at a time, and read again when somebody else has changed it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from asterism.constellation.edits import EditRefused
+from asterism.errors import InvalidInput
+from asterism.planner import plan_file
+from asterism.planner.draft import Taken
+from asterism.planner.plan_file import PlanFile
+from tests.agents import FLEET
+from tests.stars import action
+
+PLAN = {"name": "mine", "tasks": [{"task_id": "a", "device": "d", "inputs": {"day": "2026-01-01", "on": "yes"}}], "dependencies": []}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "plan.json"
+    found.write_text(json.dumps(PLAN), encoding="utf-8")
+    return found
+
+
+def edit(draft: PlanFile, tool: str, **parameters: Any) -> Taken:
+    return asyncio.run(draft.edit(action(tool, **parameters)))
+
+
+def refused(draft: PlanFile, tool: str, **parameters: Any) -> str:
+    with pytest.raises(EditRefused) as raised:
+        edit(draft, tool, **parameters)
+    return raised.value.refusal.code
+
+
+def written(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_an_edit_is_in_the_file_and_nothing_else_is_beside_it(path: Path) -> None:
+    draft = PlanFile(path)
+    edit(draft, "add_task", task_id="b", device="d")
+    edit(draft, "add_dependency", from_="a", to="b")
+    added = {**PLAN, "tasks": [*PLAN["tasks"], {"task_id": "b", "device": "d"}], "dependencies": [{"from": "a", "to": "b"}]}
+    assert written(path) == added
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_yaml_stays_yaml_and_its_values_stay_what_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yml"
+    path.write_text(yaml.safe_dump(PLAN), encoding="utf-8")
+    edit(PlanFile(path), "update_task", task_id="a", priority=2)
+    again = plan_file.read_plan(path)
+    assert again.tasks[0].inputs == PLAN["tasks"][0]["inputs"]  # type: ignore[index]
+    assert (again.name, again.tasks[0].priority) == ("mine", 2)
+
+
+def test_what_changes_nothing_does_not_touch_the_file(path: Path) -> None:
+    draft = PlanFile(path)
+    edit(draft, "add_task", task_id="b", device="d")
+    edit(draft, "remove_task", task_id="b")
+    before = path.stat().st_mtime_ns
+    again = edit(draft, "remove_task", task_id="b")
+    assert (again.changed, again.notes) == (False, ("remove_task b: it was removed already",))
+    assert path.stat().st_mtime_ns == before
+
+
+def test_what_somebody_else_has_written_meanwhile_is_kept(path: Path) -> None:
+    ours, theirs = PlanFile(path), PlanFile(path)
+    edit(theirs, "add_task", task_id="t", device="d")
+    found = edit(ours, "add_task", task_id="o", device="d").constellation
+    assert (list(found.tasks), found.version) == (["a", "t", "o"], 2)
+    assert [task["task_id"] for task in written(path)["tasks"]] == ["a", "t", "o"]
+
+
+def test_a_refusal_leaves_the_file_alone(path: Path) -> None:
+    draft = PlanFile(path, {profile.device_id: profile for profile in FLEET})
+    before = path.read_bytes()
+    assert refused(draft, "add_task", task_id="b", device="moon") == "unknown_device"
+    assert refused(draft, "add_task", task_id="b", device="s", skill="once", inputs={"z": 1}) == "unknown_argument"
+    assert refused(draft, "add_dependency", from_="a", to="a") == "cycle"
+    assert refused(draft, "remove_task", task_id="a") == "bad_content"  # a plan needs a task
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_plan_any_more_is_told_and_left(path: Path) -> None:
+    draft = PlanFile(path)
+    path.write_text("{", encoding="utf-8")
+    assert refused(draft, "add_task", task_id="b", device="d") == "unavailable"
+    with pytest.raises(EditRefused, match="not JSON"):
+        asyncio.run(draft.look())
+    path.unlink()
+    assert refused(draft, "add_task", task_id="b", device="d") == "unavailable"
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_that_is_no_plan_is_not_opened(path: Path) -> None:
+    task = {"task_id": "b", "device": "d"}
+    path.write_text(json.dumps({"tasks": [task], "dependencies": [{"from": "b", "to": "b"}]}), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"plan\.json: dependency b->b: cycle"):
+        PlanFile(path)
+
+
+def test_a_link_stays_a_link_and_the_mode_what_it_was(path: Path, tmp_path: Path) -> None:
+    path.chmod(0o640)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    edit(PlanFile(link), "add_task", task_id="b", device="d")
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert len(written(path)["tasks"]) == 2
+
+
+def test_a_file_that_somebody_else_holds_is_refused_after_a_while(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_file, "LOCK_WAIT_S", 0.0)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        assert refused(PlanFile(path), "add_task", task_id="b", device="d") == "unavailable"
+    finally:
+        os.close(folder)
+
+
+def test_what_a_killed_editor_left_is_written_over(path: Path) -> None:
+    path.with_name(".plan.json.draft").write_text("half of", encoding="utf-8")
+    edit(PlanFile(path), "add_task", task_id="b", device="d")
+    assert len(written(path)["tasks"]) == 2
+    assert list(path.parent.iterdir()) == [path]
