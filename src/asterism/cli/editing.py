@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,6 +81,8 @@ def _serving(http: str | None) -> Serve:
         if listening is None:
             for number in (signal.SIGINT, signal.SIGTERM):  # nothing else gets the SDK away from a standard input that is open
                 signal.signal(number, lambda *_: os._exit(INTERRUPTED))
+            if sys.stdin.isatty():
+                complain("this speaks MCP on standard input and output: let an MCP client start it, or serve it with --http 127.0.0.1:8123")
             await serve_stdio(server)
             return
         serving: Any = asyncio.current_task()

@@ -32,7 +32,7 @@ from asterism.planner.draft import Taken, apply
 MAX_ALIASES = 20
 """Aliases in a YAML file; a few levels of them within each other would fill the memory."""
 
-LOCK_TRIES, LOCK_WAIT_S = 100, 0.1
+LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """How often, and at which intervals, an edit asks for a file that another one holds."""
 
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
@@ -96,17 +96,21 @@ class PlanFile:
     def __init__(self, path: Path, fleet: Fleet | None = None) -> None:
         self._path = path.resolve()  # a link stays a link
         self._fleet = fleet
+        self._turn = asyncio.Lock()  # of our own clients; the lock on the folder is for other processes
         self._plan, self._constellation = self._there()
 
     async def look(self) -> TaskConstellation:
         """The file as it is now; see ``Draft.look``."""
-        return await asyncio.to_thread(self._within_lock, None)
+        async with self._turn:
+            found: TaskConstellation = await asyncio.to_thread(self._within_lock, None)
+        return found
 
     async def edit(self, action: Mapping[str, Any]) -> Taken:
         """Write the edit into the file; see ``Draft.edit``."""
         edit = parse_action(action)
-        applied: Taken = await asyncio.to_thread(self._within_lock, edit)
-        return applied
+        async with self._turn:
+            taken: Taken = await asyncio.to_thread(self._within_lock, edit)
+        return taken
 
     def _within_lock(self, edit: Edit | None) -> Any:
         try:

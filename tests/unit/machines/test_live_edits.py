@@ -137,3 +137,10 @@ def test_a_verdict_gives_its_refusal_back() -> None:
     refusal = Refusal(code="cycle", what="a -> b -> a", why="no")
     assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why).verdict) == refusal
     assert refusal_of("constellation agent in START does not accept Edited") is None
+
+
+def test_a_refused_batch_leaves_no_trace_not_even_in_the_order_of_things() -> None:
+    agent = Agent(plan("a b c", "a>c b>c"))
+    refused(agent, action("remove_dependency", dependency_id="a->c"), action("remove_task", task_id="b"))
+    assert agent.constellation.predecessors("c") == ["a", "b"]
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
