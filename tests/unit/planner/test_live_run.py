@@ -15,8 +15,8 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.live_run import LiveRun
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
+from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.world import WorldClock
 from asterism.stores.memory import MemoryStore
 from tests.agents import FLEET
 from tests.stars import action, plan
