@@ -151,7 +151,7 @@ def _as_edits(event: Planned, turn: Turn) -> Planned:
     if event.status is START:
         turn.recorded("notes", lambda: ["the plan is not taken: a restart asks for a new one"])
         return Planned(effect=event.effect, thought=event.thought, status=START, actions=event.actions, result=event.result)
-    merge = {"tool": "build_constellation", "parameters": {**msgspec.to_builtins(event.plan), "clear": False}}
+    merge = {"tool": "build_constellation", "parameters": {**msgspec.json.decode(msgspec.json.encode(event.plan)), "clear": False}}
     actions = (merge, *event.actions)
     return Planned(effect=event.effect, thought=event.thought, status=event.status, actions=actions, result=event.result)
 
