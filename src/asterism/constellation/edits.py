@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, check_json, parse_line, parse_plan, parse_task
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
 from asterism.errors import InvalidInput, Refused
 
@@ -154,7 +154,6 @@ def parse_action(value: Any, where: str = "action") -> Edit:
     if not isinstance(given, Mapping):
         raise EditRefused("bad_content", where, f"the parameters of {tool} are an object, not {type(given).__name__}")
     try:
-        check_json(given, "parameters")
         return _PARSERS[tool](dict(given))
     except InvalidInput as error:
         raise EditRefused("bad_content", where, f"{tool}: {error}") from None

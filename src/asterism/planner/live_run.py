@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import check_json
 from asterism.constellation.edits import EditRefused, parse_action, refusal_of
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.machine import Machine
 from asterism.kernel.run import Run, packer
 from asterism.machines.constellation_agent.events import Edited
@@ -67,6 +68,10 @@ class LiveRun:
 
     async def edit(self, action: Mapping[str, Any]) -> Taken:
         """Send the edit and wait for the run's verdict; see ``Draft.edit``."""
+        try:
+            check_json(action, "action")  # what a journal would not give back
+        except InvalidInput as error:
+            raise EditRefused("bad_content", "action", str(error)) from None
         parse_action(action)  # what nobody could read is not worth a run's while
         row = await self._runtime.store.run(self._run)
         if row.status == "ended":
