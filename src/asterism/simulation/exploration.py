@@ -1,0 +1,174 @@
+"""Exhaustive exploration: every interleaving of a small world, by its states.
+
+A machine is pure, so what can happen to a run is a graph: its states, and the moves between them. The
+explorer walks the whole graph once, state by state, and asks of each move what the world asks of each
+entry. Not here: chance. What a random search has not met, this one has, within its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from asterism.simulation.invariants import InvariantViolated
+
+S = TypeVar("S")
+
+
+class Space(Protocol[S]):
+    """What can be explored: states, and the moves that lead from one to the next."""
+
+    def start(self) -> S:
+        """Where it begins."""
+        ...
+
+    def moves(self, state: S) -> Iterable[tuple[str, Callable[[], S]]]:
+        """What can happen in a state: a name, and how the state after it is made (the state itself stays as it is).
+
+        Raises:
+            InvariantViolated: by whoever makes the state, when it must never be.
+        """
+        ...
+
+    def key(self, state: S) -> Hashable:
+        """The same for two states from which the same can happen."""
+        ...
+
+    def is_end(self, state: S) -> bool:
+        """True where nothing more has to happen."""
+        ...
+
+
+class Explored(msgspec.Struct, kw_only=True):
+    """What an exploration has seen.
+
+    Attributes:
+        states, moves: how many different ones.
+        interleavings: different orders of moves from the start to an end; -1 where moves lead in a circle.
+        ends: states that are ends.
+        cut: states that were not looked into, because the bound was reached.
+        violation: the first invariant found violated, and ``path`` the moves that led there.
+        stuck: moves that lead to a state from which no end can be reached; empty when there is none.
+    """
+
+    states: int = 0
+    moves: int = 0
+    interleavings: int = 0
+    ends: int = 0
+    cut: int = 0
+    violation: InvariantViolated | None = None
+    path: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """True when nothing was violated, every state can reach an end, and nothing was cut."""
+        return self.violation is None and not self.stuck and not self.cut
+
+
+class _Map:
+    """The graph as far as it is known: by number of the state."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Hashable, int] = {}
+        self.after: list[list[int]] = []
+        self.came_from: list[tuple[int, str]] = []
+        self.ends: list[int] = []
+
+    def path(self, number: int) -> tuple[str, ...]:
+        moves: list[str] = []
+        while number:
+            number, move = self.came_from[number]
+            moves.append(move)
+        return tuple(reversed(moves))
+
+    def add(self, key: Hashable, came_from: tuple[int, str]) -> int:
+        number = self.numbers[key] = len(self.after)
+        self.after.append([])
+        self.came_from.append(came_from)
+        return number
+
+
+class Explorer(Generic[S]):
+    """Walks a space, breadth of states before depth of ends, each state once.
+
+    Args:
+        space: what to explore.
+        most: states that are looked into; the rest are counted as cut.
+    """
+
+    def __init__(self, space: Space[S], *, most: int = 1_000_000) -> None:
+        self._space = space
+        self._most = most
+
+    def explore(self) -> Explored:
+        """The whole space, or as much of it as the bound allows; stops at the first violation."""
+        space, seen, found = self._space, _Map(), Explored()
+        start = space.start()
+        stack = [(seen.add(space.key(start), (0, "")), start)]
+        while stack:  # bounded: each state is pushed once, and at most so many are looked into
+            number, state = stack.pop()
+            found.states += 1
+            if space.is_end(state):
+                seen.ends.append(number)
+            elif found.states > self._most:
+                found.cut += 1
+                seen.ends.append(number)  # not known to be stuck
+                continue
+            for name, take in space.moves(state):
+                try:
+                    after = take()
+                except InvariantViolated as violated:
+                    found.violation, found.path = violated, (*seen.path(number), name)
+                    return found
+                key = space.key(after)
+                there = seen.numbers.get(key)
+                if there is None:
+                    there = seen.add(key, (number, name))
+                    stack.append((there, after))
+                seen.after[number].append(there)
+                found.moves += 1
+        found.ends = len(seen.ends) - found.cut
+        found.stuck = _stuck(seen)
+        found.interleavings = _interleavings(seen)
+        return found
+
+
+def _stuck(seen: _Map) -> tuple[str, ...]:
+    """The moves to the first state from which no end can be reached."""
+    before: list[list[int]] = [[] for _ in seen.after]
+    for number, targets in enumerate(seen.after):
+        for target in targets:
+            before[target].append(number)
+    reaches = [False] * len(seen.after)
+    stack = list(seen.ends)
+    while stack:
+        number = stack.pop()
+        if not reaches[number]:
+            reaches[number] = True
+            stack += before[number]
+    return next((seen.path(number) for number, good in enumerate(reaches) if not good), ())
+
+
+def _interleavings(seen: _Map) -> int:
+    """Ways from the start to an end, counted from the ends backwards; -1 where the graph has a circle."""
+    waiting = [len(targets) for targets in seen.after]
+    before: list[list[int]] = [[] for _ in seen.after]
+    for number, targets in enumerate(seen.after):
+        for target in targets:
+            before[target].append(number)
+    ends = set(seen.ends)
+    ways = [int(number in ends and not seen.after[number]) for number in range(len(seen.after))]
+    ready = [number for number, count in enumerate(waiting) if not count]
+    done = 0
+    while ready:
+        number = ready.pop()
+        done += 1
+        for source in before[number]:
+            ways[source] += ways[number]
+            waiting[source] -= 1
+            if not waiting[source]:
+                ready.append(source)
+    return ways[0] if done == len(seen.after) else -1

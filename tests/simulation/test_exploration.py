@@ -1,0 +1,101 @@
+"""Exhaustive exploration: it counts right, it finds what is planted, and small worlds are sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from asterism.constellation.task import TaskStar
+from asterism.machines.constellation_agent import tasks
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.simulation.exploration import Explored, Explorer
+from asterism.simulation.small_worlds import AgentSpace, Budget, small_edits, small_plans
+
+TROUBLE = Budget(edits=1, failures=1, crashes=1, cancels=1, pauses=1)
+
+
+class Grid:
+    """So many steps right and so many up, in any order; from the corner at (1, 1) nothing leads on, if it is a trap."""
+
+    def __init__(self, size: int, *, trap: bool = False) -> None:
+        self._size = size
+        self._trap = trap
+
+    def start(self) -> tuple[int, int]:
+        return 0, 0
+
+    def moves(self, state: tuple[int, int]) -> Iterator[tuple[str, Callable[[], tuple[int, int]]]]:
+        right, up = state
+        if self._trap and state == (1, 1):
+            return
+        if right < self._size:
+            yield "right", lambda: (right + 1, up)
+        if up < self._size:
+            yield "up", lambda: (right, up + 1)
+
+    def key(self, state: tuple[int, int]) -> tuple[int, int]:
+        return state
+
+    def is_end(self, state: tuple[int, int]) -> bool:
+        return state == (self._size, self._size)
+
+
+def explored(size: int, budget: Budget, **options: str) -> list[Explored]:
+    run_options = RunOptions(**{"replan": "always", **options})  # type: ignore[arg-type]
+    return [Explorer(AgentSpace(plan, budget, options=run_options, edits=small_edits)).explore() for plan in small_plans(size)]
+
+
+def test_every_order_of_the_moves_is_counted_once() -> None:
+    found = Explorer(Grid(4)).explore()
+    assert (found.states, found.moves, found.interleavings, found.ends) == (25, 40, 70, 1)  # 70 = 8 over 4
+    assert found.is_sound
+
+
+def test_a_state_from_which_no_end_can_be_reached_is_told_with_the_way_to_it() -> None:
+    found = Explorer(Grid(3, trap=True)).explore()
+    assert sorted(found.stuck) == ["right", "up"]
+    assert not found.is_sound
+
+
+def test_what_was_not_looked_into_is_counted() -> None:
+    found = Explorer(Grid(9), most=10).explore()
+    assert found.cut > 0
+    assert not found.is_sound
+
+
+def test_there_is_one_small_plan_for_each_graph_that_is_not_another_one_renamed() -> None:
+    assert [len(small_plans(size)) for size in (1, 2, 3, 4)] == [1, 2, 6, 31]  # OEIS A003087
+
+
+def test_every_interleaving_of_two_tasks_and_one_edit_is_sound() -> None:
+    for found in explored(2, Budget(edits=1, cancels=1, crashes=1)):
+        assert found.violation is None, (found.violation, found.path)
+        assert found.is_sound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hold", ["successors", "none", "all"])
+def test_every_interleaving_of_two_tasks_and_trouble_of_every_kind_is_sound(hold: str) -> None:
+    for found in explored(2, TROUBLE, hold=hold):
+        assert found.violation is None, (found.violation, found.path)
+        assert found.is_sound
+        assert found.interleavings > 10_000
+
+
+def test_a_start_that_ignores_the_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "held_tasks", lambda memory, board: set())
+    assert any(found.violation is not None and found.violation.number == 2 for found in explored(2, Budget(edits=1)))
+
+
+def test_an_edit_of_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskStar, "editable", property(lambda task: not task.settled))
+    assert any(found.violation is not None and found.violation.number == 3 for found in explored(2, Budget(edits=1)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_interleaving_of_three_tasks_is_sound() -> None:
+    for found in explored(3, Budget(edits=1, failures=1, crashes=1, cancels=1)):
+        assert found.violation is None, (found.violation, found.path)
+        assert found.is_sound
