@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from asterism.constellation.task import TaskStar
-from asterism.machines.constellation_agent import tasks
 from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.exploration import Explored, Explorer
 from asterism.simulation.small_worlds import AgentSpace, Budget, small_edits, small_plans
 
@@ -69,7 +69,7 @@ def test_there_is_one_small_plan_for_each_graph_that_is_not_another_one_renamed(
 
 
 def test_every_interleaving_of_two_tasks_and_one_edit_is_sound() -> None:
-    for found in explored(2, Budget(edits=1, cancels=1, crashes=1)):
+    for found in (*explored(2, Budget(edits=1, cancels=1, crashes=1)), *explored(2, Budget(live_edits=1, crashes=1))):
         assert found.violation is None, (found.violation, found.path)
         assert found.is_sound
 
@@ -84,7 +84,7 @@ def test_every_interleaving_of_two_tasks_and_trouble_of_every_kind_is_sound(hold
 
 
 def test_a_start_that_ignores_the_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "held_tasks", lambda memory, board: set())
+    monkeypatch.setattr(AgentMemory, "held", lambda memory: set())
     assert any(found.violation is not None and found.violation.number == 2 for found in explored(2, Budget(edits=1)))
 
 

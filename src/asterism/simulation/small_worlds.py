@@ -24,6 +24,7 @@ from asterism.machines.constellation_agent.events import (
     AskPlanner,
     ConstellationAgentStatus,
     Dispatch,
+    Edited,
     Planned,
     PlanningFailed,
     RunOptions,
@@ -56,12 +57,14 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         edits: answers of the planner that change something, or try to.
+        live_edits: edits that come from outside, at any moment.
         failures: attempts that fail.
         crashes: owners that die; another one claims the run.
         cancels, pauses, lapses: cancels, pauses (each may be lifted once), jumps of the clock past the wall limit.
     """
 
     edits: int = 0
+    live_edits: int = 0
     failures: int = 0
     crashes: int = 0
     cancels: int = 0
@@ -188,9 +191,8 @@ class AgentSpace:
         for status in (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL):
             yield f"{name}: {status}", lambda status=status: self._take(state, [Planned(effect=effect_id, status=status)], spend="edits")  # type: ignore[misc]
         for actions in self._edits(state.run.memory):
-            told = ", ".join(f"{action['tool']} {next(iter(action['parameters'].values()), '')}" for action in actions)
             yield (
-                f"{name}: {told}",
+                f"{name}: {_told(actions)}",
                 lambda actions=actions: self._take(state, [Planned(effect=effect_id, actions=tuple(actions))], spend="edits"),  # type: ignore[misc]
             )
 
@@ -207,6 +209,9 @@ class AgentSpace:
             yield "unpause", lambda: self._take(state, [Unpause()])
         elif left.pauses and Pause in table:
             yield "pause", lambda: self._take(state, [Pause()], spend="pauses")
+        for actions in self._edits(run.memory) if left.live_edits and Edited in table else ():
+            edited = Edited(actions=tuple(actions), version=run.memory.constellation.version)
+            yield f"from outside: {_told(actions)}", lambda edited=edited: self._take(state, [edited], spend="live_edits")  # type: ignore[misc]
         if left.lapses and run.machine.is_terminal(run.state) is False:
             yield "the wall limit passes", lambda: self._take(state, [Drained()], drained=True, spend="lapses", at=LATE)
 
@@ -306,6 +311,10 @@ def _name(effect: Effect, outstanding: dict[str, Effect]) -> str:
         target = outstanding.get(effect.target)
         return f"withdrawal of {_name(target, outstanding) if target else 'what is gone'}"
     return type(effect).__name__
+
+
+def _told(actions: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(f"{action['tool']} {next(iter(action['parameters'].values()), '')}" for action in actions)
 
 
 def _remembered(run: Run[AgentMemory]) -> dict[str, Any]:
