@@ -167,7 +167,7 @@ class Agent:
 
 def memory_of(run: Run[AgentMemory]) -> dict[str, Any]:
     """All that a run holds, as JSON-able data."""
-    memory = {key: value for key, value in vars(run.memory).items() if key != "board"}
+    memory = {key: value for key, value in msgspec.structs.asdict(run.memory).items() if key != "board"}
     board = run.memory.board
     return {
         "state": str(run.state),

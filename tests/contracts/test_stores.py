@@ -16,6 +16,7 @@ import pytest
 
 from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
+from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.stores.sqlite import SqliteStore
@@ -684,6 +685,31 @@ def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_
         assert await store.inquiries(run="old") == []
         with pytest.raises(RunNotFound):
             await store.run("old")
+
+    play(scenario)
+
+
+def test_the_last_snapshot_is_kept_as_long_as_its_run_goes_on(play: Play) -> None:
+    first, second = (Snapshot(run="r1", seq=seq, rules="these", body=f'{{"seq": {seq}}}') for seq in (2, 3))
+
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(row(), record())
+        assert await store.snapshot("r1") is None
+        epoch = await store.claim("r1")
+        await store.append(with_(commit(epoch=epoch), snapshot=first))
+        assert await store.snapshot("r1") == first
+        with pytest.raises(StaleOwner):
+            await store.append(with_(commit(epoch=epoch), snapshot=second))
+        assert await store.snapshot("r1") == first
+        await store.append(with_(commit(epoch=epoch, after=2), snapshot=second))
+        await store.append(commit(epoch=epoch, after=3))
+        await world.kill(store)
+        again = await world.open()
+        assert await again.snapshot("r1") == second
+        epoch = await again.claim("r1")
+        await again.append(with_(commit(epoch=epoch, after=4), status="ended", outcome="finished"))
+        assert await again.snapshot("r1") is None
 
     play(scenario)
 

@@ -13,7 +13,7 @@ from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import RunRow
-from asterism.runtime.session import load
+from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.journals.write import GOLDEN, main, path_of
 
@@ -60,7 +60,8 @@ def test_a_store_that_holds_a_golden_journal_can_be_recovered_from(name: str) ->
     async def main() -> Any:
         store = MemoryStore()
         await store.submit(row, first, *more)
-        return await load(store, CONSTELLATION_AGENT, first.run)
+        live, _ = await load(store, CONSTELLATION_AGENT, first.run)
+        return live
 
     assert asyncio.run(main()).seq == len(more) + 1
 

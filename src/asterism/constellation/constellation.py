@@ -202,9 +202,11 @@ class TaskConstellation:
     def _want_verdict(self, line_id: str) -> None:
         """A dependency is judged when its source has settled, and with it every task that its condition asks about."""
         line = self.lines[line_id]
-        awaited = (self.tasks.get(task_id) for task_id in (line.source, *_asked_about(line)))
-        if all(task is None or task.settled for task in awaited):
-            self.unjudged[line_id] = None
+        for awaited in (line.source, *_asked_about(line)):
+            task = self.tasks.get(awaited)
+            if task is not None and not task.settled:
+                return
+        self.unjudged[line_id] = None
 
     def set_verdict(self, line_id: str, verdict: Verdict) -> None:
         """Write a dependency's verdict. O(1)."""

@@ -45,7 +45,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     def effect_ids(self) -> tuple[str, ...]:
         """Ids of the effects, in order."""
-        return tuple(effect_id(self.run, self.seq, index) for index in range(len(self.effects)))
+        if not self.effects:
+            return ()
+        return tuple([effect_id(self.run, self.seq, index) for index in range(len(self.effects))])
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

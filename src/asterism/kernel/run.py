@@ -41,7 +41,6 @@ class Run(Generic[M]):
         seq: of the last entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
         withdrawn: ids among them that another effect has called off.
-        story: the last entries, one line each.
     """
 
     def __init__(self, machine: Machine[M], run: str) -> None:
@@ -52,7 +51,12 @@ class Run(Generic[M]):
         self.seq = 0
         self.outstanding: dict[str, Effect] = {}
         self.withdrawn: set[str] = set()
-        self.story: collections.deque[str] = collections.deque(maxlen=STORY_LENGTH)
+        self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
+
+    @property
+    def story(self) -> list[str]:
+        """The last entries, one line each."""
+        return [story_line(entry) for entry in self._last]
 
     @property
     def ended(self) -> bool:
@@ -137,7 +141,7 @@ class Run(Generic[M]):
     def _advance(self, entry: Entry) -> None:
         self.seq = entry.seq
         self.state = self.machine.states(entry.state)
-        self.story.append(story_line(entry))
+        self._last.append(entry)
         if entry.note:
             return
         if isinstance(entry.event, Outcome):

@@ -8,16 +8,26 @@ The idea of coupling machines by a table is h11's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
+from asterism.constellation import frozen as frozen_form
 from asterism.constellation.condition import Condition
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine, Verdict, judge
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.machine import Event, Turn
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE, Blocked, Unblocked
+
+
+class FrozenBoard(msgspec.Struct):
+    """A board as data."""
+
+    constellation: frozen_form.FrozenConstellation
+    startable: list[str]
+    running: list[str]
+    doomed: list[str]
 
 
 class Board:
@@ -29,11 +39,26 @@ class Board:
         doomed: editable tasks that can no longer start, until they are skipped or edited.
     """
 
+    frozen_as: ClassVar[type[msgspec.Struct]] = FrozenBoard
+
     def __init__(self, constellation: TaskConstellation) -> None:
         self.constellation = constellation
         self.startable: dict[str, None] = {}
         self.running: dict[str, None] = {}
         self.doomed: dict[str, None] = {}
+
+    def freeze(self) -> FrozenBoard:
+        """It as data, for a snapshot."""
+        return FrozenBoard(frozen_form.freeze(self.constellation), list(self.startable), list(self.running), list(self.doomed))
+
+    @classmethod
+    def thaw(cls, frozen: FrozenBoard) -> Board:
+        """The board that was frozen."""
+        board = cls(frozen_form.thaw(frozen.constellation))
+        board.startable = dict.fromkeys(frozen.startable)
+        board.running = dict.fromkeys(frozen.running)
+        board.doomed = dict.fromkeys(frozen.doomed)
+        return board
 
     def forget_removed(self) -> None:
         """Drop what edits have removed from the constellation."""

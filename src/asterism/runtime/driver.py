@@ -19,7 +19,8 @@ from asterism.machines.control import Relay, StartChild
 from asterism.runtime.children import ChildPerformer, RelayPerformer
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Observer, Performer, RunRow, Store
-from asterism.runtime.session import Session, load
+from asterism.runtime.session import Session
+from asterism.runtime.snapshots import SPACING, Freezer, load
 
 POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
@@ -51,6 +52,7 @@ class Driver:
         news: what a new session must hear first, as (event, actor): devices that are lost at present.
         owner: how this driver names itself in claims.
         poll_s: how often the inbox is looked at.
+        spacing: characters of journal between two snapshots of a run, at least.
 
     Attributes:
         starters: ids of the effects that started the children driven here, by the child's id.
@@ -68,6 +70,7 @@ class Driver:
         news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
         owner: str = "",
         poll_s: float = POLL_S,
+        spacing: int = SPACING,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -78,6 +81,7 @@ class Driver:
         self._news = news
         self._owner = owner
         self._poll_s = poll_s
+        self._spacing = spacing
         self._sessions: dict[str, Session] = {}
         self.starters: dict[str, str] = {}
         self._mail = asyncio.Event()
@@ -156,7 +160,8 @@ class Driver:
         """
         row = await self.store.run(run)
         if row.status == "ended":
-            return await load(self.store, self._machine_of(row), run)
+            live, _ = await load(self.store, self._machine_of(row), run, self._spacing)
+            return live
         while True:
             try:
                 return await self._own(row, park=False, rested=rested)
@@ -175,11 +180,11 @@ class Driver:
             raise RunOwned(run, "this process")
         epoch = await self.store.claim(run)
         try:
-            live = await load(self.store, self._machine_of(row), run)
+            live, freezer = await load(self.store, self._machine_of(row), run, self._spacing)
             check_whole(run, row.seq, live.seq)
             if row.root == run:  # and with it for everything below
                 await asyncio.to_thread(self._reap)
-            return await self._drive(live, epoch, park=park, rested=rested)
+            return await self._drive(live, epoch, freezer, park=park, rested=rested)
         finally:
             self._sessions.pop(run, None)
             await asyncio.shield(self._let_go(run, epoch))
@@ -190,7 +195,7 @@ class Driver:
         except StoreUnavailable as error:  # nobody robs us of it while we live; what went wrong before is told by itself
             self.say(run, f"it could not be released: {error}")
 
-    async def _drive(self, live: Run[Any], epoch: int, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
+    async def _drive(self, live: Run[Any], epoch: int, freezer: Freezer, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
         async with _group() as group:
             session = Session(
                 live,
@@ -198,6 +203,7 @@ class Driver:
                 store=self.store,
                 clock=self.clock,
                 performers=self._performers,
+                freezer=freezer,
                 tell=self.tell,
                 say=self.say,
                 group=group,

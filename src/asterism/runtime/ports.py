@@ -16,6 +16,7 @@ from asterism.constellation.task import TaskError
 from asterism.errors import AsterismError
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Outcome
+from asterism.kernel.snapshot import Snapshot
 from asterism.machines.control import Verb
 from asterism.machines.usage import Usage as Usage  # noqa: PLC0414 - a word of the planner port, which lives with the machines
 
@@ -179,6 +180,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         opened: inquiries to insert.
         closed: (inquiry id, answer in a word) to close.
         folded: (inbox key, verdict) to settle.
+        snapshot: takes the place of the run's last one. A commit that ends the run forgets it.
     """
 
     run: str
@@ -192,6 +194,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     opened: Sequence[InquiryRow] = ()
     closed: Sequence[tuple[str, str]] = ()
     folded: Sequence[tuple[str, str]] = ()
+    snapshot: Snapshot | None = None
 
 
 class Store(Protocol):
@@ -247,6 +250,10 @@ class Store(Protocol):
 
     async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         """Records with seq > after, in order."""
+        ...
+
+    async def snapshot(self, run: str) -> Snapshot | None:
+        """The last snapshot of a run; None if it has none."""
         ...
 
     async def send(self, row: InboxRow) -> InboxRow:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +15,12 @@ import msgspec
 
 from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.machine import Effect, Event, Outcome, Redo
 from asterism.kernel.run import Run, packer
 from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Performer, RunStatus, Store
+from asterism.runtime.snapshots import Freezer, load
 
 APPEND_TRIES = 8
 """Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
@@ -49,6 +49,7 @@ class Session:
     Args:
         run: the run, replayed to the end of its journal.
         epoch: of the claim.
+        freezer: says when a snapshot is due.
         tell: told of the entries that became durable.
         say: told what is wrong that the session is dealing with.
         group: owns the tasks that perform effects.
@@ -63,6 +64,7 @@ class Session:
         store: Store,
         clock: Clock,
         performers: Mapping[type[Effect], Performer],
+        freezer: Freezer,
         tell: Callable[[str, Sequence[Entry]], None],
         say: Callable[[str, str], None],
         group: asyncio.TaskGroup,
@@ -73,6 +75,7 @@ class Session:
         self._store = store
         self._clock = clock
         self._performers = performers
+        self._freezer = freezer
         self._tell = tell
         self._say_of = say
         self._group: asyncio.TaskGroup = group
@@ -163,10 +166,15 @@ class Session:
             return
         self._anything.clear()
         wake_at = self.run.memory.wake_at()
-        wait_s = None if wake_at is None else max(0.0, wake_at - self._clock.now())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await self._anything.wait()
+        if wake_at is None:
+            await self._anything.wait()
+            return
+        # A timer that sets the event, not a timeout: nothing is cancelled, which is cheaper by a twentieth of a task.
+        timer = asyncio.get_running_loop().call_later(wake_at - self._clock.now(), self._anything.set)
+        try:
+            await self._anything.wait()
+        finally:
+            timer.cancel()
 
     # -- one batch ---------------------------------------------------------------------------------
 
@@ -179,7 +187,7 @@ class Session:
             if broken is None:
                 break
             # A move failed halfway: nothing of this batch counts; the journal has the last good state.
-            self.run = await load(self._store, self.run.machine, self.run.id)
+            self.run, self._freezer = await load(self._store, self.run.machine, self.run.id, self._freezer.spacing)
             arrivals = broken
         if drain and (entry := self.run.take(Drained(), at=self._clock.now(), actor="system")):
             entries.append(entry)
@@ -221,11 +229,12 @@ class Session:
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
         """Write a batch; a failed write is tried again, said aloud. Nothing was performed yet, so nothing is lost."""
+        records = [self._packer.pack(entry) for entry in entries]
         commit = Commit(
             run=self.run.id,
             epoch=self.epoch,
             expected_seq=self.run.seq - len(entries),
-            records=[self._packer.pack(entry) for entry in entries],
+            records=records,
             state=str(self.run.state),
             status=status_of(self.run),
             outcome=self.run.memory.outcome() if self.run.ended else "",
@@ -233,6 +242,7 @@ class Session:
             opened=[row for entry in entries for row in inquiries_of(entry)],
             closed=[closed for entry in entries for closed in _closed(entry)],
             folded=folded,
+            snapshot=self._freezer.after(self.run, records),
         )
         for number in range(1, APPEND_TRIES + 1):
             try:
@@ -343,16 +353,3 @@ def _closed(entry: Entry) -> list[tuple[str, str]]:
     if entry.note or not isinstance(event, Answered):
         return []
     return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]
-
-
-async def load(store: Store, machine: Machine[Any], run: str) -> Run[Any]:
-    """A run as its journal has it.
-
-    Raises:
-        RunNotFound: no such run.
-        JournalMismatch: the journal cannot be replayed.
-    """
-    live = Run(machine, run)
-    unpack = packer(machine).unpack
-    live.replay(unpack(record) for record in await store.records(run))
-    return live

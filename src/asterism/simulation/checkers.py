@@ -15,6 +15,7 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Effect, Machine, Outcome, Redo
 from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.snapshot import Snapshot, thaw
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -148,8 +149,17 @@ class Checker:
         large = len(replayed.memory.constellation.tasks) > SMALL
         if live is not None and (not large or replayed.seq % STRIDE < len(commit.records)) and (found := difference(live, replayed)):
             raise it.fail(5, found)
+        if commit.snapshot is not None and (found := self._misremembered(commit.snapshot, replayed)):
+            raise it.fail(5, found)
         if commit.state != replayed.state:
             raise it.fail(5, f"the run's row says {commit.state}, its journal {replayed.state}")
+
+    def _misremembered(self, snapshot: Snapshot, replayed: Run[AgentMemory]) -> str:
+        thawed = thaw(self._machine, snapshot, snapshot.rules)
+        if thawed is None:
+            return "a snapshot cannot be thawed"
+        found = difference(thawed, replayed)
+        return f"thawed from its snapshot: {found}" if found else ""
 
     def _machine_event(self, record: Record) -> object:
         return packer(self._machine).unpack(record).event

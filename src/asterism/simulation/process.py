@@ -41,6 +41,7 @@ class Surroundings(Protocol):
     memory: Memory
     planner: Planner
     away: Mapping[str, str]
+    spacing: int
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices of a process of that name."""
@@ -128,6 +129,7 @@ class Process:
                 news=lambda: [(DeviceLost(device=device, reason=why), f"device:{device}") for device, why in world.away.items()],
                 owner=self.name,
                 poll_s=POLL_S,
+                spacing=world.spacing,
             )
 
             def notice(news: DeviceNotice) -> None:

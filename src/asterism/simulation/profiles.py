@@ -12,6 +12,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.usage import Usage
+from asterism.runtime.snapshots import SPACING
 from asterism.simulation import shapes
 from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
@@ -56,6 +57,7 @@ def _crashes(rng: random.Random, setting: Setting) -> None:
     setting.world["drivers"] = rng.choice((1, 1, 2))
     if likely(rng, 0.2):
         _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="rival"))
+    setting.world["spacing"] = rng.choice((1, 3_000, SPACING))
 
 
 def _planner(rng: random.Random, setting: Setting) -> None:

@@ -43,6 +43,7 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Planner, RunRow
 from asterism.runtime.runtime import Runtime
+from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
@@ -126,6 +127,7 @@ class World:
         crashes: at which entries the driver dies.
         happenings: what comes from outside, and when.
         store: trouble with the store.
+        spacing: characters of journal between two snapshots, at least.
         drivers: how many processes want to drive whenever nobody does.
         restart_s: seconds from a crash to the next process.
         limit_s: virtual seconds after which a run that has not ended counts as one that never will.
@@ -148,6 +150,7 @@ class World:
         crashes: Sequence[Crash] = (),
         happenings: Sequence[Happening] = (),
         store: StoreTrouble | None = None,
+        spacing: int = SPACING,
         drivers: int = 1,
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
@@ -160,6 +163,7 @@ class World:
         self.ledger = Ledger(self.clock.now, self._began)
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}
+        self.spacing = spacing
         self.counts: collections.Counter[str] = collections.Counter()
         self.refusals: list[str] = []
         self._script = by_skill(script) if isinstance(script, Mapping) else script

@@ -14,6 +14,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
+from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
 from asterism.stores.consistency import check_commit, check_submission
 
@@ -29,6 +30,7 @@ class Memory:
         self.records: dict[str, list[Record]] = {}
         self.inquiries: dict[str, InquiryRow] = {}
         self.inbox: dict[tuple[str, str], InboxRow] = {}
+        self.snapshots: dict[str, Snapshot] = {}
         self.living: set[str] = set()
         self.handles = 0
 
@@ -108,6 +110,10 @@ class MemoryStore:
             if sent is not None and not sent.verdict:
                 memory.inbox[run, key] = msgspec.structs.replace(sent, verdict=verdict)
         memory.records[run].extend(commit.records)
+        if commit.snapshot:
+            memory.snapshots[run] = commit.snapshot
+        if commit.status == "ended":
+            memory.snapshots.pop(run, None)
         memory.runs[run] = msgspec.structs.replace(
             row,
             seq=row.seq + len(commit.records),
@@ -138,6 +144,10 @@ class MemoryStore:
         # Seqs have no gaps, so a record's place is its seq.
         later = self.memory.records.get(run, [])[max(after, 0) :]
         return later[:limit]
+
+    async def snapshot(self, run: str) -> Snapshot | None:
+        await self._begin()
+        return self.memory.snapshots.get(run)
 
     async def send(self, row: InboxRow) -> InboxRow:
         """Also raises RunNotFound: a row for a run that is not there would never be folded."""
@@ -174,6 +184,7 @@ class MemoryStore:
                 tree = self._tree(row.run)
                 for run in tree:
                     del memory.runs[run], memory.records[run]
+                    memory.snapshots.pop(run, None)
                 memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run not in tree}
                 memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run not in tree}
                 forgotten += 1

@@ -16,6 +16,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
+from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
 from asterism.stores.consistency import check_commit, check_submission
 from asterism.stores.database import open_database
@@ -37,6 +38,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 INSERT_INBOX = """
 INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
 SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? ON CONFLICT (run, key) DO NOTHING"""
+REPLACE_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (run, seq, rules, body) VALUES (?, ?, ?, ?)"
 
 ADVANCE_RUN = "UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ? WHERE run = ? AND epoch = ? AND seq = ?"
 CLAIM_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run = ?"
@@ -75,7 +77,7 @@ ORDER BY rowid"""
 SELECT_PRUNABLE = """
 SELECT run FROM runs WHERE root = run AND status = 'ended' AND owner = '' AND (?1 IS NULL OR updated_at < ?1)
 AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2))) ORDER BY updated_at LIMIT ?3"""
-PRUNED_TABLES = ("entries", "inquiries", "inbox", "runs")
+PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "runs")
 PRUNED_AT_A_TIME = 100
 """Runs forgotten in one transaction, so that drivers do not wait long for their appends."""
 
@@ -123,6 +125,9 @@ class SqliteStore:
 
     async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         return await self._writer.read(partial(_records, run, after, limit))
+
+    async def snapshot(self, run: str) -> Snapshot | None:
+        return await self._writer.read(partial(_snapshot, run))
 
     async def send(self, row: InboxRow) -> InboxRow:
         """Also raises RunNotFound: a row for a run that is not there would never be folded."""
@@ -193,6 +198,10 @@ def _append(commit: Commit, connection: sqlite3.Connection) -> None:
         connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
     if commit.folded:
         connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
+    if commit.snapshot:
+        connection.execute(REPLACE_SNAPSHOT, msgspec.structs.astuple(commit.snapshot))
+    if commit.status == "ended":
+        connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
 
 
 def _prune(before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
@@ -224,6 +233,11 @@ def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection
 
 def _records(run: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
     return _rows(Record, connection.execute(SELECT_RECORDS, (run, after, -1 if limit is None else limit)))
+
+
+def _snapshot(run: str, connection: sqlite3.Connection) -> Snapshot | None:
+    found = _rows(Snapshot, connection.execute("SELECT run, seq, rules, body FROM snapshots WHERE run = ?", (run,)))
+    return found[0] if found else None
 
 
 def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:

@@ -31,7 +31,7 @@ def test_a_new_database_is_ours_at_the_newest_version_durable_and_alone(tmp_path
         ]
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert answers == [database.APPLICATION_ID, newest_version(), "wal", 2]
-    assert tables == {"runs", "entries", "inquiries", "inbox"}
+    assert tables == {"runs", "entries", "inquiries", "inbox", "snapshots"}
     assert [it.name for it in path.parent.iterdir()] == ["runs.db"]
 
 
@@ -132,10 +132,17 @@ def test_a_reader_opens_while_another_process_writes(tmp_path: Path) -> None:
         open_database(path, create=False).close()
 
 
+def add_migration(folder: Path, script: str) -> int:
+    """Write a folder of migrations: those that were applied, which are not looked at any more, and one that is new; its number."""
+    for number, _ in database._migrations():
+        (folder / f"{number:04}_applied.sql").write_text("CREATE TABLE runs (again);\n")
+    (folder / f"{newest_version() + 1:04}_new.sql").write_text(script)
+    return newest_version() + 1
+
+
 def test_a_failed_migration_leaves_the_version_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "runs.db")
-    script = tmp_path / f"{database.newest_version() + 1:04}_next.sql"
-    script.write_text("CREATE TABLE more (a);\n-- and; then\nCREATE TABLE runs (a);\n")
+    add_migration(tmp_path, "CREATE TABLE more (a);\n-- and; then\nCREATE TABLE runs (a);\n")
     with monkeypatch.context() as patch:
         patch.setattr(database, "MIGRATIONS", tmp_path)
         with pytest.raises(StoreUnavailable, match="table runs already exists"):
@@ -146,12 +153,10 @@ def test_a_failed_migration_leaves_the_version_before_it(tmp_path: Path, monkeyp
 
 def test_an_older_database_gets_the_migrations_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path / "runs.db")
-    newer = database.newest_version() + 1
-    (tmp_path / "0001_first.sql").write_text("CREATE TABLE runs (again);\n")
-    (tmp_path / f"{newer:04}_next.sql").write_text("CREATE TABLE more (a);\n")
+    number = add_migration(tmp_path, "CREATE TABLE more (a);\n")
     monkeypatch.setattr(database, "MIGRATIONS", tmp_path)
     with closing(open_database(path, create=False)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (newer,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (number,)
         assert connection.execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from asterism.errors import InvalidInput, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
+from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow
 from asterism.stores.database import open_database
 from asterism.stores.sqlite import SqliteStore
@@ -36,7 +37,13 @@ def on(path: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
 
 @pytest.mark.parametrize(
     ("table", "struct", "more"),
-    [("runs", RunRow, ()), ("entries", Record, ("epoch",)), ("inquiries", InquiryRow, ()), ("inbox", InboxRow, ())],
+    [
+        ("runs", RunRow, ()),
+        ("entries", Record, ("epoch",)),
+        ("inquiries", InquiryRow, ()),
+        ("inbox", InboxRow, ()),
+        ("snapshots", Snapshot, ()),
+    ],
 )
 def test_a_table_has_the_fields_of_its_rows_in_their_order(
     tmp_path: Path, table: str, struct: type[msgspec.Struct], more: tuple[str, ...]

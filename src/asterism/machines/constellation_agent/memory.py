@@ -1,4 +1,7 @@
-"""What a constellation agent remembers. Only its moves write it."""
+"""What a constellation agent remembers. Only its moves write it.
+
+All of it is data, or freezes to data: a snapshot is this, written down.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
-class AgentMemory:
+class AgentMemory(msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     """The memory of one constellation agent.
 
     Attributes:
@@ -89,35 +92,34 @@ class AgentMemory:
         summary: what the planner says the result is.
     """
 
-    def __init__(self) -> None:
-        self.request = ""
-        self.folder = ""
-        self.fleet_file = ""
-        self.inputs: dict[str, Any] = {}
-        self.options = RunOptions()
-        self.fleet: Fleet = {}
-        self.earlier: tuple[dict[str, Any], ...] = ()
-        self.started_at = 0.0
-        self.board: Board | None = None
-        self.archive: list[dict[str, Any]] = []
-        self.asking: Asking | None = None
-        self.batch: dict[str, None] = {}
-        self.unseen: dict[str, None] = {}
-        self.attempts: dict[str, Dispatch] = {}
-        self.children: dict[str, None] = {}
-        self.resting: set[str] = set()
-        self.questions: dict[str, Question] = {}
-        self.leaving: set[str] = set()
-        self.lost: dict[str, str] = {}
-        self.paused = False
-        self.limit = ""
-        self.asks = 0
-        self.restarts = 0
-        self.used = Usage()
-        self.code = ""
-        self.reason = ""
-        self.summary: dict[str, Any] = {}
-        self._timers: list[float] = []
+    request: str = ""
+    folder: str = ""
+    fleet_file: str = ""
+    inputs: dict[str, Any] = {}
+    options: RunOptions = RunOptions()
+    fleet: Fleet = {}
+    earlier: tuple[dict[str, Any], ...] = ()
+    started_at: float = 0.0
+    board: Board | None = None
+    archive: list[dict[str, Any]] = []
+    asking: Asking | None = None
+    batch: dict[str, None] = {}
+    unseen: dict[str, None] = {}
+    attempts: dict[str, Dispatch] = {}
+    children: dict[str, None] = {}
+    resting: set[str] = set()
+    questions: dict[str, Question] = {}
+    leaving: set[str] = set()
+    lost: dict[str, str] = {}
+    paused: bool = False
+    limit: str = ""
+    asks: int = 0
+    restarts: int = 0
+    used: Usage = Usage()
+    code: str = ""
+    reason: str = ""
+    summary: dict[str, Any] = {}
+    _timers: list[float] = []
 
     @property
     def constellation(self) -> TaskConstellation:

@@ -231,9 +231,10 @@ def _planner_is_wanted(memory: AgentMemory, board: Board, task: TaskStar) -> boo
 
 def skip_doomed(memory: AgentMemory, board: Board, turn: Turn) -> bool:
     """Skip what can never start, unless the planner still has to answer for what made it so; True if anything changed."""
+    if not board.doomed:
+        return False
     open_batches = {*(memory.asking.batch if memory.asking else ()), *memory.batch}
-    changed = False
-    progress = bool(board.doomed)
+    changed, progress = False, True
     while progress:  # bounded: each round settles a task
         progress = False
         for task_id in tuple(board.doomed):

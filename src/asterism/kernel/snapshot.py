@@ -1,0 +1,84 @@
+"""A run's state frozen to text, so that a long journal need not be replayed from its beginning.
+
+A snapshot is a shortcut and never the truth. One that was made by other rules, or that cannot be read, is as
+good as none: the journal is replayed whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import msgspec
+
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import Run
+
+M = TypeVar("M")
+
+
+class Freezable(Protocol):
+    """What a memory may hold besides data: an object that can be written as data and be made of it again."""
+
+    frozen_as: ClassVar[type[msgspec.Struct]]
+
+    def freeze(self) -> msgspec.Struct:
+        """It as data, of type ``frozen_as``, the order of everything included."""
+        ...
+
+    @classmethod
+    def thaw(cls, frozen: Any) -> Self:
+        """What was frozen."""
+        ...
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it was after one of its entries.
+
+    Attributes:
+        run, seq: which entry.
+        rules: fingerprint of the code that moved the run; other code does not read it.
+        body: JSON ``{"state": …, "memory": …, "outstanding": …, "withdrawn": …}``, as text.
+    """
+
+    run: str
+    seq: int
+    rules: str
+    body: str
+
+
+class _Body(msgspec.Struct):
+    state: str
+    memory: Any
+    outstanding: dict[str, Any]
+    withdrawn: list[str]
+
+
+def freeze(run: Run[Any], rules: str) -> Snapshot | None:
+    """A snapshot of the run as it is now, made by these rules; None where its memory is no ``msgspec.Struct``."""
+    if not isinstance(run.memory, msgspec.Struct):
+        return None
+    body = _Body(str(run.state), run.memory, run.outstanding, sorted(run.withdrawn))
+    text = msgspec.json.encode(body, enc_hook=lambda it: it.freeze()).decode()
+    return Snapshot(run=run.id, seq=run.seq, rules=rules, body=text)
+
+
+def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
+    """The run that was frozen, without its story; None where it was made by other rules, or cannot be read."""
+    if snapshot.rules != rules:
+        return None
+    effects = {effect.__name__: effect for effect in machine.effects}
+    run = Run(machine, snapshot.run)
+    try:
+        body = msgspec.json.decode(snapshot.body, type=_Body)
+        run.state = machine.states(body.state)
+        run.memory = msgspec.convert(body.memory, type(run.memory), dec_hook=_thawed)
+        run.outstanding = {key: msgspec.convert(effect, effects[effect["type"]]) for key, effect in body.outstanding.items()}
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
+        return None
+    run.withdrawn = set(body.withdrawn)
+    run.seq = snapshot.seq
+    return run
+
+
+def _thawed(kind: type[Freezable], data: Any) -> Freezable:
+    return kind.thaw(msgspec.convert(data, kind.frozen_as))

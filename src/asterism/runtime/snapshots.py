@@ -1,0 +1,88 @@
+"""When a run is frozen, and how it is loaded: from its latest snapshot and what the journal has after it.
+
+The journal grows by at least as much as the last snapshot was long before the next one is written. So all snapshots of a
+run together are no longer than its journal and the last of them: a run costs O(n + e) in all, however long it gets.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+from asterism.kernel.journal import Record
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.snapshot import Snapshot, freeze, thaw
+from asterism.runtime.ports import Store
+
+SPACING = 64_000
+"""Characters of journal between two snapshots, at least; less than that is replayed as fast as a snapshot is read."""
+
+
+class Freezer:
+    """Says when one run is to be frozen.
+
+    Args:
+        spacing: characters of journal between two snapshots, at least.
+        grown: how far the journal goes beyond the last snapshot.
+        last: length of the last snapshot.
+    """
+
+    def __init__(self, spacing: int = SPACING, grown: int = 0, last: int = 0) -> None:
+        self.spacing = spacing
+        self._grown = grown
+        self._last = last
+
+    def after(self, run: Run[Any], records: Iterable[Record]) -> Snapshot | None:
+        """The snapshot that is to be written with these records, if one is due. A run that has ended needs none any more."""
+        self._grown += sum(len(record.body) for record in records)
+        if self._grown < max(self.spacing, self._last) or run.ended:
+            return None
+        snapshot = freeze(run, rules())
+        self._grown, self._last = 0, len(snapshot.body) if snapshot else 0
+        return snapshot
+
+
+async def load(store: Store, machine: Machine[Any], run: str, spacing: int = SPACING) -> tuple[Run[Any], Freezer]:
+    """A run as its journal has it.
+
+    Raises:
+        RunNotFound: no such run.
+        JournalMismatch: the journal cannot be replayed.
+    """
+    snapshot = await store.snapshot(run)
+    thawed = thaw(machine, snapshot, rules()) if snapshot else None
+    if snapshot is not None and thawed is not None:
+        try:
+            return await _read_on(store, thawed, spacing, len(snapshot.body))
+        except JournalMismatch:
+            pass  # a snapshot that its own journal does not fit is as good as none
+    return await _read_on(store, Run(machine, run), spacing, 0)
+
+
+async def _read_on(store: Store, live: Run[Any], spacing: int, last: int) -> tuple[Run[Any], Freezer]:
+    records = await store.records(live.id, after=live.seq)
+    unpack = packer(live.machine).unpack
+    live.replay(unpack(record) for record in records)
+    return live, Freezer(spacing, sum(len(record.body) for record in records), last)
+
+
+@functools.cache
+def rules() -> str:
+    """A fingerprint of the code that moves runs: what another version of it remembered is not taken over, but replayed."""
+    found = hashlib.sha256()
+    for package in ("kernel", "constellation", "machines"):
+        for source in _sources(resources.files("asterism") / package):
+            found.update(source)
+    return found.hexdigest()[:16]
+
+
+def _sources(folder: Any) -> Iterable[bytes]:
+    for item in sorted(folder.iterdir(), key=lambda item: str(item.name)):
+        if item.is_dir():
+            yield from _sources(item)
+        elif item.name.endswith(".py"):
+            yield item.read_bytes()
