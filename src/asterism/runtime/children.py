@@ -41,6 +41,10 @@ class Nursery(Protocol):
         """Look at the inboxes now."""
         ...
 
+    def submitted(self, live: Run[Any]) -> None:
+        """A run was written from here."""
+        ...
+
     def tell(self, run: str, entries: Any) -> None:
         """Tell the observers what is durable now."""
         ...
@@ -112,7 +116,9 @@ class ChildPerformer:
             created_at=now,
             updated_at=now,
         )
-        self._nursery.tell(child, await submit_first(store, machine, row, msgspec.convert(effect.first, kind)))
+        live, entries = await submit_first(store, machine, row, msgspec.convert(effect.first, kind))
+        self._nursery.submitted(live)
+        self._nursery.tell(child, entries)
 
     async def _send_what_waits(self, effect_id: str) -> None:
         """What its parent has to tell it first: a cancel that was asked for before must not find its work begun."""

@@ -70,7 +70,9 @@ class Runtime:
             created_at=at,
             updated_at=at,
         )
-        self.driver.tell(run, await submit_first(self.store, machine, row, first))
+        live, entries = await submit_first(self.store, machine, row, first)
+        self.driver.submitted(live)
+        self.driver.tell(run, entries)
         return run
 
     async def fork(self, run: str, at: int, *, machine: Machine[Any], actor: str, new: str = "") -> str:

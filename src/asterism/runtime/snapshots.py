@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from asterism.kernel.journal import Record
@@ -73,16 +73,6 @@ async def _read_on(store: Store, live: Run[Any], spacing: int, last: int) -> tup
 @functools.cache
 def rules() -> str:
     """A fingerprint of the code that moves runs: what another version of it remembered is not taken over, but replayed."""
-    found = hashlib.sha256()
-    for package in ("kernel", "constellation", "machines"):
-        for source in _sources(resources.files("asterism") / package):
-            found.update(source)
-    return found.hexdigest()[:16]
-
-
-def _sources(folder: Any) -> Iterable[bytes]:
-    for item in sorted(folder.iterdir(), key=lambda item: str(item.name)):
-        if item.is_dir():
-            yield from _sources(item)
-        elif item.name.endswith(".py"):
-            yield item.read_bytes()
+    root = Path(__file__).parents[1]
+    sources = sorted(source for package in ("kernel", "constellation", "machines") for source in (root / package).rglob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -15,11 +15,11 @@ from asterism.runtime.ports import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of
 
 
-async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> list[Entry]:
+async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> tuple[Run[Any], list[Entry]]:
     """Write a run that begins with an event, by the row's actor and at the row's time of creation.
 
     Returns:
-        Its entries.
+        It, and its entries.
 
     Raises:
         EditRefused, Refused: the machine does not take the event; nothing is written.
@@ -30,7 +30,7 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
     if entry is None:
         raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
     await submit_whole(store, row, live, [entry])
-    return [entry]
+    return live, [entry]
 
 
 async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Sequence[Entry]) -> None:
