@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate bench lock clean
+.PHONY: help demo test test-slow check simulate bench soak lock clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,8 +40,11 @@ check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
 simulate: .venv/.ok ## search for broken invariants in the world in a box, for SECONDS=60
 	$(PY) -m asterism.simulation --seconds $(SECONDS)
 
-bench: .venv/.ok ## measure, and print the numbers beside their floors
+bench: .venv/.ok ## measure, print the numbers beside their floors, and write them to benchmarks/RESULTS.md
 	$(PY) -m benchmarks $(ARGS)
+
+soak: .venv/.ok ## 20,000 runs in one process, pruned as they end: memory, database, files and processes must not grow
+	$(PY) -m benchmarks.soak $(ARGS)
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
 lock: ## compile requirements.lock anew from pyproject.toml

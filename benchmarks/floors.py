@@ -1,7 +1,7 @@
-"""The floors: the least code that does what a chain does, written without Asterism.
+"""The floors: the least code that does what a run of a plan does, written without Asterism.
 
-The durable one keeps the promise that matters (a task starts after the end of the one before it is on the
-disk) and nothing else: one row per task, no journal, no ownership, no replay.
+The durable one keeps the promise that matters (a task starts after the end of what it waits for is on the disk) and
+nothing else: one row per task, no journal, no ownership, no replay.
 """
 
 from __future__ import annotations
@@ -11,51 +11,70 @@ import queue
 import sqlite3
 import tempfile
 import threading
-import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-Row = tuple[tuple[int, str], asyncio.Future[None]]
+from asterism.constellation.documents import PlanDocument
+from benchmarks.timing import Taken, taking
+
+Row = tuple[tuple[str, str], asyncio.Future[None]]
 
 
-async def _nothing() -> None:
+async def _walk(plan: PlanDocument, ended: Callable[[str], Awaitable[None]]) -> None:
+    """Each task of the plan as a task of the loop, started when what it waits for has ended."""
+    waits = {task.task_id: 0 for task in plan.tasks}
+    after: dict[str, list[str]] = {task.task_id: [] for task in plan.tasks}
+    for line in plan.dependencies:
+        waits[line.target] += 1
+        after[line.source].append(line.target)
+    async with asyncio.TaskGroup() as group:
+
+        async def perform(task_id: str) -> None:
+            await ended(task_id)
+            for target in after[task_id]:
+                waits[target] -= 1
+                if not waits[target]:
+                    group.create_task(perform(target))
+
+        for task_id in [task_id for task_id, count in waits.items() if not count]:
+            group.create_task(perform(task_id))
+
+
+async def _kept_nowhere(task_id: str) -> None:
     """A task that does nothing."""
 
 
-async def _performed() -> None:
-    """One task, as a task of the loop: anything that can be cancelled or timed out needs one."""
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_nothing())
+def memory_floor(plan: PlanDocument) -> Taken:
+    """A plain ``asyncio.TaskGroup`` over the plan, kept nowhere."""
+    with taking() as taken:
+        asyncio.run(_walk(plan, _kept_nowhere))
+    return taken
 
 
-def memory_floor_s(length: int) -> float:
-    """Seconds of a chain of asyncio tasks, kept nowhere."""
+def durable_floor(plan: PlanDocument, copies: int = 1) -> Taken:
+    """The same with a row for each end: ``sqlite3``, WAL, synchronous FULL, one writer thread, group commit."""
 
-    async def measured() -> float:
-        started = time.perf_counter()
-        for _ in range(length):
-            await _performed()
-        return time.perf_counter() - started
-
-    return asyncio.run(measured())
-
-
-def durable_floor_s(length: int) -> float:
-    """Seconds of the same chain with a row for each end: WAL, synchronous FULL, one writer thread, group commit."""
-
-    async def measured() -> float:
+    async def measured() -> Taken:
         loop = asyncio.get_running_loop()
         rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+
+        def keeping(copy: int) -> Callable[[str], Awaitable[None]]:
+            async def keep(task_id: str) -> None:
+                written: asyncio.Future[None] = loop.create_future()
+                rows.put(((f"{copy}:{task_id}", "{}"), written))
+                await written
+
+            return keep
+
         with tempfile.TemporaryDirectory() as folder:
             writer = threading.Thread(target=_write_all, args=(Path(folder) / "floor.db", rows, loop))
             writer.start()
             try:
-                started = time.perf_counter()
-                for number in range(length):
-                    await _performed()
-                    written: asyncio.Future[None] = loop.create_future()
-                    rows.put(((number, "{}"), written))
-                    await written
-                return time.perf_counter() - started
+                with taking() as taken:
+                    async with asyncio.TaskGroup() as group:
+                        for copy in range(copies):
+                            group.create_task(_walk(plan, keeping(copy)))
+                return taken
             finally:
                 rows.put(None)
                 await asyncio.to_thread(writer.join)
@@ -68,7 +87,7 @@ def _write_all(path: Path, rows: queue.SimpleQueue[Row | None], loop: asyncio.Ab
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("CREATE TABLE done (number INTEGER PRIMARY KEY, result TEXT NOT NULL)")
+    connection.execute("CREATE TABLE done (task TEXT PRIMARY KEY, result TEXT NOT NULL)")
     closing = False
     while not closing:
         taken = [rows.get()]

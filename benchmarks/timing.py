@@ -1,60 +1,61 @@
-"""How a thing and its floor are measured: in turns, so that a busy moment of the machine meets both, and by their medians."""
+"""How things are measured: in turns, so that a busy moment of the machine meets all of them, and by their medians."""
 
 from __future__ import annotations
 
+import gc
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing beside its floor: the least that could do the same.
+class Taken(msgspec.Struct):
+    """Seconds of one measurement: by the clock, and of the processor (all threads of this process)."""
 
-    Attributes:
-        name, floor_name: in words.
-        of: how many items one run of either handles; 1 for a thing that is not counted.
-        ours_s, floor_s: seconds of each run, in the order measured.
-    """
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
 
-    name: str
-    floor_name: str
-    of: int
-    ours_s: tuple[float, ...]
-    floor_s: tuple[float, ...]
+
+class Side(msgspec.Struct, frozen=True):
+    """One of the things that were measured in turns, over all its turns."""
+
+    takes: tuple[Taken, ...]
 
     @property
-    def ours_median_s(self) -> float:
-        """Median of ours, seconds."""
-        return statistics.median(self.ours_s)
+    def wall_s(self) -> float:
+        """The median."""
+        return statistics.median(take.wall_s for take in self.takes)
 
     @property
-    def floor_median_s(self) -> float:
-        """Median of the floor, seconds."""
-        return statistics.median(self.floor_s)
-
-    @property
-    def ratio(self) -> float:
-        """How many times the floor ours takes: the median over the pairs, so that a slow disk meets both sides of a quotient."""
-        return statistics.median(ours / floor for ours, floor in zip(self.ours_s, self.floor_s, strict=True))
+    def cpu_s(self) -> float:
+        """The median."""
+        return statistics.median(take.cpu_s for take in self.takes)
 
     @property
     def spread(self) -> float:
-        """Slowest over fastest run of the floor: near 1 on a quiet machine, and far from it where the numbers mean little."""
-        return max(self.floor_s) / min(self.floor_s)
+        """Slowest over fastest: near 1 on a quiet machine, and far from it where the numbers mean little."""
+        return max(take.wall_s for take in self.takes) / min(take.wall_s for take in self.takes)
+
+    def times(self, other: Side) -> float:
+        """How many times the other's time this one takes: the median over the turns, so that a slow disk meets both sides."""
+        return statistics.median(ours.wall_s / theirs.wall_s for ours, theirs in zip(self.takes, other.takes, strict=True))
 
 
-def compare(name: str, ours: Callable[[], float], floor_name: str, floor: Callable[[], float], *, repeats: int, of: int = 1) -> Comparison:
-    """Measure ours and the floor in turns, after one run of each that does not count.
+@contextmanager
+def taking() -> Iterator[Taken]:
+    """Measure what happens inside."""
+    gc.collect()
+    taken = Taken()
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield taken
+    taken.wall_s, taken.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
 
-    Args:
-        name: of ours, in words.
-        ours: one run; returns the seconds that count.
-        floor_name: of the floor, in words.
-        floor: one run of it, likewise.
-        repeats: runs of each.
-        of: items in one run.
-    """
-    floor(), ours()
-    taken = [(floor(), ours()) for _ in range(repeats)]
-    return Comparison(name=name, floor_name=floor_name, of=of, ours_s=tuple(o for _, o in taken), floor_s=tuple(f for f, _ in taken))
+
+def in_turns(sides: Mapping[str, Callable[[], Taken]], repeats: int) -> dict[str, Side]:
+    """Measure each of them once in every turn, after one turn that does not count."""
+    for measure in sides.values():
+        measure()
+    turns = [{name: measure() for name, measure in sides.items()} for _ in range(repeats)]
+    return {name: Side(tuple(turn[name] for turn in turns)) for name in sides}

@@ -58,16 +58,15 @@ class Teller:
 
     Args:
         store: where the journal is.
-        row: of the run.
+        story: as far as the journal was read already.
         reporter: shows it.
     """
 
-    def __init__(self, store: Store, row: RunRow, reporter: Reporter) -> None:
-        machine = machine_of(row)
+    def __init__(self, store: Store, story: Story, reporter: Reporter) -> None:
         self._store = store
-        self._unpack = packer(machine).unpack
+        self._unpack = packer(story.run.machine).unpack
         self._reporter = reporter
-        self.story = Story(machine, row.run)
+        self.story = story
 
     async def read(self, *, silently: bool = False) -> None:
         """Read on to the end of the journal."""
@@ -128,6 +127,7 @@ async def drive(
     *,
     as_json: bool = False,
     result_file: Path | None = None,
+    story: Story | None = None,
 ) -> int:
     """Drive a run until it has ended, only people can move it on, or a signal stops it; returns the exit code.
 
@@ -136,7 +136,7 @@ async def drive(
     """
     row = await store.run(run)
     reporter = reporter_for(as_json=as_json)
-    teller = Teller(store, row, reporter)
+    teller = Teller(store, story or Story(machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
     async with open_runtime(store, devices, database, observers=[watch]) as runtime:

@@ -17,6 +17,7 @@ from asterism.cli.driving import drive, opened_devices
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.output import put
+from asterism.cli.story import Story
 from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
@@ -173,21 +174,23 @@ async def take_up(
         raise RunOwned(row.run, row.owner)
     fleet_file = fleet or await fleet_file_of(store, row)
     async with opened_devices(fleet_file, database) as (_, devices):
-        await check_fleet_of(store, row, devices)
+        story = await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
         for run in paused:
             async with open_runtime(store, {}, database) as runtime:
                 await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
-        return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file)
+        return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file, story=story)
 
 
-async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> None:
-    """Refuse a fleet that cannot carry on what is left of the run and of its children, before it fails for it."""
+async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> Story:
+    """Refuse a fleet that cannot carry on what is left of the run and of its children, before it fails for it; the run's story so far."""
+    stories: dict[str, Story] = {}
     for below in await store.runs(root=row.run, limit=MAX_RUNS):
         if below.status != "ended":
-            story, _, _ = await read_story(store, below)
-            _check_tasks(below, story.constellation.tasks.values(), devices)
+            stories[below.run], _, _ = await read_story(store, below)
+            _check_tasks(below, stories[below.run].constellation.tasks.values(), devices)
+    return stories[row.run]
 
 
 def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> None:
@@ -200,6 +203,7 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
+    return story
 
 
 async def fleet_file_of(store: Store, row: RunRow) -> Path:

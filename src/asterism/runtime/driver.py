@@ -22,7 +22,7 @@ from asterism.runtime.ports import Observer, Performer, RunRow, Store
 from asterism.runtime.session import Session
 from asterism.runtime.snapshots import SPACING, Freezer, load
 
-MAX_FRESH = 100
+MAX_FRESH = 500
 """Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
 POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
@@ -195,7 +195,7 @@ class Driver:
             else:
                 live, freezer = await load(self.store, self._machine_of(row), run, self._spacing)
                 check_whole(run, row.seq, live.seq)
-            if row.root == run:  # and with it for everything below
+            if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
                 await asyncio.to_thread(self._reap)
             return await self._drive(live, epoch, freezer, park=park, rested=rested)
         finally:
