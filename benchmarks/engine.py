@@ -81,9 +81,9 @@ def durable(plan: PlanDocument, copies: int = 1, *, observers: Sequence[Observer
     return asyncio.run(measured())
 
 
-def in_memory(plan: PlanDocument, copies: int = 1) -> Taken:
+def in_memory(plan: PlanDocument, copies: int = 1, *, observers: Sequence[Observer] = ()) -> Taken:
     """The same over the store in memory."""
-    return asyncio.run(_run(MemoryStore(), plan, copies))
+    return asyncio.run(_run(MemoryStore(), plan, copies, observers))
 
 
 async def _run(store: Store, plan: PlanDocument, copies: int, observers: Sequence[Observer] = ()) -> Taken:

@@ -1,4 +1,4 @@
-"""What telemetry costs where nobody collects it: the durable chain with the observer and without it, in turns."""
+"""What telemetry costs where nobody collects it: a chain with the observer and without it, in turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from asterism.telemetry.observer import Telemetry
-from benchmarks.engine import durable
+from benchmarks.engine import durable, in_memory
 from benchmarks.plans import chain
 from benchmarks.timing import Taken, in_turns
 
@@ -20,11 +20,13 @@ def rows(*, quick: bool) -> list[str]:
     def watched() -> Taken:
         telemetry = Telemetry(lambda _: None, time.time)
         try:
-            return durable(plan, observers=[telemetry])
+            return in_memory(plan, observers=[telemetry])
         finally:
             telemetry.close()
 
-    found = in_turns({"plain": partial(durable, plan), "watched": watched}, 1 if quick else 15)
-    plain, with_it = found["plain"], found["watched"]
-    told = f"{with_it.times(plain) - 1:+.1%} time, {with_it.cpu_s / plain.cpu_s - 1:+.1%} processor"
-    return [f"| telemetry without an SDK, on the durable chain of {LENGTH} | {told} |"]
+    found = in_turns({"plain": partial(in_memory, plan), "watched": watched, "durable": partial(durable, plan)}, 1 if quick else 15)
+    more_s = found["watched"].least_cpu_s - found["plain"].least_cpu_s
+    told = (
+        f"{more_s / LENGTH * 1e6:+.1f} µs a task, {more_s / found['durable'].least_cpu_s:+.1%} of the processor time of the durable chain"
+    )
+    return [f"| telemetry without an SDK, on a chain of {LENGTH} in memory (where it can be seen) | {told} |"]

@@ -34,6 +34,11 @@ class Side(msgspec.Struct, frozen=True):
         return statistics.median(take.cpu_s for take in self.takes)
 
     @property
+    def least_cpu_s(self) -> float:
+        """The least: what is left when nobody disturbs; for differences too small for medians."""
+        return min(take.cpu_s for take in self.takes)
+
+    @property
     def spread(self) -> float:
         """Slowest over fastest: near 1 on a quiet machine, and far from it where the numbers mean little."""
         return max(take.wall_s for take in self.takes) / min(take.wall_s for take in self.takes)
