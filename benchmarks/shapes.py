@@ -19,8 +19,8 @@ YARDSTICK = 300
 HEAD = """
 ## (a) A task that does nothing
 
-| | floor, in memory | in memory | its CPU | floor, durable | durable | its CPU | times its floor | times the floor's chain |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|
+| | floor, in memory | in memory | its CPU | floor, durable | durable | its CPU | times its floor | times the floor's chain | spread |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 FOOT = """
@@ -33,6 +33,8 @@ Times are microseconds a task, from submitting the plan to FINISH. All of a row 
 - **floor, in memory**: a plain `asyncio.TaskGroup` over the same plan, kept nowhere. It does next to nothing: compare times, not ratios.
 - **times the floor's chain**: a task beside a task of the durable floor's chain of {yardstick}, measured in the same turns: what an fsync
   for each task costs here. A wide plan shares its fsyncs, so it can be far below 1.
+- **spread**: slowest over fastest run of the floor's chain during this row. Above 2, the machine was too busy for the durable columns
+  to mean much.
 """
 
 
@@ -73,9 +75,9 @@ def rows(*, quick: bool) -> Iterator[str]:
         count = len(shape.plan.tasks) * shape.copies
         ours, memory = found["durable"], found["memory"]
         each = [found["memory floor"].wall_s, memory.wall_s, memory.cpu_s, found["durable floor"].wall_s, ours.wall_s, ours.cpu_s]
-        of_chain = ours.times(found["yardstick"]) * YARDSTICK / count
-        cells = [f"{seconds / count * 1e6:,.0f}" for seconds in each]
-        yield f"| {shape.name} | {' | '.join(cells)} | {ours.times(found['durable floor']):.2f} | {of_chain:.2f} |"
+        chain_s = found["yardstick"]
+        ratios = [f"{ours.times(found['durable floor']):.2f}", f"{ours.times(chain_s) * YARDSTICK / count:.2f}", f"{chain_s.spread:.1f}"]
+        yield f"| {' | '.join([shape.name, *(f'{seconds / count * 1e6:,.0f}' for seconds in each), *ratios])} |"
 
 
 def _all_of(measure: Callable[[PlanDocument], Taken], shape: Shape) -> Taken:
