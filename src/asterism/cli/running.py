@@ -183,14 +183,14 @@ async def take_up(
         return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file, story=story)
 
 
-async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> Story:
+async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> Story | None:
     """Refuse a fleet that cannot carry on what is left of the run and of its children, before it fails for it; the run's story so far."""
     stories: dict[str, Story] = {}
     for below in await store.runs(root=row.run, limit=MAX_RUNS):
         if below.status != "ended":
             stories[below.run], _, _ = await read_story(store, below)
             _check_tasks(below, stories[below.run].constellation.tasks.values(), devices)
-    return stories[row.run]
+    return stories.get(row.run)
 
 
 def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, Device]) -> None:
@@ -203,7 +203,6 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
-    return story
 
 
 async def fleet_file_of(store: Store, row: RunRow) -> Path:
