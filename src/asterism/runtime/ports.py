@@ -205,11 +205,7 @@ class Store(Protocol):
     """
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
-        """Create the run with its first records (from seq 1, without gaps), epoch 0, no owner, and the questions open in them.
-
-        Raises:
-            InvalidInput: there is a run of that id.
-        """
+        """Create the run with its first records (from seq 1, no gaps), epoch 0, no owner, its open questions; InvalidInput if it is there."""
         ...
 
     async def claim(self, run: str) -> int:
