@@ -15,9 +15,10 @@ from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.ports import PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import ScriptedPlanner
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, fleet_of, lines, says, tasks
 from tests.simulation.test_replanning import SEEDS_EDIT
 

@@ -7,8 +7,9 @@ from typing import Any
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.simulation.clock import EPOCH
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Answerer
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 
 SKILLS = {"laptop": "download_mnist", "gpu_server": "train_cnn", "test_server": "evaluate", "prod_server": "deploy"}
 DEMO: dict[str, Any] = {

@@ -6,8 +6,9 @@ import pytest
 
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, kinds, lines, says, started, statuses, tasks
 
 PLAN = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}

@@ -10,8 +10,9 @@ import pytest
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.control import ChildEnded, Claimed
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble, everyone_says
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, says, statuses, tasks
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, says, statuses
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7

@@ -13,9 +13,10 @@ from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, R
 from asterism.machines.usage import Usage
 from asterism.runtime.ports import InquiryRow, PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, started, statuses, tasks
 
 SCHEDULES = 1000

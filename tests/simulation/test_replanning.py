@@ -11,9 +11,10 @@ from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.ports import Attempt, PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, fleet_of, lines, started, statuses, tasks
 
 RETRAIN = "Retrain with learning rate decay and data augmentation"

@@ -205,7 +205,7 @@ class Store(Protocol):
     """
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
-        """Create the run with its first records (from seq 1, no gaps), epoch 0, no owner, its open questions; InvalidInput if it is there."""
+        """Create the run with its first records (from seq 1, no gaps), its open questions, epoch 0, no owner; InvalidInput if it exists."""
         ...
 
     async def claim(self, run: str) -> int:

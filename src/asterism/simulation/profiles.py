@@ -15,10 +15,11 @@ from asterism.machines.usage import Usage
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation import shapes
 from asterism.simulation.device import Faults
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.shapes import likely
-from asterism.simulation.world import Ending, World
+from asterism.simulation.world import World
 
 
 class Setting(msgspec.Struct, kw_only=True):

@@ -30,13 +30,11 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
-from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError, InvalidInput, Refused
-from asterism.kernel.journal import Entry, Record, story_line
+from asterism.kernel.journal import Record, story_line
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run, event_body, packer
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
-from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.clock import Clock
@@ -47,6 +45,7 @@ from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
+from asterism.simulation.ending import Ending
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
@@ -70,48 +69,6 @@ _COMMANDS: Mapping[str, Event] = {
     "unpause": Unpause(),
     "allow": RaiseLimits(max_tokens=2**53),
 }
-
-
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run in a world came out.
-
-    Attributes:
-        row: the run as the store lists it.
-        records: its journal.
-        memory: what it remembers, from the journal.
-        lasted_s: virtual seconds.
-        children: of a root, all runs below it, in the order in which they were started.
-    """
-
-    row: RunRow
-    records: tuple[Record, ...]
-    memory: AgentMemory
-    lasted_s: float
-    children: tuple[Ending, ...] = ()
-
-    @property
-    def outcome(self) -> str:
-        """``finished``, ``failed``, ``cancelled``; empty while it waits."""
-        return self.row.outcome
-
-    @property
-    def entries(self) -> list[Entry]:
-        """The journal's entries."""
-        return [packer(CONSTELLATION_AGENT).unpack(record) for record in self.records]
-
-    @property
-    def story(self) -> list[str]:
-        """The journal, one line for each entry."""
-        return [story_line(record) for record in self.records]
-
-    @property
-    def journal(self) -> bytes:
-        """The journal as JSON lines."""
-        return b"".join(msgspec.json.encode(record) + b"\n" for record in self.records)
-
-    def task(self, task_id: str) -> TaskStar:
-        """A task of the last constellation."""
-        return self.memory.constellation.tasks[task_id]
 
 
 class World:

@@ -1,0 +1,54 @@
+"""How a run in a world came out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.task import TaskStar
+from asterism.kernel.journal import Entry, Record, story_line
+from asterism.kernel.run import packer
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.ports import RunRow
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run in a world came out.
+
+    Attributes:
+        row: the run as the store lists it.
+        records: its journal.
+        memory: what it remembers, from the journal.
+        lasted_s: virtual seconds.
+        children: of a root, all runs below it, in the order in which they were started.
+    """
+
+    row: RunRow
+    records: tuple[Record, ...]
+    memory: AgentMemory
+    lasted_s: float
+    children: tuple[Ending, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """``finished``, ``failed``, ``cancelled``; empty while it waits."""
+        return self.row.outcome
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The journal's entries."""
+        return [packer(CONSTELLATION_AGENT).unpack(record) for record in self.records]
+
+    @property
+    def story(self) -> list[str]:
+        """The journal, one line for each entry."""
+        return [story_line(record) for record in self.records]
+
+    @property
+    def journal(self) -> bytes:
+        """The journal as JSON lines."""
+        return b"".join(msgspec.json.encode(record) + b"\n" for record in self.records)
+
+    def task(self, task_id: str) -> TaskStar:
+        """A task of the last constellation."""
+        return self.memory.constellation.tasks[task_id]
