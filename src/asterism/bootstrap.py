@@ -15,10 +15,11 @@ from asterism.devices.fleet import open_fleet
 from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.errors import StoreUnavailable
+from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
@@ -75,6 +76,26 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
     async with WorkerPool(workers_folder(database)) as pool:
         devices = await open_fleet(fleet_file, {"local": local_kind(pool)})
         yield {device_id: device.profile for device_id, device in devices.items()}, devices
+
+
+@contextlib.asynccontextmanager
+async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
+    """The planner that asks a model, or the offline one.
+
+    Raises:
+        MissingExtra: the model's client is not installed.
+        InvalidInput: a key is missing, or the demonstrations cannot be used.
+    """
+    if choice is None:
+        yield OfflinePlanner()
+        return
+    try:
+        from asterism.planner.model import open_model  # noqa: PLC0415 - heavy, and an extra
+        from asterism.planner.processor import ConstellationAgentProcessor  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingExtra("llm", f"planning with {choice.model}") from error
+    async with open_model(choice) as access:
+        yield ConstellationAgentProcessor(access)
 
 
 @contextlib.asynccontextmanager
