@@ -151,5 +151,6 @@ async def open_runtime(
                 stack.callback(telemetry.close)
                 driver.observe(telemetry)
                 taken.append(telemetry.taken)
+                performers[AskPlanner] = telemetry.within(performers[AskPlanner])
             async with driver.opened():
                 yield Runtime(store, driver, clock)

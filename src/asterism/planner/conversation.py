@@ -66,8 +66,8 @@ class Conversation:
         """Whether it has been begun."""
         return bool(self._opening)
 
-    def begin(self, system: str, user: str, page: Page | None = None) -> None:
-        """Say what it is about.
+    def begin(self, system: str, user: str, page: Page | None = None) -> str:
+        """Say what it is about; returns the question as the model sees it, without keys.
 
         Args:
             system: what holds for every question.
@@ -75,9 +75,11 @@ class Conversation:
             page: how the rest of the constellation is read; None where the question shows it whole.
         """
         hide = self._access.secrets.hide
-        self._opening = [ModelRequest(parts=[SystemPromptPart(hide(system)), UserPromptPart(hide(user))])]
+        asked = hide(user)
+        self._opening = [ModelRequest(parts=[SystemPromptPart(hide(system)), UserPromptPart(asked)])]
         self._messages = list(self._opening)
         self._page = page
+        return asked
 
     async def reply(self) -> str:
         """The text of the next reply.
@@ -136,13 +138,11 @@ class Conversation:
     def _read(self, response: ModelResponse, page: Page) -> Sequence[ToolReturnPart]:
         parts = []
         for call in response.tool_calls:
-            try:
-                offset = call.args_as_dict().get("offset", 0)
-                content = page(offset) if isinstance(offset, int) else "offset is a number"
-            except ValueError:  # arguments that are no JSON
-                content = 'the arguments are a JSON object, such as {"offset": 100}'
+            offset = call.args_as_dict().get("offset", 0)
+            content = page(offset) if isinstance(offset, int) else "offset is a number"
             if call.tool_name != _READ_TASKS.name:
                 content = f"there is no tool {call.tool_name!r} to call; write edits into your reply"
+            content = self._access.secrets.hide(content)
             parts.append(ToolReturnPart(tool_name=call.tool_name, content=content, tool_call_id=call.tool_call_id))
         return parts
 

@@ -25,13 +25,15 @@ MAX_RESULT = 2_000
 """Characters of the result of a task that is asked about."""
 MAX_OTHER_RESULT = 200
 """Characters of the result of any other task, of a description, of an input."""
+MAX_TYPE_DEPTH = 4
+"""Schemas within each other that are looked into."""
 PAGE = 20_000
 """Characters of one page of a constellation that is read by tool."""
 
 
 def line(value: Any) -> str:
     """A JSON value on one line, safe inside a marked block."""
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).replace("<", "\\u003c").replace(">", "\\u003e")
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).replace("<", "\\u003c")
 
 
 def cut(text: str, limit: int) -> str:
@@ -84,7 +86,7 @@ def _profile(profile: AgentProfile, detail: int) -> dict[str, Any]:
 def _skill(skill: Skill, detail: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": skill.name, "inputs": signature(skill.parameters)}
     if fields := (skill.output or {}).get("properties"):
-        shown["result"] = {name: _type(schema) for name, schema in fields.items()}
+        shown["result"] = {name: _type(schema, {}) for name, schema in fields.items()}
     if detail > 1 and skill.description:
         shown["description"] = cut(skill.description, MAX_OTHER_RESULT)
     return shown
@@ -92,17 +94,24 @@ def _skill(skill: Skill, detail: int) -> dict[str, Any]:
 
 def signature(schema: JsonSchema) -> dict[str, str]:
     """The properties of an object's schema as ``{name: "type, required"}``."""
-    required = schema.get("required", ())
-    return {name: _type(it) + (", required" if name in required else "") for name, it in schema.get("properties", {}).items()}
+    required, defs = schema.get("required", ()), schema.get("$defs", {})
+    return {name: _type(it, defs) + (", required" if name in required else "") for name, it in schema.get("properties", {}).items()}
 
 
-def _type(schema: Any) -> str:
-    if not isinstance(schema, dict):
+def _type(schema: Any, defs: JsonSchema, depth: int = 0) -> str:
+    """The type a schema allows, in a few words; ``defs`` are what its references refer to."""
+    if not isinstance(schema, dict) or depth > MAX_TYPE_DEPTH:
         return "any"
     if "enum" in schema:
-        return cut(" | ".join(map(str, schema["enum"])), MAX_OTHER_RESULT)
-    kinds = schema.get("type") or [_type(it) for it in schema.get("anyOf", ())] or [str(schema.get("$ref", "any")).rpartition("/")[2]]
-    return kinds if isinstance(kinds, str) else " | ".join(dict.fromkeys(map(str, kinds)))
+        return cut(" or ".join(map(str, schema["enum"])), MAX_OTHER_RESULT)
+    if "$ref" in schema:
+        return _type(defs.get(str(schema["$ref"]).rpartition("/")[2]), defs, depth + 1)
+    kinds = schema.get("type") or [_type(it, defs, depth + 1) for it in schema.get("anyOf", ())] or ["any"]
+    if kinds == "array" and "items" in schema:
+        return f"list of {_type(schema['items'], defs, depth + 1)}"
+    if kinds == "object" and depth and schema.get("properties"):
+        return f"object of {', '.join(schema['properties'])}"
+    return kinds if isinstance(kinds, str) else " or ".join(dict.fromkeys(map(str, kinds)))
 
 
 # -- constellations --------------------------------------------------------------------------------

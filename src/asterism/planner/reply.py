@@ -104,7 +104,7 @@ def _object(text: str) -> Mapping[str, Any]:
         check_json(found, "the reply")
     except json.JSONDecodeError as error:
         raise InvalidReply(f"the reply's JSON is broken or cut off: {error.msg} (line {error.lineno}, column {error.colno})") from None
-    except (RecursionError, OverflowError, ValueError) as error:
+    except (RecursionError, ValueError) as error:
         raise InvalidReply(f"the reply's JSON cannot be used: {error}") from None
     except InvalidInput as error:
         raise InvalidReply(str(error)) from None

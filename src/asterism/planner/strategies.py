@@ -93,10 +93,14 @@ class ConstellationLLMInteractionStrategy(BaseProcessingStrategy):
 
     def _begin(self, context: ConstellationProcessorContext) -> None:
         constellation = context.constellation
-        context.prompt_message = context.prompter.user_content_construction(context.question, constellation)
+        prompter = context.prompter
         whole = excerpt(constellation, context.question.batch).whole
         reader = None if whole else lambda offset: page(constellation, offset)
-        context.conversation.begin(context.prompter.system_prompt_construction(context.tools), context.prompt_message, reader)
+        system, user = (
+            prompter.system_prompt_construction(context.tools),
+            prompter.user_content_construction(context.question, constellation),
+        )
+        context.prompt_message = context.conversation.begin(system, user, reader)
 
     @staticmethod
     def _check_mode(reply: ConstellationAgentResponse, context: ConstellationProcessorContext) -> None:
