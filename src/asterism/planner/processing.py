@@ -231,7 +231,7 @@ async def traced(phase: ProcessingPhase, context: ConstellationProcessorContext,
     with _tracer.start_as_current_span(str(phase), attributes=attributes, record_exception=False, set_status_on_exception=False) as span:
         try:
             result = await proceed()
-        except BaseException as error:
+        except BaseException as error:  # boundary: whatever ends the phase is in its span, and goes on
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
             raise
         if not result.success:
