@@ -22,16 +22,20 @@ class Told:
 
     Attributes:
         asked: the messages of each request.
+        offered: the names of the tools it could call.
+        keys: the idempotency key of each request.
     """
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.asked: list[list[ModelMessage]] = []
         self.offered: list[list[str]] = []
+        self.keys: list[str] = []
 
     async def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.asked.append(list(messages))
         self.offered.append([tool.name for tool in info.function_tools])
+        self.keys.append((info.model_settings or {}).get("extra_headers", {}).get("Idempotency-Key", ""))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from asterism.planner.excerpt import cut
@@ -21,6 +22,8 @@ MAX_ECHO = 20_000
 """Characters of a refused reply that a model is shown again."""
 MAX_READS = 20
 """Times a model may read on before it replies."""
+MAX_TOLD = 2_000
+"""Characters of what is wrong with a reply."""
 MAX_NOTES = 50
 
 Page = Callable[[int], str]
@@ -42,6 +45,7 @@ class Conversation:
 
     Args:
         access: the models.
+        key: of the question; each request carries it, with its number, so that a provider can tell one that is sent again.
         budget: what may be used; None for no limit.
 
     Attributes:
@@ -49,12 +53,15 @@ class Conversation:
         notes: what went wrong on the way, in words.
     """
 
-    def __init__(self, access: ModelAccess, budget: Usage | None = None) -> None:
+    def __init__(self, access: ModelAccess, key: str, budget: Usage | None = None) -> None:
         self.usage = Usage()
         self.notes: list[str] = []
         self._access = access
+        self._key = key
         self._budget = budget
         self._at = 0
+        self._asked = 0
+        self._reads = 0
         self._left = access.choice.reprompts
         self._page: Page | None = None
         self._opening: list[ModelMessage] = []
@@ -102,7 +109,7 @@ class Conversation:
         Raises:
             PlanningUnavailable: it has been told often enough, and so has its backup.
         """
-        told = self._access.secrets.hide(why)
+        told = cut(self._access.secrets.hide(why), MAX_TOLD)
         if not self._left:
             self._give_up_on_model(f"{self._model.name}: no usable reply in {self._access.choice.reprompts + 1}: {told}", code)
             return
@@ -125,7 +132,9 @@ class Conversation:
         parameters = ModelRequestParameters(function_tools=[_READ_TASKS] if self._page else [])
         for _ in range(MAX_READS + 1):
             self._check_budget()
-            response = await model_request(model, self._messages, model_request_parameters=parameters)
+            self._asked += 1
+            settings = ModelSettings(extra_headers={"Idempotency-Key": f"{self._key}/{self._asked}"})
+            response = await model_request(model, self._messages, model_settings=settings, model_request_parameters=parameters)
             self.usage = self.usage.plus(usage_of(model.name, response))
             self._note(*(response.metadata or {}).get("waits", ()))
             if not response.tool_calls or not self._page:
@@ -139,7 +148,10 @@ class Conversation:
         parts = []
         for call in response.tool_calls:
             offset = call.args_as_dict().get("offset", 0)
+            self._reads += 1
             content = page(offset) if isinstance(offset, int) else "offset is a number"
+            if self._reads > MAX_READS:
+                content = "you have read enough; reply now"
             if call.tool_name != _READ_TASKS.name:
                 content = f"there is no tool {call.tool_name!r} to call; write edits into your reply"
             content = self._access.secrets.hide(content)

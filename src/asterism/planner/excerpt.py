@@ -25,6 +25,8 @@ MAX_RESULT = 2_000
 """Characters of the result of a task that is asked about."""
 MAX_OTHER_RESULT = 200
 """Characters of the result of any other task, of a description, of an input."""
+MAX_LINES = 20
+"""Dependencies that are shown of one task."""
 MAX_TYPE_DEPTH = 4
 """Schemas within each other that are looked into."""
 PAGE = 20_000
@@ -165,13 +167,12 @@ def task_view(constellation: TaskConstellation, task: TaskStar, max_result: int 
     """A task as a model sees it."""
     shown: dict[str, Any] = {"task_id": task.task_id, "name": task.name, "device": task.device, "skill": task.skill or task.resolved_skill}
     shown |= {"status": str(task.status), "description": cut(task.description, MAX_OTHER_RESULT)}
-    shown |= {
-        "inputs": cut_value(task.inputs, MAX_OTHER_RESULT),
-        "waits_for": [_line_view(it) for it in constellation.lines_in(task.task_id)],
-    }
+    waits_for = constellation.lines_in(task.task_id)
+    shown |= {"inputs": cut_value(task.inputs, MAX_OTHER_RESULT), "waits_for": [_line_view(it) for it in waits_for[:MAX_LINES]]}
+    shown |= {"waits_for_more": len(waits_for) - MAX_LINES} if len(waits_for) > MAX_LINES else {}
     shown |= {"result": cut_value(task.result, max_result) if task.result is not None else ""}
     shown |= {"error": cut(f"{task.error.code}: {task.error.message}", max_result) if task.error else ""}
-    shown |= {"tips": list(task.tips), "requires_approval": task.requires_approval or ""}
+    shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
     return {name: value for name, value in shown.items() if value not in ("", [], {})}
 
 
@@ -196,13 +197,20 @@ def _ended(task: TaskStar, most: int) -> dict[str, Any]:
 
 
 def page(constellation: TaskConstellation, offset: int, limit: int = PAGE) -> str:
-    """Tasks from a place in the order of creation on, one a line, and where the next page begins."""
-    tasks = constellation.in_order()
+    """Tasks from a place in the order of creation on, one a line, marked; and where the next page begins."""
+    tasks, offset = constellation.in_order(), max(0, offset)
     lines: list[str] = []
-    for task in tasks[max(0, offset) :]:
+    for task in tasks[offset:]:
         found = line(task_view(constellation, task))
         limit -= len(found) + 1
-        if limit < 0 and lines:
-            return "\n".join([*lines, f"next_offset: {max(0, offset) + len(lines)} (of {len(tasks)} tasks)"])
+        if limit < 0:
+            break
         lines.append(found)
-    return "\n".join([*lines, f"that is the end of {len(tasks)} tasks"])
+    end = offset + len(lines)
+    told = f"next_offset: {end} (of {len(tasks)} tasks)" if end < len(tasks) else f"that is the end of {len(tasks)} tasks"
+    return f"{marked(lines)}\n{told}"
+
+
+def marked(lines: Sequence[str]) -> str:
+    """Lines of data, marked as that."""
+    return "\n".join(["<device_output>", *lines, "</device_output>"])

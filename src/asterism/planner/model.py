@@ -30,6 +30,9 @@ from asterism.runtime.ports import Usage
 MAX_DETAIL = 300
 """Characters of a provider's own message that are told."""
 
+SHORTEST_KEY = 8
+"""Characters of what may be a key. A shorter one is a stand-in, such as ``any``, and would be found in every text."""
+
 Code = Literal[
     "rate_limited",  # too many requests
     "overloaded",  # it cannot serve now
@@ -96,7 +99,7 @@ class Secrets:
     """What may be told to nobody: the keys in the environment."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = [key for key in keys if key]
+        self._keys = [key for key in keys if len(key) >= SHORTEST_KEY]
 
     def __repr__(self) -> str:
         return f"Secrets({len(self._keys)})"

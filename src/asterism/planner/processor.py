@@ -76,7 +76,7 @@ class ConstellationAgentProcessor:
         return ConstellationProcessorContext(
             question=question,
             prompter=self._prompter(question.mode),
-            conversation=Conversation(self._access, question.budget_left),
+            conversation=Conversation(self._access, question.key, question.budget_left),
             constellation=TaskConstellation.from_dict(known) if known else TaskConstellation(),
             weaving_mode=question.mode,
             session_step=question.number,

@@ -18,7 +18,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.errors import InvalidInput
-from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, signature
+from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
 from asterism.planner.reply import InvalidReply, parse_reply
 from asterism.runtime.ports import PlannerQuestion
 
@@ -147,11 +147,6 @@ class BaseConstellationPrompter(ABC):
         except (OSError, ValueError, InvalidReply) as error:
             raise InvalidInput(f"{own or name}: the demonstrations cannot be used: {error}") from None
         return found
-
-
-def marked(lines: Sequence[str]) -> str:
-    """Lines of data, marked as that."""
-    return "\n".join(["<device_output>", *lines, "</device_output>"])
 
 
 class ConstellationCreationPrompter(BaseConstellationPrompter):

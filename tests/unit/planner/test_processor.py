@@ -246,6 +246,10 @@ def test_a_model_that_goes_away_in_the_middle_of_a_conversation_is_replaced_too(
     assert propose(creation(), Told("no", *[down()] * 4), Told(CREATED)).plan is not None
 
 
+def test_a_stand_in_for_a_key_is_left_where_it_occurs_in_a_text() -> None:
+    assert propose(creation(), Told({**CREATED, "thought": "any"}), keys=["any"]).thought == "any"
+
+
 def test_no_key_reaches_a_model_or_comes_back() -> None:
     told = Told({**CREATED, "thought": "the key is hush-hush"})
     found = propose(creation(request="use hush-hush"), told, keys=["hush-hush"])
@@ -272,7 +276,7 @@ def test_a_large_constellation_can_be_read_by_tool() -> None:
     propose(editing(big), told)
     assert told.offered[0] == ["read_tasks"]
     first, second, third = (str(part.content) for part in told.asked[1][-1].parts)  # type: ignore[union-attr]
-    assert first.splitlines()[0].startswith('{"task_id": "t990"')
+    assert first.splitlines()[1].startswith('{"task_id": "t990"')
     assert "there is no tool 'run_shell'" in second
     assert third == "offset is a number"
 
@@ -281,6 +285,27 @@ def test_reading_on_for_ever_ends() -> None:
     big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
     again = ModelResponse(parts=[ToolCallPart("read_tasks", {}, "1")])
     assert "did not reply" in str(in_vain(editing(big), Told(*[again] * 30)))
+
+
+def test_reading_everything_at_once_is_bounded() -> None:
+    big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
+    told = Told(ModelResponse(parts=[ToolCallPart("read_tasks", {}, str(number)) for number in range(100)]), edited())
+    propose(editing(big), told)
+    assert len(told.text()) < 500_000
+    assert told.last() == "you have read enough; reply now"
+
+
+def test_each_request_carries_the_key_of_its_question() -> None:
+    told = Told("no", CREATED)
+    propose(creation(key="run-7:3.0"), told)
+    assert told.keys == ["run-7:3.0/1", "run-7:3.0/2"]
+
+
+def test_a_long_refusal_is_cut() -> None:
+    told = Told(edited(action("x" * 100_000)), CREATED)
+    found = propose(creation(), told)
+    assert len(told.last()) < 10_000
+    assert len(found.notes[0]) < 3_000
 
 
 def test_a_small_constellation_needs_no_tool_and_offers_none() -> None:

@@ -234,7 +234,8 @@ def test_a_thousand_tasks_fit_with_what_is_near_and_the_counts_of_all() -> None:
 def test_the_whole_can_be_read_page_by_page() -> None:
     it, seen, offset, pages = a_thousand_tasks(), [], 0, 0
     while True:
-        *lines, last = page(it, offset).splitlines()
+        opened, *lines, closed, last = page(it, offset).splitlines()
+        assert (opened, closed) == ("<device_output>", "</device_output>")
         seen += [json.loads(line)["task_id"] for line in lines]
         pages += 1
         assert sum(map(len, lines)) <= PAGE
@@ -243,8 +244,17 @@ def test_the_whole_can_be_read_page_by_page() -> None:
         offset = int(last.split()[1])
     assert seen == list(it.tasks)
     assert pages > 5
-    assert page(it, -5).startswith('{"task_id": "task_0000"')
-    assert page(it, 5000) == "that is the end of 1000 tasks"
+    assert page(it, -5) == page(it, 0)
+    assert page(it, 5000).endswith("that is the end of 1000 tasks")
+
+
+def test_a_task_that_waits_for_very_many_is_shown_all_the_same() -> None:
+    ids = [f"t{number}" for number in range(2000)]
+    it = constellation(" ".join([*ids, "last"]), " ".join(f"{task_id}>last" for task_id in ids))
+    shown = excerpt(it, ["last"])
+    assert not shown.whole
+    (last,) = [json.loads(line) for line in shown.lines if '"task_id": "last"' in line]
+    assert (len(last["waits_for"]), last["waits_for_more"]) == (20, 1980)
 
 
 def test_a_small_constellation_is_shown_whole() -> None:
