@@ -63,6 +63,13 @@ def test_a_model_that_cannot_be_meant_is_refused(desk: Desk, options: list[str],
     assert not desk.database.exists()
 
 
+def test_a_plan_file_that_is_not_to_be_changed_needs_no_model(desk: Desk) -> None:
+    plan = desk.plan({"task_id": "a", "name": "measure", "device": "desk", "inputs": {"accuracy": 0.5}})
+    for arguments in (("plan", plan), ("run", plan, "--replan", "never")):
+        desk.do(*arguments, "--fleet", desk.fleet, "--model", "openai:gpt-4o")
+    assert "OPENAI_API_KEY" in complaint(desk.do("run", plan, "--fleet", desk.fleet, "--model", "openai:gpt-4o", code=2))
+
+
 def test_a_model_in_the_environment_is_used_and_what_is_wrong_with_it_is_said(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASTERISM_MODEL", "openai:gpt-4o")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hush-hush-hush")

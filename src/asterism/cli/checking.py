@@ -48,13 +48,11 @@ def order_of(named: str) -> Order:
 
 
 async def plan_with(planner: Planner, order: Order, fleet: Fleet) -> Order:
-    """The order, with the plan that a planner makes of it; as it is where it has one.
+    """The order of a request, with the plan that a planner makes of it.
 
     Raises:
         InvalidInput: no plan can be had.
     """
-    if order.given is not None:
-        return order
     try:
         proposal = await planner.propose(PlannerQuestion(key="plan", mode="CREATION", request=order.request, fleet=fleet))
     except PlanningUnavailable as unavailable:

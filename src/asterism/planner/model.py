@@ -117,7 +117,7 @@ class Secrets:
 
 
 class PatientModel(WrapperModel):
-    """A model that is asked again while what is wrong may pass. Raises ``ModelUnavailable`` and nothing else.
+    """A model that is asked again while what is wrong may pass. Raises ``ModelUnavailable`` and nothing else. Streams are passed through.
 
     Its answers carry ``metadata["requests"]``, how many were sent for it, and ``metadata["waits"]``, what was waited for, in words.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskStatus
+from asterism.machines.constellation_agent.events import WeavingMode
 from asterism.machines.usage import Usage
 from asterism.planner import processing
 from asterism.planner.processing import (
@@ -327,7 +329,7 @@ def test_there_are_four_phases_and_three_of_them_fail_as_the_seed_says() -> None
 
 
 def test_actions_alone_depend_on_the_mode() -> None:
-    made = [ConstellationStrategyFactory.create_all_strategies(mode) for mode in ("CREATION", "EDITING")]
+    made = [ConstellationStrategyFactory.create_all_strategies(mode) for mode in WeavingMode]
     assert [type(it[ProcessingPhase.ACTION_EXECUTION]) for it in made] == [
         ConstellationCreationActionExecutionStrategy,
         ConstellationEditingActionExecutionStrategy,
@@ -512,6 +514,14 @@ def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPat
         "asterism.tokens.output": 20,
     }
     assert "SECRET" not in "".join(span.to_json() for span in spans)
+
+
+def test_the_log_tells_each_phase_and_no_prompt(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        propose(creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
+    told = [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
+    assert told == [f"r:1.0: {phase} done" for phase in ProcessingPhase]
+    assert "SECRET" not in caplog.text
 
 
 # -- the seed's story ----------------------------------------------------------------------------------------------------------
