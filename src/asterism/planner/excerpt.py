@@ -173,6 +173,8 @@ def task_view(constellation: TaskConstellation, task: TaskStar, max_result: int 
     shown |= {"result": cut_value(task.result, max_result) if task.result is not None else ""}
     shown |= {"error": cut(f"{task.error.code}: {task.error.message}", max_result) if task.error else ""}
     shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
+    if task.constellation is not None:
+        shown["constellation"] = f"a plan of its own, {len(task.constellation['tasks'])} tasks"
     return {name: value for name, value in shown.items() if value not in ("", [], {})}
 
 

@@ -24,8 +24,6 @@ RunStatus = Literal["active", "paused", "waiting", "ended"]
 
 
 # -- devices ---------------------------------------------------------------------------------------
-
-
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one task, as a device gets it.
 
@@ -96,8 +94,6 @@ class Device(Protocol):
 
 
 # -- stores ----------------------------------------------------------------------------------------
-
-
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A run as the store lists it.
 
@@ -289,8 +285,6 @@ class Store(Protocol):
 
 
 # -- the shell's other sides -----------------------------------------------------------------------
-
-
 Tell = Callable[[Event], None]
 """How a performer reports what is not an outcome: a sign of life, a lost device."""
 

@@ -163,6 +163,11 @@ def test_an_editing_question_tells_the_constellation_and_what_has_ended() -> Non
     assert "Version 0, 3 tasks: 1 COMPLETED, 2 WAITING_DEPENDENCY." in prompt
 
 
+def test_a_task_with_a_plan_of_its_own_says_so() -> None:
+    it = TaskConstellation.from_dict({"tasks": [{"task_id": "a", "constellation": {"tasks": [{"task_id": "b", "device": "d"}]}}]})
+    assert json.loads(excerpt(it).lines[0])["constellation"] == "a plan of its own, 1 tasks"
+
+
 def test_a_failure_is_told_with_its_code() -> None:
     it = constellation("a")
     ended(it, "a", error=TaskError(code="timeout", message="too slow"))
