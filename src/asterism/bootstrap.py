@@ -15,10 +15,11 @@ from asterism.devices.fleet import open_fleet
 from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.errors import StoreUnavailable
+from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
@@ -78,6 +79,26 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
 
 
 @contextlib.asynccontextmanager
+async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
+    """The planner that asks a model, or the offline one.
+
+    Raises:
+        MissingExtra: the model's client is not installed.
+        InvalidInput: a key is missing, or the demonstrations cannot be used.
+    """
+    if choice is None:
+        yield OfflinePlanner()
+        return
+    try:
+        from asterism.planner.model import open_model  # noqa: PLC0415 - heavy, and an extra
+        from asterism.planner.processor import ConstellationAgentProcessor  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingExtra("llm", f"planning with {choice.model}") from error
+    async with open_model(choice) as access:
+        yield ConstellationAgentProcessor(access)
+
+
+@contextlib.asynccontextmanager
 async def open_runtime(
     store: Store,
     devices: Mapping[str, Device],
@@ -130,5 +151,6 @@ async def open_runtime(
                 stack.callback(telemetry.close)
                 driver.observe(telemetry)
                 taken.append(telemetry.taken)
+                performers[AskPlanner] = telemetry.within(performers[AskPlanner])
             async with driver.opened():
                 yield Runtime(store, driver, clock)

@@ -6,7 +6,20 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from asterism.errors import InvalidInput
+from asterism.planner.model_choice import ModelChoice, choose_model
+
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
+MODEL_VARIABLES = {
+    "model": "ASTERISM_MODEL",
+    "backup": "ASTERISM_BACKUP_MODEL",
+    "base_url": "ASTERISM_MODEL_BASE_URL",
+    "backup_base_url": "ASTERISM_BACKUP_MODEL_BASE_URL",
+    "timeout_s": "ASTERISM_MODEL_TIMEOUT_S",
+    "attempts": "ASTERISM_MODEL_ATTEMPTS",
+    "examples": "ASTERISM_PLANNER_EXAMPLES",
+}
+"""Field of ``ModelChoice`` -> the variable it is read from. Keys are in their providers' own variables."""
 
 
 def database_path(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
@@ -17,3 +30,20 @@ def database_path(given: Path | None = None, environment: Mapping[str, str] = os
         return Path(named)
     state = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "asterism" / "asterism.db"
+
+
+def model_choice(model: str | None = None, backup: str | None = None, environment: Mapping[str, str] = os.environ) -> ModelChoice | None:
+    """The model that plans: as given, else as the environment says; None where nobody names one.
+
+    Raises:
+        InvalidInput: a setting that cannot be used.
+    """
+    found = {field: environment[name] for field, name in MODEL_VARIABLES.items() if environment.get(name)}
+    found |= {field: value for field, value in (("model", model), ("backup", backup)) if value}
+    if "model" not in found:
+        if backup:
+            raise InvalidInput("--backup-model stands in for a model; name that one, too, with --model")
+        return None
+    if "examples" in found:
+        found["examples"] = str(Path(found["examples"]).resolve())
+    return choose_model(**found)

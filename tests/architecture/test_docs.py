@@ -20,6 +20,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.task import RetryPolicy, TaskStatus
+from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice
+from asterism.settings import MODEL_VARIABLES
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +85,15 @@ def test_every_module_that_is_named_is_there(page: Path) -> None:
 )
 def test_the_readme_lists_every_field_of_a_plan(heading: str, kind: type[msgspec.Struct]) -> None:
     assert [row[0] for row in table_after(heading)] == fields_of(kind)
+
+
+def test_the_readme_lists_every_setting_of_the_model() -> None:
+    rows = {row[0]: row[1] for row in table_after("## Planning with a model")}
+    assert list(rows) == list(MODEL_VARIABLES.values())
+    defaults = ModelChoice(model="openai:x")
+    assert f"{defaults.timeout_s:g} by default" in rows[MODEL_VARIABLES["timeout_s"]]
+    assert f"{defaults.attempts} by default" in rows[MODEL_VARIABLES["attempts"]]
+    assert [name for names in KEY_VARIABLES.values() for name in names if f"`{name}`" not in README] == []
 
 
 def test_the_readme_shows_the_truth_table() -> None:

@@ -14,8 +14,10 @@ from asterism.errors import InvalidInput
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline import plan_offline
 from asterism.planner.plan_file import plan_path, read_plan
+from asterism.runtime.ports import Planner, PlannerQuestion, PlanningUnavailable
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -45,6 +47,21 @@ def order_of(named: str) -> Order:
     return Order(title=plan.name or str(path), request=plan.name or str(path), given=plan)
 
 
+async def plan_with(planner: Planner, order: Order, fleet: Fleet) -> Order:
+    """The order of a request, with the plan that a planner makes of it.
+
+    Raises:
+        InvalidInput: no plan can be had.
+    """
+    try:
+        proposal = await planner.propose(PlannerQuestion(key="plan", mode="CREATION", request=order.request, fleet=fleet))
+    except PlanningUnavailable as unavailable:
+        raise InvalidInput(str(unavailable)) from None
+    if proposal.plan is None:
+        raise InvalidInput(f"the planner gave up: {proposal.thought}")
+    return Order(title=order.title, request=order.request, given=proposal.plan)
+
+
 def check(order: Order, fleet: Fleet) -> tuple[PlanDocument, TaskConstellation]:
     """The plan, and the constellation that a run of it begins with.
 
@@ -60,7 +77,7 @@ def check(order: Order, fleet: Fleet) -> tuple[PlanDocument, TaskConstellation]:
     return plan, rehearsal.memory.constellation
 
 
-def submission(order: Order, fleet: Fleet, fleet_file: Path, options: RunOptions) -> Submitted:
+def submission(order: Order, fleet: Fleet, fleet_file: Path, options: RunOptions, choice: ModelChoice | None = None) -> Submitted:
     """The first event of the run."""
     return Submitted(
         request=order.request,
@@ -68,6 +85,7 @@ def submission(order: Order, fleet: Fleet, fleet_file: Path, options: RunOptions
         fleet_file=str(fleet_file.resolve()),
         folder=str(Path.cwd()),
         options=options,
+        planner=msgspec.to_builtins(choice) if choice else {},
         plan=order.given,
     )
 

@@ -89,9 +89,9 @@ class Chronicle:
             return
         asked, since = self._asked.get(event.effect, (None, entry.at)) if isinstance(event, Planned | PlanningFailed) else (None, entry.at)
         answer = event if isinstance(event, Planned) else proposed if isinstance(event, Answered) else None
-        remarks = [str(note) for note in entry.facts.get("notes", ())] + [
-            str(entry.facts[name]) for name in ("dropped",) if name in entry.facts
-        ]
+        remarks = list(event.notes) if isinstance(event, Planned | PlanningFailed) else []
+        remarks += [str(note) for note in entry.facts.get("notes", ())]
+        remarks += [str(entry.facts[name]) for name in ("dropped",) if name in entry.facts]
         self.decisions.append(
             Decision(
                 seq=entry.seq,

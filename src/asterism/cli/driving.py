@@ -33,7 +33,7 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.run import packer
 from asterism.machines.control import Pause
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import Device, RunRow, Store
+from asterism.runtime.ports import Device, Planner, RunRow, Store
 from asterism.runtime.runtime import Runtime
 
 
@@ -125,6 +125,7 @@ async def drive(
     database: Path,
     run: str,
     *,
+    planner: Planner | None = None,
     as_json: bool = False,
     result_file: Path | None = None,
     story: Story | None = None,
@@ -139,7 +140,7 @@ async def drive(
     teller = Teller(store, story or Story(machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    async with open_runtime(store, devices, database, observers=[watch]) as runtime:
+    async with open_runtime(store, devices, database, planner=planner, observers=[watch]) as runtime:
         try:
             driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
             await teller.read()

@@ -17,14 +17,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_runtime
+from asterism.bootstrap import open_planner, open_runtime
 from asterism.cli.codes import FINISHED, INTERRUPTED
 from asterism.cli.driving import opened_devices
 from asterism.cli.finding import actor, find_run, reading
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.planning import profiles
-from asterism.cli.running import check_fleet_of, fleet_file_of
+from asterism.cli.running import check_fleet_of, choice_of, first_of, fleet_file_of
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
@@ -152,10 +152,11 @@ class _Standby:
 
     async def _drive(self, row: RunRow) -> None:
         try:
-            fleet_file = self._fleet_file or await fleet_file_of(self._store, row)
-            async with opened_devices(fleet_file, self._database) as (_, devices):
+            first = await first_of(self._store, row)
+            fleet_file = self._fleet_file or fleet_file_of(first, row)
+            async with open_planner(choice_of(first)) as planner, opened_devices(fleet_file, self._database) as (_, devices):
                 await check_fleet_of(self._store, row, devices)
-                async with open_runtime(self._store, devices, self._database) as runtime:
+                async with open_runtime(self._store, devices, self._database, planner=planner) as runtime:
                     await runtime.drive(row.run)
         except RunOwned:
             pass  # somebody else has taken it up at the same moment

@@ -9,11 +9,12 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from asterism.bootstrap import open_planner
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.driving import opened_devices
 from asterism.cli.finding import find_run, read_story, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
-from asterism.cli.running import begin, fleet_file_of
+from asterism.cli.running import begin, choice_of, first_of, fleet_file_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
 from asterism.settings import database_path
@@ -29,7 +30,7 @@ def follow(
     json: JsonEvents = False,
     result_file: ResultFile = None,
 ) -> int:
-    """Run a request as the next round of a run's session: the planner knows what came before; fleet and options are the same."""
+    """Run a request as the next round of a run's session: the planner knows what came before; fleet, model and options are the same."""
     return asyncio.run(_follow(named, what, fleet, database, as_json=json, result_file=result_file))
 
 
@@ -43,10 +44,13 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
         story, _, _ = await read_story(store, row)
         memory = story.run.memory
         earlier = (*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:]
-        file = fleet_file or await fleet_file_of(store, row)
-        async with opened_devices(file, path) as (fleet, devices):
-            check(order, fleet)
-            first = msgspec.structs.replace(submission(order, fleet, file, memory.options), earlier=earlier)
+        before = await first_of(store, row)
+        file, choice = fleet_file or fleet_file_of(before, row), choice_of(before)
+        async with open_planner(choice) as planner, opened_devices(file, path) as (fleet, devices):
+            if order.given is not None or choice is None:
+                check(order, fleet)
+            first = msgspec.structs.replace(submission(order, fleet, file, memory.options, choice), earlier=earlier)
+            session = row.session or row.run
             return await begin(
-                store, devices, path, first, title=order.title, session=row.session or row.run, as_json=as_json, result_file=result_file
+                store, devices, path, first, title=order.title, planner=planner, session=session, as_json=as_json, result_file=result_file
             )

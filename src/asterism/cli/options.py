@@ -18,3 +18,14 @@ JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print e
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
 RunId = Annotated[str, Parameter(name="RUN", help="Id of a run; the beginning of it, or of its second half, is enough.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Write the result here too, as one JSON object.")]
+Model = Annotated[
+    str | None,
+    Parameter(
+        name="--model",
+        help="Plan with this model: openai:…, anthropic:…, google:… or ollama:… [default: $ASTERISM_MODEL, else without a model].",
+    ),
+]
+BackupModel = Annotated[
+    str | None, Parameter(name="--backup-model", help="Asked where the model gives no usable answer [default: $ASTERISM_BACKUP_MODEL].")
+]
+OtherModel = Annotated[str | None, Parameter(name="--model", help="Plan with this model [default: the one the run was started with].")]

@@ -13,20 +13,24 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
-from asterism.bootstrap import open_devices
-from asterism.cli.checking import check, order_of
+from asterism.bootstrap import open_devices, open_planner
+from asterism.cli.checking import Order, check, order_of, plan_with
 from asterism.cli.codes import FINISHED
 from asterism.cli.drawing import mermaid_flowchart
-from asterism.cli.options import FleetFile, Mermaid
+from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
 from asterism.cli.picture import plan_lines
 from asterism.cli.words import count, plain
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
+from asterism.planner.model_choice import ModelChoice
+from asterism.settings import model_choice
 
 _MACHINES: Mapping[str, Machine[Any]] = {"constellation-agent": CONSTELLATION_AGENT, "task": TASK_LIFECYCLE}
 
@@ -36,13 +40,19 @@ def plan(
     /,
     *,
     fleet: FleetFile,
+    model: Model = None,
+    backup_model: BackupModel = None,
     mermaid: Mermaid = False,
     json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file, which `asterism run` takes.")] = False,
 ) -> int:
     """Show the plan of a request or a file, checked as a run would, and run nothing."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json cannot both be printed; choose one")
-    document, constellation = check(order_of(what), asyncio.run(profiles(fleet)))
+    order, choice = order_of(what), model_choice(model, backup_model)
+    if choice is not None and order.given is None:
+        document, constellation = asyncio.run(_planned(order, fleet, choice))
+    else:
+        document, constellation = check(order, asyncio.run(profiles(fleet)))
     if json:
         put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
     elif mermaid:
@@ -52,6 +62,12 @@ def plan(
         for line in plan_lines(constellation):
             put_line(out, line)
     return FINISHED
+
+
+async def _planned(order: Order, fleet_file: Path, choice: ModelChoice) -> tuple[PlanDocument, TaskConstellation]:
+    async with open_planner(choice) as planner:
+        fleet = await profiles(fleet_file)
+        return check(await plan_with(planner, order, fleet), fleet)
 
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:

@@ -9,13 +9,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_runtime, open_store
+from asterism.bootstrap import check_database, open_planner, open_runtime, open_store
 from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
-from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
+from asterism.cli.options import BackupModel, Database, FleetFile, JsonEvents, Model, OtherFleet, OtherModel, ResultFile, RunId
 from asterism.cli.output import put
 from asterism.cli.story import Story
 from asterism.cli.words import count, plain
@@ -27,8 +27,9 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
-from asterism.runtime.ports import Device, RunRow, Store
-from asterism.settings import database_path
+from asterism.planner.model_choice import ModelChoice, choose_model
+from asterism.runtime.ports import Device, Planner, RunRow, Store
+from asterism.settings import database_path, model_choice
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 """Which exit code counts when several runs were driven."""
@@ -42,23 +43,43 @@ def run(
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
     behaviour: Behaviour = Behaviour(),  # noqa: B008 - frozen
 ) -> int:
     """Run a request in words, or a plan file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         what = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {what}")
-    return asyncio.run(_run(what, fleet, database_path(database), behaviour.options(), as_json=json, result_file=result_file))
+    choice = model_choice(model, backup_model)
+    if choice is None and behaviour.replan not in (None, "never"):
+        raise InvalidInput(f"--replan {behaviour.replan} needs a model; name one with --model")
+    options = behaviour.options("when_needed" if choice else "never")
+    return asyncio.run(_run(what, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
 
 
-async def _run(what: str, fleet_file: Path, database: Path, options: RunOptions, *, as_json: bool, result_file: Path | None) -> int:
+async def _run(
+    what: str,
+    fleet_file: Path,
+    database: Path,
+    options: RunOptions,
+    choice: ModelChoice | None,
+    *,
+    as_json: bool,
+    result_file: Path | None,
+) -> int:
     order = order_of(what)
+    if order.given is not None and options.replan == "never":
+        choice = None  # nobody will ask it
     await check_database(database)
-    async with opened_devices(fleet_file, database) as (fleet, devices):
-        check(order, fleet)
+    async with open_planner(choice) as planner, opened_devices(fleet_file, database) as (fleet, devices):
+        if order.given is not None or choice is None:
+            check(order, fleet)
         async with open_store(database, create=True) as store:
-            first = submission(order, fleet, fleet_file, options)
-            return await begin(store, devices, database, first, title=order.title, as_json=as_json, result_file=result_file)
+            first = submission(order, fleet, fleet_file, options, choice)
+            return await begin(
+                store, devices, database, first, title=order.title, planner=planner, as_json=as_json, result_file=result_file
+            )
 
 
 async def begin(
@@ -68,6 +89,7 @@ async def begin(
     first: Submitted,
     *,
     title: str,
+    planner: Planner,
     session: str = "",
     as_json: bool = False,
     result_file: Path | None = None,
@@ -77,7 +99,7 @@ async def begin(
         submitted = await runtime.submit(CONSTELLATION_AGENT, first, title=plain(title), actor=actor(), session=session)
     if not as_json:
         put(f"run {submitted}\n")
-    return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
+    return await drive(store, devices, database, submitted, planner=planner, as_json=as_json, result_file=result_file)
 
 
 def resume(
@@ -87,21 +109,30 @@ def resume(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     fleet: OtherFleet = None,
+    model: OtherModel = None,
     database: Database = None,
     json: JsonEvents = False,
     result_file: ResultFile = None,
 ) -> int:
     """Go on with a run that was paused, or whose process ended; with a higher limit, with one that has used what it may."""
     limits = raised(max_tokens, max_cost)
+    choice = model_choice(model) if model else None
     if limits == RaiseLimits():
-        return asyncio.run(_resume(named, fleet, database, as_json=json, result_file=result_file))
+        return asyncio.run(_resume(named, fleet, database, choice, as_json=json, result_file=result_file))
     if named is None:
         raise InvalidInput("a higher limit is for one run; name it")
-    return asyncio.run(_resume_with(limits, named, fleet, database, as_json=json, result_file=result_file))
+    return asyncio.run(_resume_with(limits, named, fleet, database, choice, as_json=json, result_file=result_file))
 
 
 async def _resume_with(
-    limits: RaiseLimits, named: str, fleet: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None
+    limits: RaiseLimits,
+    named: str,
+    fleet: Path | None,
+    database: Path | None,
+    choice: ModelChoice | None,
+    *,
+    as_json: bool,
+    result_file: Path | None,
 ) -> int:
     """Raise the limits where the run is, or go on with it here."""
     async with reading(database) as store:
@@ -113,10 +144,12 @@ async def _resume_with(
         story, _, _ = await read_story(store, row)
         story.run.take(limits, at=story.last_at, actor=actor())  # in rehearsal: refused here if it would be there
         await _tell(store, row, limits, database, wait=False)
-    return await _resume(row.run, fleet, database, as_json=as_json, result_file=result_file)
+    return await _resume(row.run, fleet, database, choice, as_json=as_json, result_file=result_file)
 
 
-async def _resume(named: str | None, fleet: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
+async def _resume(
+    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, as_json: bool, result_file: Path | None
+) -> int:
     async with reading(database) as store:
         rows = [await find_run(store, named)] if named is not None else await _interrupted(store)
         codes = []
@@ -128,8 +161,9 @@ async def _resume(named: str | None, fleet: Path | None, database: Path | None, 
             if not as_json:
                 put(f"run {row.run}  {plain(row.title, 100)}")
                 put(f"it is a part of run {row.root}, which goes on\n" if row.parent else "")
-            codes.append(await take_up(store, row, database_path(database), fleet, as_json=as_json, result_file=result_file))
-            if codes[-1] == INTERRUPTED:
+            code = await take_up(store, row, database_path(database), fleet, choice=choice, as_json=as_json, result_file=result_file)
+            codes.append(code)
+            if code == INTERRUPTED:
                 break
         return next((code for code in WORST_FIRST if code in codes), FINISHED)
 
@@ -159,6 +193,7 @@ async def take_up(
     database: Path,
     fleet: Path | None,
     *,
+    choice: ModelChoice | None = None,
     unpause: bool = True,
     as_json: bool = False,
     result_file: Path | None = None,
@@ -172,15 +207,16 @@ async def take_up(
     row = await store.run(row.root)
     if row.owner:
         raise RunOwned(row.run, row.owner)
-    fleet_file = fleet or await fleet_file_of(store, row)
-    async with opened_devices(fleet_file, database) as (_, devices):
+    first = await first_of(store, row)
+    fleet_file = fleet or fleet_file_of(first, row)
+    async with open_planner(choice or choice_of(first)) as planner, opened_devices(fleet_file, database) as (_, devices):
         story = await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
         for run in paused:
             async with open_runtime(store, {}, database) as runtime:
                 await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
-        return await drive(store, devices, database, row.run, as_json=as_json, result_file=result_file, story=story)
+        return await drive(store, devices, database, row.run, planner=planner, as_json=as_json, result_file=result_file, story=story)
 
 
 async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> Story | None:
@@ -205,16 +241,26 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
-async def fleet_file_of(store: Store, row: RunRow) -> Path:
+async def first_of(store: Store, row: RunRow) -> Submitted | None:
+    """What a run was started with; None where it was not started from a request or a plan."""
+    event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
+    return event if isinstance(event, Submitted) else None
+
+
+def fleet_file_of(first: Submitted | None, row: RunRow) -> Path:
     """The fleet file that a run was started with.
 
     Raises:
         InvalidInput: it does not say.
     """
-    event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
-    if not isinstance(event, Submitted) or not event.fleet_file:
+    if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
-    return Path(event.fleet_file)
+    return Path(first.fleet_file)
+
+
+def choice_of(first: Submitted | None) -> ModelChoice | None:
+    """The model that a run was started with; None for none."""
+    return choose_model(**first.planner) if first and first.planner else None
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:

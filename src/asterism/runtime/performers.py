@@ -73,10 +73,13 @@ class PlannerPerformer:
             rejections=effect.rejections,
             earlier=earlier_of(memory),
             budget_left=memory.budget_left(),
+            number=effect.number,
         )
         try:
             proposal = await self._planner.propose(question)
         except PlanningUnavailable as unavailable:
-            return PlanningFailed(effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage)
+            return PlanningFailed(
+                effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
+            )
         fields = msgspec.structs.asdict(proposal)
         return Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})

@@ -25,8 +25,6 @@ RunStatus = Literal["active", "paused", "waiting", "ended"]
 
 
 # -- devices ---------------------------------------------------------------------------------------
-
-
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one task, as a device gets it.
 
@@ -97,8 +95,6 @@ class Device(Protocol):
 
 
 # -- stores ----------------------------------------------------------------------------------------
-
-
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A run as the store lists it.
 
@@ -292,8 +288,6 @@ class Store(Protocol):
 
 
 # -- the shell's other sides -----------------------------------------------------------------------
-
-
 Tell = Callable[[Event], None]
 """How a performer reports what is not an outcome: a sign of life, a lost device."""
 
@@ -337,6 +331,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     prompt: str = ""
     reply: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,6 +349,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
         rejections: why people said no to earlier answers, oldest first.
         earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``earlier_of``).
         budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
+        number: which question of the run this is, from 1.
     """
 
     key: str
@@ -367,6 +363,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     rejections: tuple[str, ...] = ()
     earlier: tuple[dict[str, Any], ...] = ()
     budget_left: Usage | None = None
+    number: int = 1
 
 
 class Planner(Protocol):
@@ -382,11 +379,15 @@ class Planner(Protocol):
 
 
 class PlanningUnavailable(AsterismError):
-    """No plan can be had; the text says why, and for whom it is. ``code``: the same for programs; ``usage``: what trying has used."""
+    """No plan can be had; the text says why, and for whom it is.
 
-    def __init__(self, reason: str, code: str = "planning", usage: Usage = Usage()) -> None:  # noqa: B008 - frozen
+    ``code``: the same for programs; ``usage``: what trying has used; ``notes``: what went wrong on the way, in words.
+    """
+
+    def __init__(self, reason: str, code: str = "planning", usage: Usage = Usage(), notes: tuple[str, ...] = ()) -> None:  # noqa: B008 - frozen
         self.code = code
         self.usage = usage
+        self.notes = notes
         super().__init__(reason)
 
 

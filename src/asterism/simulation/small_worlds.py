@@ -98,7 +98,6 @@ class Situation:
         copy.memory = pickle.loads(self._packed)  # noqa: S301 - our own bytes, from two lines above
         copy.outstanding = dict(run.outstanding)
         copy.withdrawn = set(run.withdrawn)
-        copy.story = run.story.copy()
         return copy
 
 
@@ -318,7 +317,7 @@ def _told(actions: Sequence[dict[str, Any]]) -> str:
 
 
 def _remembered(run: Run[AgentMemory]) -> dict[str, Any]:
-    memory = dict(vars(run.memory))
+    memory = msgspec.structs.asdict(run.memory)
     board = memory.pop("board")
     facts: dict[str, Any] = {name: sorted(value) if isinstance(value, set) else value for name, value in memory.items()}
     del facts["fleet"]

@@ -13,7 +13,7 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
@@ -24,7 +24,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Claimed
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports import Attempt, Performer, Tell
 from asterism.telemetry.logs import Lines
 from asterism.telemetry.metrics import QueueDepths, instruments
 from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
@@ -41,6 +41,22 @@ class _Followed:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.under_way: dict[str, UnderWay] = {}
+
+
+class _Within:
+    """Performs effects within the context of their span."""
+
+    def __init__(self, performer: Performer, context_of: Callable[[str], Context]) -> None:
+        self._performer = performer
+        self._context_of = context_of
+
+    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Tell) -> Outcome:
+        """See ``Performer``."""
+        token = attach(self._context_of(effect_id))
+        try:
+            return await self._performer.perform(effect_id, effect, memory, tell)
+        finally:
+            detach(token)
 
 
 class Telemetry:
@@ -129,6 +145,18 @@ class Telemetry:
         parent = self._runs.get(starter.rpartition(":")[0])
         under_way = parent.under_way.get(starter) if parent else None
         return under(under_way.span, run_context(root)) if under_way else run_context(root)
+
+    def within(self, performer: Performer) -> Performer:
+        """A performer whose effects have their span as the current one, so that what is traced meanwhile hangs under it."""
+        return _Within(performer, self._context_in)
+
+    def _context_in(self, effect: str) -> Context:
+        """What hangs under an effect."""
+        run = effect.rpartition(":")[0]
+        followed = self._runs.get(run)
+        under_way = followed.under_way.get(effect) if followed else None
+        context = followed.context if followed else self._context_of(run)
+        return under(under_way.span, context) if under_way else context
 
     def _look(self) -> None:
         """See whether anybody would get to know what is followed. Looked at with each claim: it costs more than following does."""

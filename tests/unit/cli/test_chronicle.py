@@ -96,6 +96,12 @@ def test_dropped_edits_and_planning_that_could_not_be_had_are_told() -> None:
     assert failed.what == "no answer: no model"
 
 
+def test_what_went_wrong_on_the_way_to_an_answer_is_told() -> None:
+    agent = Agent()
+    agent.plans(plan=plan("a"), notes=("m:x: reply refused: missing 'thought' field",))
+    assert "m:x: reply refused: missing 'thought' field" in decision_words(decisions(agent)[0])
+
+
 def test_usage_without_a_price_or_without_anything() -> None:
     assert usage_words(Usage()) == ""
     assert usage_words(Usage(requests=2, input_tokens=5)) == "5 + 0 tokens, 2 requests"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import Any
 
@@ -329,3 +330,39 @@ def test_no_span_holds_an_argument_a_result_a_prompt_or_an_error_text() -> None:
         assert "SECRET" in repr([entry.event for entry in each.entries])
         assert "SECRET" not in "".join(span.to_json() for span in told.spans)
         assert "b: raised" not in "".join(span.to_json() for span in told.spans)
+
+
+# -- what is traced while an effect is performed ---------------------------------------------------------
+
+
+class Tracing:
+    """A performer that writes a span of its own."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self.tracer = provider.get_tracer("inside")
+
+    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
+        with self.tracer.start_as_current_span("inside"):
+            return effect_id
+
+
+def performed(told: Told, effect_id: str) -> ReadableSpan:
+    """The span that a performer of that effect has written."""
+    outcome: Any = asyncio.run(told.telemetry.within(Tracing(told.provider)).perform(effect_id, None, None, lambda event: None))
+    assert outcome == effect_id
+    assert trace.get_current_span() is trace.INVALID_SPAN
+    return next(span for span in told.spans if span.name == "inside")
+
+
+def test_what_is_traced_while_an_effect_is_performed_hangs_under_it(agent: Agent) -> None:
+    told = Told(agent)
+    told.tell()
+    effect = agent.task("a").effect
+    inside = performed(told, effect)
+    agent.ends("a")
+    told.tell()
+    assert parent_of(inside) == id_of(told.effect(effect))
+
+
+def test_what_is_traced_for_an_effect_that_nobody_knows_hangs_under_its_run(agent: Agent) -> None:
+    assert parent_of(performed(Told(agent), "r:99.0")) == RUN

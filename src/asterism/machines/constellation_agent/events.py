@@ -79,6 +79,7 @@ class Submitted(Event, frozen=True, kw_only=True):
         fleet: profiles, in the order of the fleet file.
         fleet_file: where the devices can be opened again, for whoever resumes the run.
         folder: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
+        planner: how its planner can be opened again, for whoever resumes the run; never a key; empty for the offline one.
         plan: given when nobody needs to plan it.
         inputs: what ``${inputs.…}`` refers to in the plan of a run that carries out another one's task.
         earlier: the rounds of the session before this one, oldest first, each as ``earlier.round_of`` gives it.
@@ -89,6 +90,7 @@ class Submitted(Event, frozen=True, kw_only=True):
     folder: str = ""
     fleet: tuple[AgentProfile, ...]
     options: RunOptions = RunOptions()
+    planner: dict[str, Any] = msgspec.field(default_factory=dict)
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
     earlier: tuple[dict[str, Any], ...] = ()
@@ -119,6 +121,7 @@ class Planned(Outcome, frozen=True, kw_only=True):
         result: ``{"summary": …, …}`` for the user.
         usage: what the answer used.
         prompt, reply: what was said to the model and what it said, for the story; no rule reads them.
+        notes: what went wrong on the way to this answer, in words: replies that were refused, waits, the backup model.
     """
 
     thought: str = ""
@@ -130,6 +133,7 @@ class Planned(Outcome, frozen=True, kw_only=True):
     usage: Usage = Usage()
     prompt: str = ""
     reply: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class PlanningFailed(Outcome, frozen=True, kw_only=True):
@@ -142,6 +146,7 @@ class PlanningFailed(Outcome, frozen=True, kw_only=True):
     code: str
     reason: str
     usage: Usage = Usage()
+    notes: tuple[str, ...] = ()
 
 
 class RaiseLimits(Event, frozen=True, kw_only=True):

@@ -1,0 +1,288 @@
+"""A model that can be asked: the one place that makes ``provider:name`` into one, with patience and a backup. Needs the ``llm`` extra.
+
+A request that fails for what may pass (network, overload, a rate limit) is sent again, after what ``Retry-After`` says; the
+clients' own retries are off, so that nobody retries a retry. What cannot be had is :class:`ModelUnavailable`, in our own words:
+a provider's message may quote a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from pydantic_ai import exceptions as trouble
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+
+from asterism.errors import AsterismError, InvalidInput
+from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
+from asterism.runtime.ports import Usage
+
+MAX_DETAIL = 300
+"""Characters of a provider's own message that are told."""
+
+SHORTEST_KEY = 8
+"""Characters of what may be a key. A shorter one is a stand-in, such as ``any``, and would be found in every text."""
+
+Code = Literal[
+    "rate_limited",  # too many requests
+    "overloaded",  # it cannot serve now
+    "server_error",  # it failed
+    "timeout",  # no answer in time
+    "unreachable",  # the network: refused, reset, dropped
+    "bad_answer",  # an answer that is none: empty, or not of its protocol
+    "unauthorized",  # no key, or a wrong one
+    "quota",  # nothing left to spend
+    "unknown_model",  # no such model there
+    "too_long",  # more than the model can read
+    "rejected",  # it does not take the request
+    "filtered",  # its content filter
+]
+
+
+class ModelUnavailable(AsterismError):
+    """A model gave no answer; the text says which, and why.
+
+    Attributes:
+        code: the same for programs.
+        requests: how many were sent for it.
+        waits: what was waited for before, in words.
+    """
+
+    def __init__(self, reason: str, code: Code, requests: int = 0, waits: tuple[str, ...] = ()) -> None:
+        self.code = code
+        self.requests = requests
+        self.waits = waits
+        super().__init__(reason)
+
+
+class _Kind(NamedTuple):
+    code: Code
+    passes: bool
+    words: str
+
+
+_KINDS: Sequence[tuple[type[BaseException], _Kind]] = (  # the first that fits
+    (trouble.ModelRateLimitError, _Kind("rate_limited", passes=True, words="too many requests")),
+    (trouble.ModelQuotaExceededError, _Kind("quota", passes=False, words="the account has nothing left to spend")),
+    (trouble.ModelUnavailableError, _Kind("overloaded", passes=True, words="it cannot serve requests now")),
+    (trouble.ModelServerError, _Kind("server_error", passes=True, words="it failed to serve the request")),
+    (trouble.ModelTimeoutError, _Kind("timeout", passes=True, words="no answer in time")),
+    (trouble.ModelRequestTimeout, _Kind("timeout", passes=True, words="no answer in time")),
+    (TimeoutError, _Kind("timeout", passes=True, words="no answer in time")),
+    (trouble.ModelConnectionError, _Kind("unreachable", passes=True, words="it cannot be reached, or the connection broke")),
+    (trouble.ModelAuthenticationError, _Kind("unauthorized", passes=False, words="it does not accept the key")),
+    (trouble.ModelNotFoundError, _Kind("unknown_model", passes=False, words="there is no such model there")),
+    (trouble.ModelContextWindowExceededError, _Kind("too_long", passes=False, words="the prompt is longer than it can read")),
+    (trouble.ModelRequestRejectedError, _Kind("rejected", passes=False, words="it does not take the request")),
+    (trouble.ContentFilterError, _Kind("filtered", passes=False, words="its content filter stopped it")),
+    (trouble.OutputTokenLimitExceeded, _Kind("rejected", passes=False, words="its answer is longer than it may write")),
+    (trouble.UserError, _Kind("rejected", passes=False, words="it cannot be asked so")),
+    (Exception, _Kind("bad_answer", passes=True, words="its answer is not of the protocol")),
+)
+_TELLS_MORE = ("quota", "unknown_model", "rejected", "server_error", "overloaded")
+"""Where a provider's own words help. Not for a refused key, which they like to quote."""
+
+_LOOKS_SECRET = re.compile(r"(?:\b(?:sk|pk|rk|key|api)[-_][\w*.-]{4,}|\bAIza[\w-]{8,}|\bBearer\s+\S+)", re.IGNORECASE)
+
+
+class Secrets:
+    """What may be told to nobody: the keys in the environment."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = [key for key in keys if len(key) >= SHORTEST_KEY]
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self._keys)})"
+
+    @classmethod
+    def of_environment(cls) -> Secrets:
+        """The providers' keys."""
+        return cls([os.environ.get(name, "") for names in KEY_VARIABLES.values() for name in names])
+
+    def hide(self, text: str) -> str:
+        """The text without them."""
+        for key in self._keys:
+            text = text.replace(key, "[key]")
+        return text
+
+
+class PatientModel(WrapperModel):
+    """A model that is asked again while what is wrong may pass. Raises ``ModelUnavailable`` and nothing else. Streams are passed through.
+
+    Its answers carry ``metadata["requests"]``, how many were sent for it, and ``metadata["waits"]``, what was waited for, in words.
+
+    Args:
+        wrapped: the model; its client must not retry by itself.
+        name: ``provider:name``, for people.
+        choice: how patient to be.
+        secrets: what no message may hold.
+    """
+
+    def __init__(self, wrapped: Model, name: str, choice: ModelChoice, secrets: Secrets) -> None:
+        super().__init__(wrapped)
+        self.name = name
+        self._choice = choice
+        self._secrets = secrets
+
+    async def request(
+        self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """One answer.
+
+        Raises:
+            ModelUnavailable: there is none.
+        """
+        settings = merge_model_settings(model_settings, ModelSettings(max_retries=0))
+        waits: list[str] = []
+        for number in range(1, self._choice.attempts + 1):
+            try:
+                async with asyncio.timeout(self._choice.timeout_s):
+                    response = await self.wrapped.request(messages, settings, model_request_parameters)
+            except Exception as error:  # boundary: a provider's client may raise anything
+                wait_s = self._wait_after(error, number)
+                told = self._told(error, number)
+                if wait_s is None:
+                    raise ModelUnavailable(told, _kind_of(error).code, number, tuple(waits)) from None
+            else:
+                return dataclasses.replace(response, metadata={**(response.metadata or {}), "requests": number, "waits": tuple(waits)})
+            waits.append(f"{told}; asked again after {wait_s:g} s")
+            await asyncio.sleep(wait_s)
+        raise AssertionError("the last attempt has raised")
+
+    def _wait_after(self, error: Exception, number: int) -> float | None:
+        """Seconds until it is asked again; None where it is not."""
+        asked_s = getattr(error, "retry_after", None) or 0.0
+        if not _kind_of(error).passes or number == self._choice.attempts or asked_s > self._choice.max_wait_s:
+            return None
+        return float(max(asked_s, min(self._choice.backoff_s * 2 ** (number - 1), self._choice.max_wait_s)))
+
+    def _told(self, error: Exception, number: int) -> str:
+        kind = _kind_of(error)
+        status = getattr(error, "status_code", None)
+        words = f"{self.name}: {kind.words}" + (f" (HTTP {status})" if status else "")
+        if kind.code == "timeout":
+            words += f" ({self._choice.timeout_s:g} s)"
+        if kind.code in _TELLS_MORE and (detail := _detail(error)):
+            words += f": {_LOOKS_SECRET.sub('[key]', self._secrets.hide(detail))[:MAX_DETAIL]}"
+        asked_s = getattr(error, "retry_after", None)
+        if asked_s and asked_s > self._choice.max_wait_s:
+            words += f"; it wants to be left alone for {asked_s:g} s"
+        return f"{words}; asked {number} times" if number > 1 else words
+
+
+def _kind_of(error: BaseException) -> _Kind:
+    return next(kind for known, kind in _KINDS if isinstance(error, known))
+
+
+def _detail(error: Exception) -> str:
+    """The provider's own message."""
+    body = getattr(error, "body", None)
+    found: Any = body.get("error", body) if isinstance(body, dict) else None
+    found = found.get("message") if isinstance(found, dict) else found
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+# -- making them -----------------------------------------------------------------------------------
+
+
+class ModelAccess:
+    """The models that may be asked: the chosen one, then its backup.
+
+    Attributes:
+        models: one or two.
+        choice: how they were chosen.
+        secrets: what may be told to nobody.
+    """
+
+    def __init__(self, models: Sequence[PatientModel], choice: ModelChoice, secrets: Secrets) -> None:
+        self.models = tuple(models)
+        self.choice = choice
+        self.secrets = secrets
+
+    @property
+    def model(self) -> Model:
+        """For an agent of pydantic-ai: the chosen one, and the backup where that gives no answer."""
+        first, *others = self.models
+        return FallbackModel(first, *others, fallback_on=(ModelUnavailable,)) if others else first
+
+
+@contextlib.asynccontextmanager
+async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
+    """The models of a choice, with their connections.
+
+    Raises:
+        InvalidInput: a key is missing, or a setting cannot be used.
+    """
+    secrets = Secrets.of_environment()
+    wanted = [(choice.model, choice.base_url)] + ([(choice.backup, choice.url_of_backup())] if choice.backup else [])
+    models = [PatientModel(_made(name, url), name, choice, secrets) for name, url in wanted]
+    async with contextlib.AsyncExitStack() as stack:
+        for model in models:
+            await stack.enter_async_context(model)
+        yield ModelAccess(models, choice, secrets)
+
+
+def _made(named: str, base_url: str) -> Model:
+    provider, name = split_model(named)
+    try:
+        return _MAKERS[provider](name, base_url or None)
+    except trouble.UserError:
+        raise InvalidInput(f"model {named} needs a key: set {' or '.join(KEY_VARIABLES[provider])} in the environment") from None
+
+
+# Each maker imports its provider's client, which takes a second or two: only the one that is asked for.
+
+
+def _openai(name: str, base_url: str | None) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - see above
+
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url))
+
+
+def _anthropic(name: str, base_url: str | None) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - see above
+
+    return AnthropicModel(name, provider=AnthropicProvider(base_url=base_url))
+
+
+def _google(name: str, base_url: str | None) -> Model:
+    from pydantic_ai.models.google import GoogleModel  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415 - see above
+
+    return GoogleModel(name, provider=GoogleProvider(base_url=base_url))
+
+
+def _ollama(name: str, base_url: str | None) -> Model:
+    from pydantic_ai.models.ollama import OllamaModel  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - see above
+
+    return OllamaModel(name, provider=OllamaProvider(base_url=base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"))
+
+
+_MAKERS: dict[str, Callable[[str, str | None], Model]] = {"openai": _openai, "anthropic": _anthropic, "google": _google, "ollama": _ollama}
+
+
+def usage_of(name: str, response: ModelResponse) -> Usage:
+    """What an answer of a ``PatientModel`` has used; its price from a list that ships with the client, 0 where the model is not in it."""
+    price = Decimal(0)
+    with contextlib.suppress(LookupError, ValueError, AssertionError):  # not in the list, or not counted by the provider
+        price = response.cost().total_price
+    return Usage(
+        model=name,
+        requests=(response.metadata or {}).get("requests", 1),
+        input_tokens=response.usage.input_tokens,
+        output_tokens=response.usage.output_tokens,
+        cost_usd=float(price),
+    )

@@ -1,0 +1,211 @@
+"""What a model is told, by mode: one base, a class for each mode, templates in files.
+
+Every part is bounded, so that a prompt is, too; what is left out is said, and can be read by tool. Not here: the model.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any, ClassVar
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.errors import InvalidInput
+from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
+from asterism.planner.reply import InvalidReply, parse_reply
+from asterism.runtime.ports import PlannerQuestion
+
+MAX_REQUEST = 20_000
+MAX_TOLD = 4_000
+MAX_EARLIER = 10_000
+MAX_EXAMPLES = 20_000
+"""Characters of these parts of a prompt."""
+
+
+class ToolView(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the editor, as ``list_tools`` tells it: its name, what it does, the JSON Schema of what it takes."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A demonstration: a situation in JSON, and a good reply to it."""
+
+    situation: dict[str, Any]
+    reply: dict[str, Any]
+
+
+class BaseConstellationPrompter(ABC):
+    """What the prompts of all modes have in common.
+
+    Args:
+        examples: folder with demonstrations in place of those that ship; a mode that it has no file for keeps its own.
+
+    Raises:
+        InvalidInput: a demonstration cannot be used; names the file.
+    """
+
+    mode: ClassVar[str]
+    tools_needed: ClassVar[Sequence[str] | None] = None
+    """Names of the editor's tools that this mode uses; None for all."""
+
+    def __init__(self, examples: Path | None = None) -> None:
+        self.examples = self._examples(examples)
+
+    # -- the system's part ---------------------------------------------------------------------------
+
+    def system_prompt_construction(self, tools: Sequence[ToolView]) -> str:
+        """What holds for every question of this mode."""
+        return Template(self.template("system.md")).safe_substitute(
+            mode=self.template(f"{self.mode.lower()}.md").strip(),
+            tools="\n".join(self.format_tool(tool) for tool in tools if self.tools_needed is None or tool.name in self.tools_needed),
+            reply_format=self.template(f"{self.mode.lower()}_reply.md").strip(),
+            examples=self.examples_prompt_helper(),
+        )
+
+    def examples_prompt_helper(self) -> str:
+        """The demonstrations."""
+        shown = [f"Situation: {line(it.situation)}\nReply: {line(it.reply)}" for it in self.examples]
+        return "\n\n".join(fitting(shown, MAX_EXAMPLES, "examples"))
+
+    def example_reply(self) -> str:
+        """A good reply, for a model whose reply was refused."""
+        return line(self.examples[0].reply) if self.examples else self.template(f"{self.mode.lower()}_reply.md").strip()
+
+    def format_tool(self, tool: ToolView) -> str:
+        """A tool in a line."""
+        return f"- {tool.name} {line(signature(tool.schema))}: {tool.description}"
+
+    # -- the user's part -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:
+        """The parts of this mode's question, in order."""
+
+    def user_content_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> str:
+        """The whole question."""
+        parts = [
+            f"# Request\n\n{cut(question.request, MAX_REQUEST)}",
+            f"# Devices\n\n{self.format_agent_profile(question.fleet)}",
+            *self.user_prompt_construction(question, constellation),
+            *self._history(question),
+        ]
+        return "\n\n".join(parts)
+
+    def format_agent_profile(self, profiles: Fleet | AgentProfile) -> str:
+        """The fleet, or one device of it, one line each. What devices say of themselves is data, too."""
+        fleet = {profiles.device_id: profiles} if isinstance(profiles, AgentProfile) else profiles
+        return marked(fleet_lines(fleet)) if fleet else "There is no device."
+
+    def format_constellation(self, constellation: TaskConstellation, batch: Sequence[str] = ()) -> str:
+        """The constellation, or as much of it as fits, with counts of all."""
+        shown = excerpt(constellation, batch)
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(shown.counts.items()))
+        head = f"Version {constellation.version}, {len(constellation.tasks)} tasks: {counts or 'none'}."
+        if not shown.whole:
+            head += f" Here are the {len(shown.lines)} nearest to what has ended; read_tasks gives the others."
+        return f"{head}\n{marked(shown.lines)}"
+
+    def _history(self, question: PlannerQuestion) -> list[str]:
+        parts = []
+        if question.earlier:
+            shown = fitting([line(it) for it in question.earlier[::-1]], MAX_EARLIER, "earlier constellations")
+            parts.append(f"# What came before, newest first\n\n{marked(shown)}")
+        if question.reason:
+            parts.append(f"# Why a new constellation is made\n\n{cut(question.reason, MAX_TOLD)}")
+        if question.rejections:
+            told = fitting([f"- {cut(it, MAX_TOLD)}" for it in question.rejections[::-1]], MAX_TOLD * 2, "refusals")
+            parts.append("# Why people said no to earlier answers, newest first\n\n" + "\n".join(told))
+        if question.told:
+            parts.append(f"# Why your last answer could not be taken\n\n{cut(question.told, MAX_TOLD)}")
+        return parts
+
+    # -- files ---------------------------------------------------------------------------------------
+
+    def template(self, name: str) -> str:
+        """A template that ships with the package."""
+        return resources.files("asterism.planner").joinpath("templates", name).read_text(encoding="utf-8")
+
+    def _examples(self, folder: Path | None) -> tuple[Example, ...]:
+        name = f"{self.mode.lower()}.json"
+        own = folder / name if folder is not None else None
+        shipped = resources.files("asterism.planner").joinpath("examples", name)
+        try:
+            text = own.read_text(encoding="utf-8") if own is not None and own.is_file() else shipped.read_text(encoding="utf-8")
+            found = msgspec.json.decode(text, type=tuple[Example, ...])
+            for it in found:
+                parse_reply(json.dumps(it.reply))
+        except (OSError, ValueError, InvalidReply) as error:
+            raise InvalidInput(f"{own or name}: the demonstrations cannot be used: {error}") from None
+        return found
+
+
+class ConstellationCreationPrompter(BaseConstellationPrompter):
+    """Asks for a constellation."""
+
+    mode = "CREATION"
+    tools_needed = ("build_constellation", "add_task", "add_dependency")
+
+    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - there is none yet
+        """Request and fleet are all there is."""
+        return []
+
+
+class ConstellationEditingPrompter(BaseConstellationPrompter):
+    """Asks for edits."""
+
+    mode = "EDITING"
+
+    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:
+        """The constellation, and what has ended."""
+        ended = batch_lines(constellation, question.batch)
+        return [
+            f"# Constellation\n\n{self.format_constellation(constellation, question.batch)}",
+            f"# What has ended\n\n{marked(ended) if ended else 'Nothing; you are asked for another reason.'}",
+        ]
+
+
+class ConstellationPrompterFactory:
+    """Which prompter serves which mode."""
+
+    _prompters: ClassVar[dict[str, type[BaseConstellationPrompter]]] = {}
+
+    @classmethod
+    def register(cls, prompter: type[BaseConstellationPrompter]) -> type[BaseConstellationPrompter]:
+        """Take on a prompter for its mode; usable as a decorator.
+
+        Raises:
+            ValueError: the mode has another one.
+        """
+        if cls._prompters.setdefault(prompter.mode, prompter) is not prompter:
+            raise ValueError(f"mode {prompter.mode} has a prompter: {cls._prompters[prompter.mode].__name__}")
+        return prompter
+
+    @classmethod
+    def create_prompter(cls, mode: str, examples: Path | None = None) -> BaseConstellationPrompter:
+        """The prompter of a mode.
+
+        Raises:
+            ValueError: nobody serves that mode.
+        """
+        if mode not in cls._prompters:
+            raise ValueError(f"Unsupported mode: {mode}; there are {', '.join(cls.get_supported_modes())}")
+        return cls._prompters[mode](examples)
+
+    @classmethod
+    def get_supported_modes(cls) -> list[str]:
+        """The modes there is a prompter for, in the order they were taken on."""
+        return list(cls._prompters)
+
+
+ConstellationPrompterFactory.register(ConstellationCreationPrompter)
+ConstellationPrompterFactory.register(ConstellationEditingPrompter)

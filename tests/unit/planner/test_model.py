@@ -1,0 +1,297 @@
+"""A model that can be asked: patience, words for what goes wrong, and no key anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic_ai import exceptions as trouble
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from asterism.errors import InvalidInput
+from asterism.planner.model import ModelUnavailable, PatientModel, Secrets, open_model, usage_of
+from asterism.planner.model_choice import ModelChoice
+from asterism.simulation import loop
+from tests.models import Told, access, request
+
+KEY = "sk-proj-hush1234567890"
+
+
+def rate_limited(after_s: float | None) -> Exception:
+    return trouble.ModelHTTPError.for_category(
+        trouble.ModelRateLimitError, status_code=429, model_name="m", headers={} if after_s is None else {"retry-after": f"{after_s:g}"}
+    )
+
+
+def http(status: int, message: str, category: Any) -> Exception:
+    return trouble.ModelHTTPError.for_category(category, status_code=status, model_name="m", body={"error": {"message": message}})
+
+
+def ask(*answers: Any, **choice: Any) -> tuple[ModelResponse, float, Told]:
+    """What comes of one question, and how many virtual seconds it took."""
+    told = Told(*answers)
+
+    async def main() -> tuple[ModelResponse, float]:
+        response = await model_request(access(told, **choice).models[0], request("hello"))
+        return response, asyncio.get_running_loop().time()
+
+    response, took_s = loop.run(main())
+    return response, took_s, told
+
+
+def ask_in_vain(*answers: Any, **choice: Any) -> ModelUnavailable:
+    with pytest.raises(ModelUnavailable) as caught:
+        ask(*answers, **choice)
+    return caught.value
+
+
+class Hanging(Told):
+    requests = 0
+
+    async def __call__(self, *args: Any) -> ModelResponse:
+        self.requests += 1
+        await asyncio.sleep(10_000)
+        raise AssertionError
+
+
+# -- patience ----------------------------------------------------------------------------------------
+
+
+def test_it_waits_as_long_as_the_provider_asks() -> None:
+    response, took_s, _ = ask(rate_limited(7), "hello")
+    assert (response.text, took_s) == ("hello", 7.0)
+    assert response.metadata == {
+        "requests": 2,
+        "waits": ("openai:first: too many requests (HTTP 429); asked again after 7 s",),
+    }
+
+
+def test_without_that_its_waits_double_up_to_a_bound() -> None:
+    _, took_s, _ = ask(*[rate_limited(None)] * 5, "hello", attempts=6, max_wait_s=5.0)
+    assert took_s == 1 + 2 + 4 + 5 + 5
+
+
+def test_a_provider_that_wants_to_be_left_alone_for_longer_is_not_waited_for() -> None:
+    found = ask_in_vain(rate_limited(3600))
+    assert (found.code, found.requests) == ("rate_limited", 1)
+    assert "left alone for 3600 s" in str(found)
+
+
+def test_it_gives_up_after_its_attempts() -> None:
+    found = ask_in_vain(*[trouble.ModelConnectionError("m", "refused")] * 3, attempts=3)
+    assert (found.code, found.requests, len(found.waits)) == ("unreachable", 3, 2)
+    assert str(found) == "openai:first: it cannot be reached, or the connection broke; asked 3 times"
+
+
+def test_a_request_that_hangs_is_cut_off() -> None:
+    async def main() -> float:
+        with pytest.raises(ModelUnavailable) as caught:
+            await model_request(access(Hanging(), attempts=2, timeout_s=30).models[0], request("hello"))
+        assert caught.value.code == "timeout"
+        assert "no answer in time (30 s)" in str(caught.value)
+        return asyncio.get_running_loop().time()
+
+    assert loop.run(main()) == 30 + 1 + 30
+
+
+def test_being_called_off_is_not_a_failure_to_be_tried_again() -> None:
+    hanging = Hanging()
+
+    async def main() -> float:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model_request(access(hanging).models[0], request("hello")), 3)
+        return asyncio.get_running_loop().time()
+
+    assert (loop.run(main()), hanging.requests) == (3.0, 1)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (http(401, "bad key", trouble.ModelAuthenticationError), "unauthorized"),
+        (http(402, "pay", trouble.ModelQuotaExceededError), "quota"),
+        (http(404, "what?", trouble.ModelNotFoundError), "unknown_model"),
+        (http(400, "too many tokens", trouble.ModelContextWindowExceededError), "too_long"),
+        (http(400, "no such parameter", trouble.ModelRequestRejectedError), "rejected"),
+        (trouble.ContentFilterError("no"), "filtered"),
+    ],
+)
+def test_what_does_not_pass_is_not_tried_again(error: Exception, code: str) -> None:
+    found = ask_in_vain(error)
+    assert (found.code, found.requests) == (code, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (http(500, "oops", trouble.ModelServerError), "server_error"),
+        (http(503, "busy", trouble.ModelUnavailableError), "overloaded"),
+        (trouble.ModelTimeoutError("m", "slow"), "timeout"),
+        (trouble.UnexpectedModelBehavior("empty body"), "bad_answer"),
+        (ValueError("a client's own bug"), "bad_answer"),
+    ],
+)
+def test_what_may_pass_is_tried_again(error: Exception, code: str) -> None:
+    response, took_s, _ = ask(error, "hello")
+    assert (response.text, took_s) == ("hello", 1.0)
+    assert ask_in_vain(error, attempts=1).code == code
+
+
+def test_a_providers_own_words_are_told_where_they_help() -> None:
+    assert str(ask_in_vain(http(404, "there is no m", trouble.ModelNotFoundError))) == (
+        "openai:first: there is no such model there (HTTP 404): there is no m"
+    )
+    long = ask_in_vain(http(400, "x" * 10_000, trouble.ModelRequestRejectedError))
+    assert len(str(long)) < 500
+
+
+# -- over the provider's own client --------------------------------------------------------------------
+
+
+def over_http(handler: Any, **choice: Any) -> PatientModel:
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
+    chosen = ModelChoice(model="openai:gpt-4o", **{"attempts": 1, **choice})
+    wrapped = OpenAIChatModel("gpt-4o", provider=OpenAIProvider(base_url="http://model.test/v1", api_key=KEY, http_client=client))
+    return PatientModel(wrapped, "openai:gpt-4o", chosen, Secrets([KEY]))
+
+
+def completion(text: str = "hello") -> dict[str, Any]:
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-4o",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
+    }
+
+
+def test_an_answer_tells_its_tokens_and_its_price() -> None:
+    response = asyncio.run(model_request(over_http(lambda _: httpx2.Response(200, json=completion())), request("hello")))
+    usage = usage_of("openai:gpt-4o", response)
+    assert (usage.model, usage.requests, usage.input_tokens, usage.output_tokens) == ("openai:gpt-4o", 1, 1000, 100)
+    assert 0 < usage.cost_usd < 0.1
+
+
+def test_a_model_that_no_list_knows_costs_nothing_that_is_known() -> None:
+    body = {**completion(), "model": "home-made"}
+    response = asyncio.run(model_request(over_http(lambda _: httpx2.Response(200, json=body)), request("hello")))
+    assert usage_of("openai:home-made", response).cost_usd == 0.0
+
+
+def test_the_client_does_not_retry_by_itself() -> None:
+    seen = []
+
+    def handler(it: httpx2.Request) -> httpx2.Response:
+        seen.append(it)
+        return httpx2.Response(500, json={"error": {"message": "oops"}})
+
+    with pytest.raises(ModelUnavailable):
+        asyncio.run(model_request(over_http(handler), request("hello")))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        (
+            httpx2.Response(401, json={"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}),
+            "unauthorized",
+        ),
+        (httpx2.Response(400, json={"error": {"message": f"never say {KEY} nor sk-other-9999999"}}), "rejected"),
+        (httpx2.Response(500, json={"error": {"message": f"{KEY} crashed"}}), "server_error"),
+        (httpx2.Response(429, headers={"retry-after": "1"}, json={"error": {"message": KEY}}), "rate_limited"),
+        (httpx2.Response(200, content=b"{nope"), "bad_answer"),
+        (httpx2.Response(200, content=b""), "bad_answer"),
+        (httpx2.Response(200, json={}), "bad_answer"),
+    ],
+)
+def test_no_key_is_in_an_error_its_repr_its_traceback_or_the_log(
+    response: httpx2.Response, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = over_http(lambda _: response)
+    with caplog.at_level(logging.DEBUG), pytest.raises(ModelUnavailable) as caught:
+        asyncio.run(model_request(model, request("hello")))
+    assert caught.value.code == code
+    told = [str(caught.value), repr(caught.value), repr(model), *caught.value.waits, caplog.text]
+    told += traceback.format_exception(caught.value, chain=not caught.value.__suppress_context__)
+    assert "hush" not in "".join(told)
+    assert "sk-other" not in str(caught.value)
+
+
+def test_a_dropped_connection_is_said_to_be_one() -> None:
+    def handler(it: httpx2.Request) -> httpx2.Response:
+        raise httpx2.RemoteProtocolError("peer closed", request=it)
+
+    with pytest.raises(ModelUnavailable) as caught:
+        asyncio.run(model_request(over_http(handler), request("hello")))
+    assert caught.value.code == "unreachable"
+
+
+# -- opening -------------------------------------------------------------------------------------------
+
+
+def opened(**choice: Any) -> list[str]:
+    async def main() -> list[str]:
+        async with open_model(ModelChoice(**choice)) as found:
+            assert "hush" not in repr(found.models) + repr(found.choice) + repr(found.secrets)
+            return [f"{type(model.wrapped).__name__} {model.wrapped.base_url}" for model in found.models]
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OLLAMA_BASE_URL", "GEMINI_API_KEY", "OLLAMA_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("openai:gpt-4o", "OpenAIChatModel http://model.test/v1/"),
+        ("anthropic:claude-sonnet-4-5", "AnthropicModel http://model.test/v1/"),
+        ("google:gemini-2.5-pro", "GoogleModel http://model.test/v1"),
+        ("ollama:qwen3:8b", "OllamaModel http://model.test/v1/"),
+    ],
+)
+def test_each_provider_is_found_at_the_base_url(named: str, found: str) -> None:
+    assert [it.rstrip("/") for it in opened(model=named, base_url="http://model.test/v1")] == [found.rstrip("/")]
+
+
+def test_ollama_is_at_home_unless_it_is_said_otherwise() -> None:
+    assert opened(model="ollama:qwen3") == ["OllamaModel http://localhost:11434/v1/"]
+
+
+def test_a_backup_may_be_of_another_provider() -> None:
+    found = opened(
+        model="openai:gpt-4o", backup="anthropic:claude-sonnet-4-5", base_url="http://a.test/v1", backup_base_url="http://b.test"
+    )
+    assert [it.rstrip("/") for it in found] == ["OpenAIChatModel http://a.test/v1", "AnthropicModel http://b.test"]
+
+
+@pytest.mark.parametrize(
+    ("named", "variable"), [("openai:x", "OPENAI_API_KEY"), ("anthropic:x", "ANTHROPIC_API_KEY"), ("google:x", "GOOGLE_API_KEY")]
+)
+def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch, named: str, variable: str) -> None:
+    monkeypatch.delenv(variable)
+    with pytest.raises(InvalidInput, match=variable):
+        opened(model=named)
+
+
+def test_an_agent_of_the_library_gets_the_backup_too() -> None:
+    first, backup = Told(http(401, "no", trouble.ModelAuthenticationError)), Told("from the backup")
+    response = asyncio.run(model_request(access(first, backup).model, request("hello")))
+    assert response.text == "from the backup"

@@ -1,0 +1,82 @@
+"""The planner with a model beside the machine that judges it: how a question, a reply and a refusal go round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.machines.constellation_agent.events import AskPlanner, Planned, PlanningFailed, TaskEnded
+from asterism.planner.processor import ConstellationAgentProcessor
+from asterism.runtime.performers import PlannerPerformer
+from asterism.simulation import loop
+from tests.agents import Agent
+from tests.models import Told, access
+from tests.stars import action, plan
+
+
+def answered(agent: Agent, told: Told) -> Any:
+    """Put the open question to a model, and its outcome to the machine."""
+    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
+    performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
+    outcome = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
+    agent.batch(outcome)
+    return outcome
+
+
+def reply(*actions: dict[str, Any], status: str = "CONTINUE", **fields: Any) -> dict[str, Any]:
+    return {"thought": "because", "status": status, "actions": list(actions), **fields}
+
+
+CREATED = {"thought": "three", "status": "CONTINUE", "constellation": plan("a b c", "a>b b>c")}
+
+
+def test_creation_edit_and_finish() -> None:
+    agent = Agent(replan="always")
+    told = Told(CREATED, reply(action("remove_task", task_id="c")), reply(status="FINISH", result={"summary": "all there"}))
+    assert isinstance(answered(agent, told), Planned)
+    assert agent.running() == ["a"]
+    agent.ends("a", {"n": 1})
+    answered(agent, told)
+    assert agent.statuses() == {"a": "COMPLETED", "b": "RUNNING"}
+    agent.ends("b", {"n": 2})
+    answered(agent, told)
+    assert agent.state == "FINISH"
+    assert agent.memory.result()["summary"] == "all there"
+    assert [len(asked) for asked in told.asked] == [1, 1, 1]
+    assert agent.memory.used.requests == 3
+
+
+def test_a_cycle_at_creation_fails_the_run_and_is_named() -> None:
+    agent = Agent()
+    cycle = {"thought": "t", "status": "CONTINUE", "constellation": plan("a b", "a>b b>a")}
+    outcome = answered(agent, Told(*[cycle] * 4))
+    assert isinstance(outcome, PlanningFailed)
+    assert agent.state == "FAIL"
+    assert agent.memory.code == "cycle"
+    assert "a -> b -> a" in agent.memory.reason
+
+
+def test_an_edit_that_cannot_be_had_is_dropped_and_the_run_goes_on() -> None:
+    agent = Agent(plan("a b", "a>b"), replan="always")
+    agent.ends("a")
+    outcome = answered(agent, Told(*["rubbish"] * 4))
+    assert (outcome.code, len(outcome.notes)) == ("invalid_reply", 3)
+    assert outcome.usage.requests == 4
+    assert agent.state == "CONTINUE"
+    assert agent.running() == ["b"]
+
+
+def test_an_edit_of_what_has_started_meanwhile_is_asked_again_with_what_changed() -> None:
+    agent = Agent(plan("a b c", "a>c"), replan="always", hold="none")
+    agent.ends("b")
+    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
+    told = Told(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
+    performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
+    late = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
+    agent.batch(TaskEnded(effect=agent.task("a").effect))  # c starts while the model thinks
+    assert agent.running() == ["c"]
+    agent.batch(late)
+    assert agent.task("c").name == ""
+    answered(agent, told)
+    assert "# Why your last answer could not be taken" in told.last()
+    assert "RUNNING" in told.last()
+    assert "d" in agent.constellation.tasks

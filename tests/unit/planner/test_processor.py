@@ -1,0 +1,541 @@
+"""The planner with a model: the phases, what they promise each other, and how a bad reply ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai import exceptions as trouble
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.task import TaskStatus
+from asterism.machines.constellation_agent.events import WeavingMode
+from asterism.machines.usage import Usage
+from asterism.planner import processing
+from asterism.planner.processing import (
+    MIDDLEWARE,
+    BaseProcessingStrategy,
+    ConstellationProcessorContext,
+    ContextNames,
+    Proceed,
+    ProcessingPhase,
+    ProcessingResult,
+    check_assembly,
+    depends_on,
+    provides,
+)
+from asterism.planner.processor import ConstellationAgentProcessor
+from asterism.planner.strategies import (
+    ConstellationCreationActionExecutionStrategy,
+    ConstellationEditingActionExecutionStrategy,
+    ConstellationLLMInteractionStrategy,
+    ConstellationStrategyFactory,
+)
+from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.simulation import loop
+from tests.agents import FLEET
+from tests.models import Told, access
+from tests.stars import action, constellation, plan, seed
+
+PROFILES = {profile.device_id: profile for profile in FLEET}
+CREATED = {"thought": "two", "status": "CONTINUE", "constellation": plan("a b", "a>b")}
+
+
+def edited(*actions: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"thought": "because", "status": "CONTINUE", "actions": list(actions), **fields}
+
+
+def creation(**fields: Any) -> PlannerQuestion:
+    return PlannerQuestion(**{"key": "r:1.0", "mode": "CREATION", "request": "make it so", "fleet": PROFILES, **fields})
+
+
+def editing(it: TaskConstellation | None = None, **fields: Any) -> PlannerQuestion:
+    if it is None:
+        it = constellation("a b", "a>b")
+        it.tasks["a"].status = TaskStatus.COMPLETED
+    return creation(mode="EDITING", constellation=it.to_dict(), batch=("a",), **fields)
+
+
+def propose(question: PlannerQuestion, *models: Told, **choice: Any) -> Proposal:
+    return loop.run(ConstellationAgentProcessor(access(*models, **choice)).propose(question))
+
+
+def in_vain(question: PlannerQuestion, *models: Told, **choice: Any) -> PlanningUnavailable:
+    with pytest.raises(PlanningUnavailable) as caught:
+        propose(question, *models, **choice)
+    return caught.value
+
+
+# -- what comes of a good reply ------------------------------------------------------------------------------
+
+
+def test_a_plan_is_proposed_with_what_it_cost_and_what_was_said() -> None:
+    told = Told({**CREATED, "observation": "o", "result": {"summary": "s"}})
+    found = propose(creation(), told)
+    assert (found.thought, found.observation, found.status, found.result) == ("two", "o", "CONTINUE", {"summary": "s"})
+    assert found.plan == parse_plan(CREATED)
+    assert found.actions == ()
+    assert found.usage == Usage(model="openai:first", requests=1, input_tokens=100, output_tokens=20)
+    assert "make it so" in found.prompt
+    assert json.loads(found.reply)["thought"] == "two"
+    assert found.notes == ()
+
+
+def test_a_plan_may_also_come_as_the_tool_that_builds_it() -> None:
+    found = propose(creation(), Told(edited(action("build_constellation", **plan("a")))))
+    assert found.plan == parse_plan(plan("a"))
+    assert found.actions == ()
+
+
+def test_edits_are_proposed_as_they_were_written() -> None:
+    actions = [action("add_task", task_id="c", device="d"), action("add_dependency", from_="a", to="c"), action("remove_task", task_id="b")]
+    found = propose(editing(), Told(edited(*actions, status="CONTINUE")))
+    assert found.actions == tuple(actions)
+    assert found.plan is None
+
+
+def test_references_of_a_new_task_may_come_before_its_dependency() -> None:
+    actions = [
+        action("add_task", task_id="c", device="s", skill="once", inputs={"x": "${a.y}"}),
+        action("add_dependency", from_="a", to="c"),
+    ]
+    assert len(propose(editing(), Told(edited(*actions))).actions) == 2
+
+
+def test_a_constellation_in_editing_is_merged() -> None:
+    found = propose(editing(), Told({"thought": "t", "status": "CONTINUE", "constellation": plan("c")}))
+    assert found.plan == parse_plan(plan("c"))
+
+
+@pytest.mark.parametrize("status", ["START", "CONTINUE", "FINISH", "FAIL"])
+def test_a_status_is_proposed_and_nothing_more(status: str) -> None:
+    found = propose(editing(), Told({"thought": "t", "status": status}))
+    assert (found.status, found.actions, found.plan) == (status, (), None)
+
+
+def test_giving_up_in_creation_needs_no_plan() -> None:
+    found = propose(creation(), Told({"thought": "nobody can", "status": "FAIL"}))
+    assert (found.status, found.thought, found.plan) == ("FAIL", "nobody can", None)
+
+
+def test_a_proposal_changes_nothing() -> None:
+    it = constellation("a b", "a>b")
+    before = it.to_dict()
+    propose(editing(it), Told(edited(action("remove_task", task_id="b"))))
+    assert it.to_dict() == before
+
+
+# -- a bad reply is told, a bounded number of times ---------------------------------------------------------------
+
+
+CYCLE = {"thought": "t", "status": "CONTINUE", "constellation": plan("a b", "a>b b>a")}
+NO_DEVICE = {"thought": "t", "status": "CONTINUE", "constellation": {"tasks": [{"task_id": "a", "device": "mars"}]}}
+
+
+@pytest.mark.parametrize(
+    ("bad", "told_as"),
+    [
+        ("", "the reply is empty"),
+        ('{"thought": "x', "broken or cut off"),
+        ({"status": "CONTINUE"}, "missing 'thought'"),
+        ({"thought": "x"}, "missing 'status'"),
+        ({"thought": "x", "status": "MAYBE"}, "unknown status 'MAYBE'"),
+        ({"thought": "x", "status": "CONTINUE"}, "missing 'constellation'"),
+        (edited(action("run_shell", command="rm")), "unknown tool 'run_shell'"),
+        (CYCLE, "a -> b -> a"),
+        (NO_DEVICE, "unknown device 'mars'"),
+    ],
+)
+def test_what_is_wrong_with_a_reply_is_told_with_an_example(bad: Any, told_as: str) -> None:
+    told = Told(bad, CREATED)
+    found = propose(creation(), told)
+    assert found.plan is not None
+    assert told_as in told.last()
+    assert '"status": "CONTINUE", "constellation": {"tasks":' in told.last()
+    assert told_as in found.notes[0]
+    assert found.usage.requests == 2
+    assert found.usage.tokens == 240
+
+
+@pytest.mark.parametrize(
+    ("bad", "told_as"),
+    [
+        (action("update_task", task_id="a", name="x"), "is COMPLETED"),
+        (action("remove_task", task_id="nobody"), "nobody"),
+        (action("add_task", task_id="c", device="mars"), "unknown device 'mars'"),
+        (action("add_task", task_id="c", device="s", skill="fly"), "no skill 'fly'"),
+        (action("add_task", task_id="c", device="d", inputs={"x": "${zz.y}"}), "zz"),
+        (action("add_dependency", from_="b", to="b"), "b -> b"),
+    ],
+)
+def test_what_the_draft_refuses_is_told_before_it_is_proposed(bad: dict[str, Any], told_as: str) -> None:
+    told = Told(edited(action("add_task", task_id="ok", device="d"), bad), edited())
+    found = propose(editing(), told)
+    assert found.actions == ()
+    assert told_as in told.last()
+    assert "nothing was done" in told.last()
+
+
+def test_after_its_reprompts_the_backup_is_asked_from_the_beginning() -> None:
+    first, backup = Told(*["no"] * 4), Told("no", CREATED)
+    found = propose(creation(), first, backup)
+    assert found.plan is not None
+    assert found.usage == Usage(model="openai:backup", requests=6, input_tokens=600, output_tokens=120)
+    assert len(backup.asked[0]) == 1
+    assert "now openai:backup is asked" in found.notes
+
+
+def test_then_planning_cannot_be_had_and_the_reason_names_both() -> None:
+    found = in_vain(creation(), Told(*["no"] * 4), Told(*["no"] * 4))
+    assert found.code == "invalid_reply"
+    assert found.usage.requests == 8
+    for name in ("openai:first", "openai:backup"):
+        assert f"{name}: no usable reply in 4: the reply holds no JSON object" in str(found)
+
+
+@pytest.mark.parametrize("reprompts", [0, 1, 3])
+def test_the_number_of_reprompts_is_a_setting(reprompts: int) -> None:
+    assert in_vain(creation(), Told(*["no"] * 9), reprompts=reprompts).usage.requests == reprompts + 1
+
+
+def test_a_cycle_at_creation_fails_in_the_end_and_is_named() -> None:
+    found = in_vain(creation(), Told(*[CYCLE] * 4))
+    assert found.code == "cycle"
+    assert "a -> b -> a" in str(found)
+
+
+def test_unread_replies_and_refused_ones_count_together() -> None:
+    assert in_vain(creation(), Told("no", CYCLE, "no", NO_DEVICE, CREATED)).code == "unknown_device"
+
+
+def test_a_refused_reply_is_shown_again_only_in_part() -> None:
+    told = Told("no" * 100_000, CREATED)
+    propose(creation(), told)
+    assert len(told.text()) < 60_000
+
+
+# -- a model that is not there --------------------------------------------------------------------------------------
+
+
+def down() -> Exception:
+    return trouble.ModelConnectionError("m", "refused")
+
+
+def test_a_model_that_cannot_be_reached_is_replaced_by_its_backup() -> None:
+    found = propose(creation(), Told(*[down()] * 4), Told(CREATED))
+    assert found.plan is not None
+    assert found.usage.model == "openai:backup"
+    assert found.usage.requests == 5
+    assert sum("asked again after" in note for note in found.notes) == 3
+
+
+def test_without_a_backup_planning_cannot_be_had() -> None:
+    found = in_vain(creation(), Told(*[down()] * 4))
+    assert (found.code, found.usage.requests) == ("unreachable", 4)
+    assert str(found).startswith("openai:first: it cannot be reached")
+
+
+def test_a_model_that_goes_away_in_the_middle_of_a_conversation_is_replaced_too() -> None:
+    assert propose(creation(), Told("no", *[down()] * 4), Told(CREATED)).plan is not None
+
+
+def test_a_stand_in_for_a_key_is_left_where_it_occurs_in_a_text() -> None:
+    assert propose(creation(), Told({**CREATED, "thought": "any"}), keys=["any"]).thought == "any"
+
+
+def test_no_key_reaches_a_model_or_comes_back() -> None:
+    told = Told({**CREATED, "thought": "the key is hush-hush"})
+    found = propose(creation(request="use hush-hush"), told, keys=["hush-hush"])
+    assert "hush" not in told.text() + found.prompt + found.thought + found.reply
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_ends_the_reprompts() -> None:
+    found = in_vain(creation(budget_left=Usage(input_tokens=200, cost_usd=9.0)), Told(*["no"] * 9))
+    assert (found.code, found.usage.tokens) == ("budget", 240)
+
+
+def test_a_large_constellation_can_be_read_by_tool() -> None:
+    big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
+    big.tasks["t0"].status = TaskStatus.COMPLETED
+    calls = [
+        ToolCallPart("read_tasks", {"offset": 990}, "1"),
+        ToolCallPart("run_shell", {"command": "rm"}, "2"),
+        ToolCallPart("read_tasks", {"offset": "x"}, "3"),
+    ]
+    told = Told(ModelResponse(parts=calls), edited())
+    propose(editing(big), told)
+    assert told.offered[0] == ["read_tasks"]
+    first, second, third = (str(part.content) for part in told.asked[1][-1].parts)  # type: ignore[union-attr]
+    assert first.splitlines()[1].startswith('{"task_id": "t990"')
+    assert "there is no tool 'run_shell'" in second
+    assert third == "offset is a number"
+
+
+def test_reading_on_for_ever_ends() -> None:
+    big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
+    again = ModelResponse(parts=[ToolCallPart("read_tasks", {}, "1")])
+    assert "did not reply" in str(in_vain(editing(big), Told(*[again] * 30)))
+
+
+def test_reading_everything_at_once_is_bounded() -> None:
+    big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
+    told = Told(ModelResponse(parts=[ToolCallPart("read_tasks", {}, str(number)) for number in range(100)]), edited())
+    propose(editing(big), told)
+    assert len(told.text()) < 500_000
+    assert told.last() == "you have read enough; reply now"
+
+
+def test_each_request_carries_the_key_of_its_question() -> None:
+    told = Told("no", CREATED)
+    propose(creation(key="run-7:3.0"), told)
+    assert told.keys == ["run-7:3.0/1", "run-7:3.0/2"]
+
+
+def test_a_long_refusal_is_cut() -> None:
+    told = Told(edited(action("x" * 100_000)), CREATED)
+    found = propose(creation(), told)
+    assert len(told.last()) < 10_000
+    assert len(found.notes[0]) < 3_000
+
+
+def test_a_small_constellation_needs_no_tool_and_offers_none() -> None:
+    told = Told(ModelResponse(parts=[ToolCallPart("run_shell", {}, "1")]), edited())
+    propose(editing(), told)
+    assert told.offered[0] == []
+    assert "the reply is empty" in told.last()
+
+
+# -- phases ---------------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_four_phases_and_three_of_them_fail_as_the_seed_says() -> None:
+    strategies = ConstellationStrategyFactory.create_all_strategies("CREATION")
+    assert list(strategies) == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
+    assert [strategies[phase].fail_fast for phase in ProcessingPhase] == [True, True, False, False]
+    other = ConstellationStrategyFactory.create_all_strategies("EDITING", llm_fail_fast=False, action_fail_fast=True, memory_fail_fast=True)
+    assert [other[phase].fail_fast for phase in ProcessingPhase] == [True, False, True, True]
+
+
+def test_actions_alone_depend_on_the_mode() -> None:
+    made = [ConstellationStrategyFactory.create_all_strategies(mode) for mode in WeavingMode]
+    assert [type(it[ProcessingPhase.ACTION_EXECUTION]) for it in made] == [
+        ConstellationCreationActionExecutionStrategy,
+        ConstellationEditingActionExecutionStrategy,
+    ]
+    for phase in (ProcessingPhase.LLM_INTERACTION, ProcessingPhase.MEMORY_UPDATE, ProcessingPhase.CONTEXT_PROVISION):
+        assert type(made[0][phase]) is type(made[1][phase])
+
+
+def test_an_unsupported_mode_is_a_value_error() -> None:
+    for make in (ConstellationStrategyFactory.create_all_strategies, ConstellationStrategyFactory.create_action_execution_strategy):
+        with pytest.raises(ValueError, match="Unsupported mode: DREAMING"):
+            make("DREAMING")
+    assert in_vain(creation(mode="DREAMING"), Told()).code == "unsupported"
+
+
+def test_a_third_mode_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        ConstellationStrategyFactory, "_action_execution_strategies", dict(ConstellationStrategyFactory._action_execution_strategies)
+    )
+
+    @ConstellationStrategyFactory.register
+    class Reviewing(ConstellationEditingActionExecutionStrategy):
+        weaving_mode = "REVIEWING"
+
+    made = ConstellationStrategyFactory.create_all_strategies("REVIEWING")
+    assert isinstance(made[ProcessingPhase.ACTION_EXECUTION], Reviewing)
+
+
+def test_the_seeds_keys_are_declared() -> None:
+    made = ConstellationStrategyFactory.create_all_strategies("EDITING")
+    assert {"parsed_response", "response_text", "llm_cost", "prompt_message", "status"} <= set(made[ProcessingPhase.LLM_INTERACTION].gives)
+    assert {"execution_result", "action_info", "status"} <= set(made[ProcessingPhase.ACTION_EXECUTION].gives)
+    assert set(made[ProcessingPhase.MEMORY_UPDATE].gives) == {"additional_memory", "memory_item", "memory_keys_count"}
+    for phase in (ProcessingPhase.ACTION_EXECUTION, ProcessingPhase.MEMORY_UPDATE):
+        assert made[phase].needs == ("parsed_response",)
+
+
+def test_phases_that_do_not_fit_together_are_refused_when_they_are_assembled() -> None:
+    made = ConstellationStrategyFactory.create_all_strategies("EDITING")
+    check_assembly(made.values())
+    with pytest.raises(ValueError, match="llm_interaction depends on 'tools'"):
+        check_assembly([it for phase, it in made.items() if phase != "context_provision"])
+    with pytest.raises(ValueError, match="memory_update depends on 'parsed_response'"):
+        check_assembly([made[ProcessingPhase.MEMORY_UPDATE]])
+
+
+def test_a_key_that_the_context_has_no_place_for_is_refused() -> None:
+    @depends_on(ContextNames.REQUEST)
+    @provides("a_secret")
+    class Odd(ConstellationLLMInteractionStrategy):
+        pass
+
+    with pytest.raises(ValueError, match="provides 'a_secret'"):
+        check_assembly([ConstellationStrategyFactory.create_context_provision_strategy(), Odd(fail_fast=True)])
+    assert ConstellationLLMInteractionStrategy.gives[-1] == "status"
+
+
+def test_the_context_has_every_field_of_the_seed() -> None:
+    fields = {field.name: field for field in dataclasses.fields(ConstellationProcessorContext)}
+    assert {
+        "agent_type",
+        "weaving_mode",
+        "device_info",
+        "constellation_before",
+        "constellation_after",
+        "action_info",
+        "target",
+        "llm_cost",
+        "prompt_tokens",
+        "completion_tokens",
+    } <= set(fields)
+    assert fields["agent_type"].default == "ConstellationAgent"
+    assert fields["weaving_mode"].default == "CREATION"
+    assert set(ContextNames) <= set(fields)
+
+
+class Watching:
+    """A middleware that keeps the context and the phases it saw."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.context: Any = None
+
+    async def __call__(self, phase: ProcessingPhase, context: ConstellationProcessorContext, proceed: Proceed) -> ProcessingResult:
+        self.phases.append(str(phase))
+        self.context = context
+        return await proceed()
+
+
+def watched(question: PlannerQuestion, *models: Told) -> Watching:
+    watching = Watching()
+    loop.run(ConstellationAgentProcessor(access(*models), [*MIDDLEWARE, watching]).propose(question))
+    return watching
+
+
+def test_every_field_of_the_context_is_filled_in() -> None:
+    it = constellation("a b", "a>b")
+    it.constellation_id = "c1"
+    seen = watched(editing(it, number=7), Told(edited(action("remove_task", task_id="b"))))
+    context = seen.context
+    assert seen.phases == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
+    assert (context.weaving_mode, context.session_step, context.target, context.status) == ("EDITING", 7, "c1", "CONTINUE")
+    assert [tool.name for tool in context.tools] == [
+        "build_constellation",
+        "add_task",
+        "remove_task",
+        "update_task",
+        "add_dependency",
+        "remove_dependency",
+        "update_dependency",
+    ]
+    assert [device["device_id"] for device in context.device_info] == list(PROFILES)
+    assert [task["task_id"] for task in json.loads(context.constellation_before)["tasks"]] == ["a", "b"]
+    assert [task["task_id"] for task in json.loads(context.constellation_after)["tasks"]] == ["a"]
+    assert context.execution_result == [{"version": 1, "changed": True, "notes": []}]
+    assert (context.prompt_tokens, context.completion_tokens) == (100, 20)
+    assert context.additional_memory["function_call"] == ["remove_task"]
+    assert context.additional_memory["arguments"] == [{"task_id": "b"}]
+    assert set(context.memory_item) == {"step", "weaving_mode", "request", "prompt", "reply"}
+    assert context.memory_keys_count == 5
+    assert list(context.took_s) == seen.phases
+
+
+def test_creation_is_one_action() -> None:
+    context = watched(creation(), Told(CREATED)).context
+    assert [it["tool"] for it in context.action_info] == ["build_constellation"]
+
+
+def test_a_refused_action_asks_the_model_again_and_nobody_else() -> None:
+    seen = watched(creation(), Told(CYCLE, CREATED))
+    assert seen.phases == ["context_provision", *["llm_interaction", "action_execution"] * 2, "memory_update"]
+
+
+def breaks(monkeypatch: pytest.MonkeyPatch, strategy: type[BaseProcessingStrategy]) -> None:
+    async def broken(*_: Any) -> dict[str, Any]:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(strategy, "execute", broken)
+
+
+def test_a_broken_memory_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy = type(ConstellationStrategyFactory.create_memory_update_strategy())
+    breaks(monkeypatch, strategy)
+    found = propose(creation(), Told(CREATED))
+    assert found.plan is not None
+    assert found.notes == ("memory_update failed: RuntimeError: a bug",)
+    assert found.prompt == ""
+
+
+def test_a_broken_draft_is_noted_and_the_table_judges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks(monkeypatch, ConstellationCreationActionExecutionStrategy)
+    found = propose(creation(), Told(CYCLE))
+    assert found.plan is not None
+    assert found.notes == ("action_execution failed: RuntimeError: a bug",)
+
+
+def test_a_broken_question_is_planning_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks(monkeypatch, ConstellationLLMInteractionStrategy)
+    found = in_vain(creation(), Told(CREATED))
+    assert (found.code, str(found)) == ("broken", "planning broke: RuntimeError: a bug")
+
+
+# -- spans ------------------------------------------------------------------------------------------------------------------
+
+
+def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(processing, "_tracer", provider.get_tracer("test"))
+    propose(creation(request="SECRET"), Told({**CREATED, "thought": "SECRET"}))
+    with pytest.raises(PlanningUnavailable):
+        propose(creation(request="SECRET"), Told(*["SECRET"] * 4))
+    spans = exporter.get_finished_spans()
+    assert [span.name for span in spans] == [*map(str, ProcessingPhase), "context_provision", "llm_interaction"]
+    assert [span.status.is_ok for span in spans] == [True] * 5 + [False]
+    assert dict(spans[1].attributes or {}) == {
+        "asterism.kind": "phase",
+        "asterism.effect_id": "r:1.0",
+        "asterism.mode": "CREATION",
+        "asterism.model": "openai:first",
+        "asterism.tokens.input": 100,
+        "asterism.tokens.output": 20,
+    }
+    assert "SECRET" not in "".join(span.to_json() for span in spans)
+
+
+def test_the_log_tells_each_phase_and_no_prompt(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        propose(creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
+    told = [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
+    assert told == [f"r:1.0: {phase} done" for phase in ProcessingPhase]
+    assert "SECRET" not in caplog.text
+
+
+# -- the seed's story ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_seeds_replies_are_taken_as_they_stand() -> None:
+    devices = ("laptop", "gpu_server", "test_server", "prod_server")
+    fleet = {name: AgentProfile(device_id=name, natural_language=True) for name in devices}
+    assert propose(creation(fleet=fleet), Told(seed("creation"))).plan == parse_plan(seed("creation"))
+    it = TaskConstellation.from_dict(seed("creation"))
+    for task_id in ("task_001", "task_002", "task_003"):
+        it.tasks[task_id].status = TaskStatus.COMPLETED
+    it.tasks["task_003"].result = {"accuracy": 0.92}
+    told = Told(seed("editing"))
+    found = propose(editing(it, fleet=fleet), told)
+    assert [action["tool"] for action in found.actions] == ["add_task", "add_dependency", "remove_task"]
+    assert '{"accuracy": 0.92}' in told.text()
