@@ -27,6 +27,7 @@ from tests.architecture import draw_machines
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TESTING = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 DOTTED = re.compile(r"`(asterism(?:\.\w+)+)`")
@@ -125,6 +126,12 @@ def test_the_readmes_own_skill_runs_as_written_and_prints_what_is_shown(tmp_path
     run = subprocess.run(asterism, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert without_times(run.stdout) == without_times(textwrap.dedent("    " + shown.lstrip()))
+
+
+@pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", TESTING, re.DOTALL), ids=lambda text: text.splitlines()[-1][:40])
+def test_every_example_of_the_page_on_testing_runs(example: str, tmp_path: Path) -> None:
+    run = subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def without_times(told: str) -> list[str]:
