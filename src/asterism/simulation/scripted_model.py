@@ -17,9 +17,10 @@ Not here: what a reply looks like on the wire (``model_wire``). Providers with a
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http.client import responses
 from types import TracebackType
 from typing import Any, Self
@@ -58,7 +59,7 @@ DROP = Say(drop_at=0.0)
 
 ModelAnswer = str | dict[str, Any] | Say | Fault
 """Text; or a structured answer, which is given as a call of the tool that must be called, or else as JSON text; or in full."""
-Script = Iterable[ModelAnswer] | Callable[[ModelRequest], ModelAnswer]
+Answering = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
 
 class ScriptedModel:
@@ -68,14 +69,14 @@ class ScriptedModel:
     a script is answered with status 400, which no client tries again.
 
     Args:
-        script: answers in the order of the requests, or a function of the request.
+        script: answers in the order of the requests, or a function of the request, which may be a coroutine function.
 
     Attributes:
         requests: what it was asked, in order.
     """
 
-    def __init__(self, script: Script = ()) -> None:
-        self._script = script if callable(script) else _in_order(script)
+    def __init__(self, script: Iterable[ModelAnswer] | Answering = ()) -> None:
+        self._script: Answering = script if callable(script) else _in_order(script)
         self.requests: list[ModelRequest] = []
         self._group = asyncio.TaskGroup()
         self._talks: set[asyncio.Task[None]] = set()
@@ -136,7 +137,8 @@ class ScriptedModel:
             return True
         request = ModelRequest(number=len(self.requests) + 1, wire=wire, body=document)
         self.requests.append(request)
-        answer = self._script(request)
+        given = self._script(request)
+        answer = await given if inspect.isawaitable(given) else given
         said = answer if isinstance(answer, Say | Fault) else _spoken(answer, request)
         if not await _thought(said.after_s, reader):
             return False
@@ -148,7 +150,7 @@ class ScriptedModel:
         return await _send_reply(writer, parts, streams=request.streams, drop_at=said.drop_at)
 
 
-def _in_order(answers: Iterable[ModelAnswer]) -> Callable[[ModelRequest], ModelAnswer]:
+def _in_order(answers: Iterable[ModelAnswer]) -> Answering:
     left = iter(answers)
     return lambda request: next(left, Fault(status=400, message=f"the script is over; this is request {request.number}"))
 

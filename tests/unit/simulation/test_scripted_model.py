@@ -197,6 +197,25 @@ def test_a_reply_that_was_cut_off_says_so(wire: str) -> None:
     assert served(wire, [Say(text="to be contin", cut_off=True)], reason)[0] == "length"
 
 
+def test_a_script_may_wait_for_what_the_test_waits_for() -> None:
+    async def story() -> None:
+        asked, told = asyncio.Event(), asyncio.Event()
+
+        async def script(request: ModelRequest) -> ModelAnswer:
+            asked.set()
+            await told.wait()
+            return "at last"
+
+        async with ScriptedModel(script) as model, client("chat", model) as it, asyncio.TaskGroup() as group:
+            answer = group.create_task(ask(it))
+            await asked.wait()
+            assert not answer.done()
+            told.set()
+            assert await answer == "at last"
+
+    asyncio.run(story())
+
+
 def test_a_request_past_the_end_of_the_script_is_refused_for_good() -> None:
     with pytest.raises(ModelAPIError, match="the script is over; this is request 1"):
         served("chat", [], ask)
