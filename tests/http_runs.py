@@ -21,7 +21,7 @@ from asterism.kernel.run import Run, packer
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, RunOptions, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.planner.model_choice import ModelChoice
+from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.ports import Attempt, AttemptEnd, ProgressSink, RunRow
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer, ScriptedModel
@@ -181,7 +181,7 @@ def live(
             }
             if backup is not None:
                 quick |= {"backup": "openai:gpt-4o-mini", "backup_base_url": other.openai_url}
-            lived = await _driven(submitted, ModelChoice(**{**quick, **choice}), work, watch)
+            lived = await _driven(submitted, choose_model(**{**quick, **choice}), work, watch)
         lived.requests, lived.backup_requests = model.requests, other.requests
         return lived
 

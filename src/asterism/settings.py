@@ -21,6 +21,8 @@ MODEL_VARIABLES = {
 }
 """Field of ``ModelChoice`` -> the variable it is read from. Keys are in their providers' own variables."""
 
+REPLAY = "replay:"
+
 
 def database_path(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
     """Where the journals are: as given, else ``$ASTERISM_DATABASE``, else the user's state folder."""
@@ -32,7 +34,9 @@ def database_path(given: Path | None = None, environment: Mapping[str, str] = os
     return state / "asterism" / "asterism.db"
 
 
-def model_choice(model: str | None = None, backup: str | None = None, environment: Mapping[str, str] = os.environ) -> ModelChoice | None:
+def model_choice(
+    model: str | None = None, backup: str | None = None, record: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> ModelChoice | None:
     """The model that plans: as given, else as the environment says; None where nobody names one.
 
     Raises:
@@ -43,7 +47,23 @@ def model_choice(model: str | None = None, backup: str | None = None, environmen
     if "model" not in found:
         if backup:
             raise InvalidInput("--backup-model stands in for a model; name that one, too, with --model")
+        if record:
+            raise InvalidInput("--record writes down what a model says; name one with --model")
         return None
+    if record:
+        found["record"] = str(_new_file(record))
+    if found["model"].startswith(REPLAY):
+        found["model"] = REPLAY + str(Path(found["model"].removeprefix(REPLAY)).resolve())
+        found = {name: it for name, it in found.items() if name in ("model", "record") or (name == "backup" and backup)}
     if "examples" in found:
         found["examples"] = str(Path(found["examples"]).resolve())
     return choose_model(**found)
+
+
+def _new_file(record: Path) -> Path:
+    """Where a recording goes; one that is there is gone on with by its own run, and by no other."""
+    if record.exists():
+        raise InvalidInput(f"--record {record}: it is there already; name another file")
+    if not record.parent.is_dir():
+        raise InvalidInput(f"--record {record}: there is no folder {record.parent}")
+    return record.resolve()

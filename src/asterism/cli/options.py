@@ -22,10 +22,12 @@ Model = Annotated[
     str | None,
     Parameter(
         name="--model",
-        help="Plan with this model: openai:…, anthropic:…, google:… or ollama:… [default: $ASTERISM_MODEL, else without a model].",
+        help="Plan with this model: openai:…, anthropic:…, google:… or ollama:…, or replay:FILE for a recording "
+        "[default: $ASTERISM_MODEL, else without a model].",
     ),
 ]
 BackupModel = Annotated[
     str | None, Parameter(name="--backup-model", help="Asked where the model gives no usable answer [default: $ASTERISM_BACKUP_MODEL].")
 ]
 OtherModel = Annotated[str | None, Parameter(name="--model", help="Plan with this model [default: the one the run was started with].")]
+Record = Annotated[Path | None, Parameter(name="--record", help="Write what is said to the model, and what it answers, into this file.")]

@@ -15,7 +15,18 @@ from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
-from asterism.cli.options import BackupModel, Database, FleetFile, JsonEvents, Model, OtherFleet, OtherModel, ResultFile, RunId
+from asterism.cli.options import (
+    BackupModel,
+    Database,
+    FleetFile,
+    JsonEvents,
+    Model,
+    OtherFleet,
+    OtherModel,
+    Record,
+    ResultFile,
+    RunId,
+)
 from asterism.cli.output import put
 from asterism.cli.story import Story
 from asterism.cli.words import count, plain
@@ -45,13 +56,14 @@ def run(
     result_file: ResultFile = None,
     model: Model = None,
     backup_model: BackupModel = None,
+    record: Record = None,
     behaviour: Behaviour = Behaviour(),  # noqa: B008 - frozen
 ) -> int:
     """Run a request in words, or a plan file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
         what = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
         raise InvalidInput(f"--result-file {result_file}: {what}")
-    choice = model_choice(model, backup_model)
+    choice = model_choice(model, backup_model, record)
     if choice is None and behaviour.replan not in (None, "never"):
         raise InvalidInput(f"--replan {behaviour.replan} needs a model; name one with --model")
     options = behaviour.options("when_needed" if choice else "never")

@@ -14,7 +14,8 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic_ai import exceptions as trouble
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -25,6 +26,7 @@ from pydantic_ai.settings import ModelSettings, merge_model_settings
 
 from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
+from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of
 from asterism.runtime.ports import Usage
 
 MAX_DETAIL = 300
@@ -46,6 +48,7 @@ Code = Literal[
     "too_long",  # more than the model can read
     "rejected",  # it does not take the request
     "filtered",  # its content filter
+    "not_recorded",  # a recording that is replayed has no answer to it
 ]
 
 
@@ -126,13 +129,15 @@ class PatientModel(WrapperModel):
         name: ``provider:name``, for people.
         choice: how patient to be.
         secrets: what no message may hold.
+        recorder: what writes down each exchange.
     """
 
-    def __init__(self, wrapped: Model, name: str, choice: ModelChoice, secrets: Secrets) -> None:
+    def __init__(self, wrapped: Model, name: str, choice: ModelChoice, secrets: Secrets, recorder: Recorder | None = None) -> None:
         super().__init__(wrapped)
         self.name = name
         self._choice = choice
         self._secrets = secrets
+        self._recorder = recorder
 
     async def request(
         self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
@@ -142,19 +147,41 @@ class PatientModel(WrapperModel):
         Raises:
             ModelUnavailable: there is none.
         """
+        try:
+            response = await self._answer(messages, model_settings, model_request_parameters)
+        except ModelUnavailable as unavailable:
+            if self._recorder:
+                self._recorder.unheard(
+                    self.name,
+                    messages,
+                    code=unavailable.code,
+                    reason=str(unavailable),
+                    requests=unavailable.requests,
+                    waits=unavailable.waits,
+                )
+            raise
+        if self._recorder:
+            self._recorder.heard(self.name, messages, response)
+        return response
+
+    async def _answer(
+        self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
+    ) -> ModelResponse:
         settings = merge_model_settings(model_settings, ModelSettings(max_retries=0))
         waits: list[str] = []
         for number in range(1, self._choice.attempts + 1):
             try:
                 async with asyncio.timeout(self._choice.timeout_s):
                     response = await self.wrapped.request(messages, settings, model_request_parameters)
+            except ModelUnavailable:
+                raise  # a recording has it that way
             except Exception as error:  # boundary: a provider's client may raise anything
                 wait_s = self._wait_after(error, number)
                 told = self._told(error, number)
                 if wait_s is None:
                     raise ModelUnavailable(told, _kind_of(error).code, number, tuple(waits)) from None
             else:
-                return dataclasses.replace(response, metadata={**(response.metadata or {}), "requests": number, "waits": tuple(waits)})
+                return dataclasses.replace(response, metadata={"requests": number, "waits": tuple(waits), **(response.metadata or {})})
             waits.append(f"{told}; asked again after {wait_s:g} s")
             await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt has raised")
@@ -221,11 +248,16 @@ async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
     """The models of a choice, with their connections.
 
     Raises:
-        InvalidInput: a key is missing, or a setting cannot be used.
+        InvalidInput: a key is missing, or a setting or a recording cannot be used.
     """
     secrets = Secrets.of_environment()
+    recorder = Recorder(Path(choice.record), choice, secrets.hide) if choice.record else None
+    recording = Recording(Path(choice.replays)) if choice.replays else None
+    choice = recording.choice if recording else choice
     wanted = [(choice.model, choice.base_url)] + ([(choice.backup, choice.url_of_backup())] if choice.backup else [])
-    models = [PatientModel(_made(name, url), name, choice, secrets) for name, url in wanted]
+    models = [
+        PatientModel(_replayed(recording, name) if recording else _made(name, url), name, choice, secrets, recorder) for name, url in wanted
+    ]
     async with contextlib.AsyncExitStack() as stack:
         for model in models:
             await stack.enter_async_context(model)
@@ -269,6 +301,22 @@ def _ollama(name: str, base_url: str | None) -> Model:
     from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - see above
 
     return OllamaModel(name, provider=OllamaProvider(base_url=base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"))
+
+
+def _replayed(recording: Recording, name: str) -> Model:
+    """A model that answers as it was recorded."""
+    from pydantic_ai.models.function import FunctionModel  # noqa: PLC0415 - see above
+
+    async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
+        try:
+            exchange = recording.take(name, messages)
+        except NotRecorded as error:
+            raise ModelUnavailable(str(error), "not_recorded") from None
+        if exchange.response is None:
+            raise ModelUnavailable(exchange.reason, cast(Code, exchange.code), exchange.requests, exchange.waits)
+        return response_of(exchange)
+
+    return FunctionModel(answer, model_name=split_model(name)[1])
 
 
 _MAKERS: dict[str, Callable[[str, str | None], Model]] = {"openai": _openai, "anthropic": _anthropic, "google": _google, "ollama": _ollama}

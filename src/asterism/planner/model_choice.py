@@ -17,8 +17,9 @@ KEY_VARIABLES = {
     "anthropic": ("ANTHROPIC_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     "ollama": ("OLLAMA_API_KEY",),
+    "replay": (),
 }
-"""The providers, and where the key of each is looked for, first to last."""
+"""The providers, and where the key of each is looked for, first to last. ``replay:FILE`` answers from a recording."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
@@ -37,6 +38,7 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         max_wait_s: no wait is longer; a provider that wants one longer is not waited for.
         reprompts: times one model is told what is wrong with its answer.
         examples: folder with demonstrations (``creation.json``, ``editing.json``) in place of those that ship; empty for those.
+        record: file into which the exchanges are written, for ``replay:FILE``; empty for none.
     """
 
     model: str
@@ -49,6 +51,13 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     max_wait_s: Seconds = 60.0
     reprompts: Annotated[int, msgspec.Meta(ge=0, le=20)] = 3
     examples: str = ""
+    record: str = ""
+
+    @property
+    def replays(self) -> str:
+        """The recording that is asked in place of a model; empty where a model is."""
+        provider, name = split_model(self.model)
+        return name if provider == "replay" else ""
 
     def url_of_backup(self) -> str:
         """Where the backup is found; empty for where its provider says."""
@@ -69,9 +78,10 @@ def choose_model(**given: Any) -> ModelChoice:
         choice = msgspec.convert(given, ModelChoice, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the model's settings: {error}") from None
-    split_model(choice.model)
-    if choice.backup:
-        split_model(choice.backup)
+    if choice.replays and (choice.backup or choice.record):
+        raise InvalidInput(f"model {choice.model}: a recording has its own backup, and is not recorded again")
+    if choice.backup and split_model(choice.backup)[0] == "replay":
+        raise InvalidInput(f"model {choice.backup}: a recording stands in for every model, and is no backup of one")
     for url in (choice.base_url, choice.backup_base_url):
         _check_url(url)
     return choice

@@ -66,7 +66,9 @@ class ConstellationAgentProcessor:
             failed = [result for result in await self._process(context) if not result.success]
             talk.notes += [str(result.data["error"]) for result in failed]
             return self._proposal(context)
-        except PlanningUnavailable:
+        except PlanningUnavailable as unavailable:
+            if unavailable.code == "not_recorded":  # the run is another one than was recorded: to go on would be a third
+                return Proposal(status="FAIL", thought=str(unavailable), usage=talk.usage, notes=tuple(talk.notes))
             raise
         except Exception as error:  # boundary: a phase that breaks is planning that cannot be had, and the run goes on
             raise talk.unavailable(f"planning broke: {type(error).__name__}: {error}", "broken") from error
