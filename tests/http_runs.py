@@ -39,7 +39,9 @@ SKILLS = {
     "test_server": ("evaluate",),
     "prod_server": ("deploy",),
 }
-SEED_FLEET = [AgentProfile(device_id=device, skills=tuple(Skill(name=name) for name in names)) for device, names in SKILLS.items()]
+SEED_FLEET = [
+    AgentProfile(device_id=device, skills=tuple(Skill(name=name, idempotent=True) for name in names)) for device, names in SKILLS.items()
+]
 ANYTHING = [AgentProfile(device_id="d", natural_language=True, concurrency=100)]
 """One device that does whatever it is told."""
 

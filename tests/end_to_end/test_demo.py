@@ -44,3 +44,21 @@ def test_with_harder_data_the_skipped_task_and_the_measured_value_are_named(tmp_
     assert statuses["deploy"] == "SKIPPED"
     assert "FINISH: finished" in said
     assert "accuracy > 0.95 is false: accuracy is 0.8" in said
+
+
+@pytest.mark.slow
+def test_the_replanning_example_tells_the_seeds_story(tmp_path: Path) -> None:
+    environment = {**os.environ, "ASTERISM_DIGITS_DIR": str(tmp_path), "ASTERISM_DATABASE": str(tmp_path / "runs.db")}
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.replan"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=True
+    )
+    ran, shown = done.stdout.split("the model was asked 5 times")
+    for words in ("planned 4 tasks", "completed: accuracy=0.92", "the planner answers CONTINUE with 3 edits", "FINISH: finished after"):
+        assert words in ran
+    assert "task_005 retrain_with_tuning  completed" in shown
+    assert "task_004" not in shown.split("tasks\n")[1].split("metrics")[0]
+    result = json.loads((tmp_path / "replan.json").read_text(encoding="utf-8"))
+    assert {task: it["status"] for task, it in result["tasks"].items()} == dict.fromkeys(
+        ("task_001", "task_002", "task_003", "task_005"), "COMPLETED"
+    )
+    assert not (tmp_path / "production").exists()
