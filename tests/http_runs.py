@@ -80,18 +80,32 @@ class Watch:
 
     async def ended(self, *tasks: str) -> None:
         """Wait until these tasks have ended."""
-        while not set(tasks) <= set(self.tasks_ended()):
+        await self._until(lambda: set(tasks) <= set(self.tasks_ended()))
+
+    async def started(self, *tasks: str) -> None:
+        """Wait until an attempt at each of these tasks has begun."""
+        await self._until(lambda: set(tasks) <= set(self._dispatched().values()))
+
+    async def answered(self, times: int) -> None:
+        """Wait until so many questions have been answered, one way or the other."""
+        await self._until(lambda: sum(isinstance(entry.event, Planned | PlanningFailed) for entry in self.entries) >= times)
+
+    async def _until(self, there: Callable[[], bool]) -> None:
+        while not there():
             self._news.clear()
             await self._news.wait()
 
     def tasks_ended(self) -> list[str]:
-        dispatched = {
+        dispatched = self._dispatched()
+        return [dispatched[entry.event.effect] for entry in self.entries if isinstance(entry.event, TaskEnded) and not entry.note]
+
+    def _dispatched(self) -> dict[str, str]:
+        return {
             entry.effect_ids()[at]: effect.task_id
             for entry in self.entries
             for at, effect in enumerate(entry.effects)
             if isinstance(effect, Dispatch)
         }
-        return [dispatched[entry.event.effect] for entry in self.entries if isinstance(entry.event, TaskEnded) and not entry.note]
 
 
 class Lived(msgspec.Struct, kw_only=True):

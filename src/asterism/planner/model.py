@@ -95,6 +95,8 @@ _KINDS: Sequence[tuple[type[BaseException], _Kind]] = (  # the first that fits
 _TELLS_MORE = ("quota", "unknown_model", "rejected", "server_error", "overloaded")
 """Where a provider's own words help. Not for a refused key, which they like to quote."""
 
+SHORTEST_KEY = 8
+"""Characters of a key. What is shorter stands for none, as local servers take it ("any", "none"), and is in every text."""
 _LOOKS_SECRET = re.compile(r"(?:\b(?:sk|pk|rk|key|api)[-_][\w*.-]{4,}|\bAIza[\w-]{8,}|\bBearer\s+\S+)", re.IGNORECASE)
 
 

@@ -282,6 +282,10 @@ def test_a_backup_may_be_of_another_provider() -> None:
     assert [it.rstrip("/") for it in found] == ["OpenAIChatModel http://a.test/v1", "AnthropicModel http://b.test"]
 
 
+def test_a_word_that_stands_for_no_key_hides_nothing() -> None:
+    assert Secrets(["any", "", KEY]).hide(f"train any cnn with {KEY}") == "train any cnn with [key]"
+
+
 @pytest.mark.parametrize(
     ("named", "variable"), [("openai:x", "OPENAI_API_KEY"), ("anthropic:x", "ANTHROPIC_API_KEY"), ("google:x", "GOOGLE_API_KEY")]
 )
