@@ -190,7 +190,7 @@ def live(
         async with asyncio.timeout(limit_s), ScriptedModel(answers) as model, ScriptedModel(backup or ()) as other:
             quick: dict[str, Any] = {
                 "model": "openai:gpt-4o",
-                "base_url": model.openai_url,
+                "base_url": model.anthropic_url if str(choice.get("model")).startswith("anthropic:") else model.openai_url,
                 "timeout_s": 5,
                 "attempts": 3,
                 "backoff_s": 0.01,

@@ -60,11 +60,12 @@ async def work(attempt: Attempt) -> Any:
     return {"accuracy": 0.92} if attempt.skill == "evaluate" else {"done": attempt.skill}
 
 
-def story() -> Lived:
+def story(**choice: Any) -> Lived:
     return live(
         one_by_one(creation=said(CREATED, input_tokens=1000), task_003=said(EDITED, input_tokens=1500), task_005=FINISHED),
         fleet=SEED_FLEET,
         work=work,
+        **choice,
     )
 
 
@@ -86,6 +87,24 @@ def test_the_whole_story_is_told_by_its_journal() -> None:
     assert json.loads(edited.reply[edited.reply.index("{") : edited.reply.rindex("}") + 1]) == EDITED
     assert "0.92" in edited.prompt
     assert finished.status == "FINISH"
+
+
+@pytest.mark.parametrize(
+    ("model", "wire", "variable"),
+    [
+        ("openai:gpt-4o", "chat", "OPENAI_API_KEY"),
+        ("anthropic:claude-sonnet-5", "messages", "ANTHROPIC_API_KEY"),
+        ("ollama:llama4", "chat", "OLLAMA_API_KEY"),
+    ],
+)
+def test_it_is_the_same_story_whoever_the_provider_is(monkeypatch: pytest.MonkeyPatch, model: str, wire: str, variable: str) -> None:
+    monkeypatch.setenv(variable, "sk-test-0123456789abcdef")
+    lived = story(model=model)
+    assert (lived.outcome, len(lived.requests)) == ("finished", 5)
+    assert {(request.wire, request.model) for request in lived.requests} == {(wire, model.partition(":")[2])}
+    edited = lived.events(Planned)[3]
+    assert (edited.thought, edited.usage.model, edited.usage.input_tokens) == (THOUGHT, model, 1500)
+    assert "sk-test" not in lived.journal
 
 
 def test_the_states_are_those_of_the_story() -> None:
