@@ -45,7 +45,7 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
     recording = desk.folder / "exchanges.jsonl"
     assert "measured" in recorded(desk, recording)
     assert "sk-test" not in recording.read_text(encoding="utf-8")
-    replay = ["--fleet", desk.fleet, "--model", "replay:exchanges.jsonl"]
+    replay: list[str | Path] = ["--fleet", desk.fleet, "--model", "replay:exchanges.jsonl"]
     said = desk.do("run", REQUEST, *replay, cwd=desk.folder).stdout
     assert "planned 1 task" in said
     assert "measured" in said
