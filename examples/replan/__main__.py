@@ -109,8 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _before_the_script(*command: str) -> int:
     """A command that finds the model by a script where it looks for OpenAI's."""
     async with ScriptedModel(answer) as model:
-        code = await _asterism(*command, ASTERISM_MODEL_BASE_URL=model.openai_url, OPENAI_API_KEY="any")
-    print(f"the model was asked {len(model.requests)} times")
+        here = {"ASTERISM_MODEL_BASE_URL": model.openai_url, "ASTERISM_BACKUP_MODEL": "", "OPENAI_API_KEY": "any"}
+        code = await _asterism(*command, **here)
+    print(f"the model was asked {len(model.requests)} times", flush=True)
     return code
 
 
