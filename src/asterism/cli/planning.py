@@ -26,9 +26,14 @@ from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 
-_MACHINES: Mapping[str, Machine[Any]] = {"constellation-agent": CONSTELLATION_AGENT, "task": TASK_LIFECYCLE}
+_MACHINES: Mapping[str, Machine[Any]] = {
+    "constellation-agent": CONSTELLATION_AGENT,
+    "orchestration-loop": ORCHESTRATION_LOOP,
+    "task": TASK_LIFECYCLE,
+}
 
 
 def plan(
