@@ -29,7 +29,7 @@ INTRODUCTIONS = {
     ),
     ORCHESTRATION_LOOP.name: (
         "One agent working through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The first\n"
-        "seven states are the contract; PARALLEL, CONFIRMING and CANCELLED, with the edges to and from them, are an extension that only adds."
+        "seven states are the contract. PARALLEL, CONFIRMING and CANCELLED, and the edges to and from them, only add to it."
     ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"

@@ -32,7 +32,7 @@ def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn
     elif activity.question.inquiry:
         asked, activity.question = activity.question, Question()
         call_off(memory, asked.inquiry, turn)
-        ask_about(memory, activity, asked.about, asked.prompt, turn)
+        ask_about(memory, activity, asked.about, asked.prompt, turn, awaits=asked.awaits)
 
 
 def _call_anew(memory: LoopMemory, call: Call, event: Forked, turn: Turn) -> None:

@@ -23,12 +23,14 @@ class Question(msgspec.Struct, kw_only=True):
         inquiry: id of the effect that asked it; empty while nobody is asked.
         about: what the answer will be about.
         prompt: as it was put.
+        awaits: key of the result that is waited for, where it is about one that comes later.
         expires_at: seconds since the epoch; 0 for never.
     """
 
     inquiry: str = ""
     about: About = ""
     prompt: str = ""
+    awaits: str = ""
     expires_at: float = 0.0
 
 

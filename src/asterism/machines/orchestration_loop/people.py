@@ -22,11 +22,12 @@ _VERBS: dict[About, tuple[Verb, ...]] = {
 }
 
 
-def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, turn: Turn, **more: Any) -> None:
+def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, turn: Turn, *, awaits: str = "") -> None:
     """Ask a person (or wait for a program) about a step."""
     step = activity.step
-    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context, **more}
-    activity.question = _ask(memory, about, prompt, subject, turn)
+    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    activity.question = _ask(memory, about, prompt, subject | ({"awaits": awaits} if awaits else {}), turn)
+    activity.question.awaits = awaits
 
 
 def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, turn: Turn) -> None:

@@ -24,7 +24,7 @@ def take_plan(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
     """Take a plan; one that cannot be used is asked for again, a bounded number of times."""
     memory.asking = ""
     memory.tokens += event.tokens
-    named = _with_ids(memory, event.steps)
+    named = with_ids(memory, event.steps)
     wrong = event.error or problem(memory, named)
     if wrong:
         memory.refused += 1
@@ -68,7 +68,7 @@ def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:
     return ""
 
 
-def _with_ids(memory: LoopMemory, steps: Sequence[Step]) -> list[Step]:
+def with_ids(memory: LoopMemory, steps: Sequence[Step]) -> list[Step]:
     """The steps, each with an id: those that have none are numbered on from what the run has begun."""
     start = len(memory.findings) + 1
     return [step if step.step_id else msgspec.structs.replace(step, step_id=f"step_{start + n}") for n, step in enumerate(steps)]

@@ -30,7 +30,7 @@ from asterism.machines.orchestration_loop.forking import decide_anew
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.people import expire, take_answer
-from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan
+from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_answer_draft, take_critique, take_word
 from asterism.machines.orchestration_loop.working import activity_of, claim, observe, standing, start_ready, take_end
 
@@ -48,15 +48,16 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, turn: Turn) -> State:
     if memory.started_at:
         raise Refused("this run was submitted already")
     memory.workers = {profile.name: profile for profile in event.workers}
-    if why := problem(memory, event.plan):
+    plan = with_ids(memory, event.plan)
+    if why := problem(memory, plan):
         memory.workers = {}
         raise Refused(why)
     memory.request, memory.context, memory.options = event.request, event.context, event.options
     memory.definition, memory.fingerprint, memory.folder = event.definition, event.fingerprint, event.folder
     memory.critiques = event.critiques
     memory.started_at = turn.at
-    if event.plan:
-        adopt(memory, event.plan)
+    if plan:
+        adopt(memory, plan)
         return EXECUTING
     return PLANNING
 

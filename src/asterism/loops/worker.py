@@ -1,0 +1,65 @@
+"""A worker: what carries out a step. It sees its handoff, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asterism.errors import InvalidInput
+from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
+
+WorkerFunction = Callable[[Handoff], Awaitable[Any]]
+"""Returns JSON, a ``Finding``, or ``Later`` where the result comes from outside. What it raises is a failed finding."""
+
+
+class Worker:
+    """An async function as a worker.
+
+    Args:
+        function: carries out a step.
+        description: for whoever plans; by default the first paragraph of its docstring.
+        idempotent: performing it again under the same key does no harm. Of one that is not, a person is asked after a crash.
+        requires_approval: a person must say yes to each of its steps.
+        timeout_s: bound on one attempt; None for none.
+
+    Raises:
+        InvalidInput: it is no async function of one argument.
+    """
+
+    def __init__(
+        self,
+        function: WorkerFunction,
+        *,
+        description: str = "",
+        idempotent: bool = False,
+        requires_approval: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        check_async(function, "a worker")
+        self.function = function
+        self.description = description or (inspect.getdoc(function) or "").partition("\n\n")[0]
+        self.idempotent = idempotent
+        self.requires_approval = requires_approval
+        self.timeout_s = timeout_s
+
+    def profile(self, name: str) -> WorkerProfile:
+        """What the loop's machine knows of it."""
+        return WorkerProfile(
+            name=name,
+            description=self.description,
+            idempotent=self.idempotent,
+            requires_approval=self.requires_approval,
+            timeout_s=self.timeout_s,
+        )
+
+
+def check_async(function: object, what: str) -> None:
+    """See that something is an async function, or an object that is called like one.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004 - its async-ness is asked
+    if not inspect.iscoroutinefunction(called):
+        raise InvalidInput(f"{what} is an async function of one argument, not {function!r}")
