@@ -17,7 +17,7 @@ from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
-from asterism.loops.definition import PERFORMERS as LOOP_PERFORMERS
+from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -98,11 +98,11 @@ async def open_runtime(
         for listener in taken:
             listener(attempt)
 
-    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher:
+    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
-            **LOOP_PERFORMERS,
+            **loops,
         }
         driver = Driver(
             store=store,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from asterism.errors import RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
+from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run, packer
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.loops.definition import PERFORMERS
+from asterism.loops.definition import open_performers
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Commit, InquiryRow, RunRow
+from asterism.runtime.ports import Commit, InquiryRow, Performer, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.simulation.world import WorldClock
@@ -128,16 +129,15 @@ class LoopWorld:
 
     async def _drive(self, store: MemoryStore, run: str) -> None:
         try:
-            driver = self._driver(store)
-            async with driver.opened():
+            async with open_performers() as performers, (driver := self._driver(store, performers)).opened():
                 await driver.drive(run)
         except (RunOwned, StaleOwner, StoreUnavailable, BaseExceptionGroup):
             if store._me in self.memory.living:
                 raise
 
-    def _driver(self, store: MemoryStore) -> Driver:
+    def _driver(self, store: MemoryStore, performers: Mapping[type[Effect], Performer] | None = None) -> Driver:
         machines = {ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP}
-        return Driver(store=store, clock=self.clock, machines=machines, performers=PERFORMERS, owner=store._me, poll_s=1.0)
+        return Driver(store=store, clock=self.clock, machines=machines, performers=performers or {}, owner=store._me, poll_s=1.0)
 
     async def _answer(self, inquiry: InquiryRow) -> bool:
         said = self._people(inquiry)

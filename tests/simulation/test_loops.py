@@ -7,9 +7,11 @@ import collections
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from asterism.errors import RunOwned
-from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, OrchestrationLoop, Worker
+from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
 from asterism.machines.control import Cancel
 from asterism.runtime.ports import InquiryRow
 from asterism.runtime.runtime import Runtime
@@ -262,3 +264,55 @@ def test_bounds_of_a_loop_without_reflection_fail_it_by_the_step() -> None:
     memory = world.replayed().memory
     assert (row.outcome, memory.steps) == ("failed", 2)
     assert memory.reason == "the reflection says fail after a: OSError: disk full"
+
+
+# -- a worker that is a model --------------------------------------------------------------------------
+
+
+def conversing(world: LoopWorld) -> OrchestrationLoop:
+    """A model that calls a harmless and a destructive tool at once, and then answers; it says the same to the same conversation."""
+
+    def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        returned = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+        if returned:
+            return ModelResponse(parts=[TextPart(content=", ".join(str(part.content) for part in returned))])
+        return ModelResponse(parts=[ToolCallPart("look", {}, tool_call_id="1"), ToolCallPart("remove", {"path": "x"}, tool_call_id="2")])
+
+    async def look() -> str:
+        await world.does("look", "look")
+        return "looked"
+
+    async def remove(path: str) -> str:
+        await world.does("remove", path)
+        return f"removed {path}"
+
+    tools = [tool(look, idempotent=True), tool(remove, idempotent=True, gate="destructive")]
+    return OrchestrationLoop(
+        plan=[{"step_id": "a", "worker": "m", "intent": "clean up"}],
+        workers={"m": ModelWorker(FunctionModel(reply), "You clean up.", tools=tools)},
+    )
+
+
+@pytest.mark.parametrize("seq", range(2, 13))
+def test_a_conversation_dropped_after_any_entry_goes_on_at_that_call(seq: int) -> None:
+    world = LoopWorld(die_at=(seq,), people=lambda _: ("approve", None))
+    row = world.run(conversing(world))
+    assert (row.outcome, world.replayed().memory.answer) == ("finished", "looked, removed x")
+    assert sorted(name for name, _ in world.completed) == ["look", "remove"]
+    (asked,) = world.memory.inquiries.values()
+    assert asked.subject == '{"tool":"remove","arguments":{"path":"x"}}'
+
+
+def test_a_gate_that_is_not_opened_leaves_the_loop_confirming_and_the_tool_uncalled() -> None:
+    world = LoopWorld()
+    row = world.run(conversing(world))
+    assert (row.status, row.state) == ("waiting", "CONFIRMING")
+    assert [name for name, _ in world.began] == ["look"]
+
+
+@pytest.mark.parametrize("name", ["look", "remove"])
+def test_a_conversation_dropped_inside_a_tool_makes_that_call_again(name: str) -> None:
+    world = LoopWorld(die_in=(name,), people=lambda _: ("approve", None))
+    assert world.run(conversing(world)).outcome == "finished"
+    assert world.replayed().memory.answer == "looked, removed x"
+    assert collections.Counter(it for it, _ in world.began) == {"look": 1, "remove": 1} | {name: 2}

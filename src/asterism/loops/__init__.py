@@ -6,15 +6,17 @@
     ended = await loop.run("what does a tide table say?")
 
 ``definition`` the loop · ``worker`` what carries out a step · ``view`` what a supervising function sees · ``outcome`` what comes back ·
-``source`` where definitions are found again · ``performers`` how effects are carried out · ``json`` what may go into a journal.
+``source`` where definitions are found again · ``performers`` how effects are carried out · ``json`` what may go into a journal ·
+``tool`` what a model may call · ``conversation`` what is said to it · ``models`` models as supervisors · ``keeper`` what stays open.
 """
 
 from __future__ import annotations
 
 from asterism.loops.definition import OrchestrationLoop, resume
 from asterism.loops.outcome import LoopResult, Transition
+from asterism.loops.tool import McpServer, tool, within
 from asterism.loops.view import LoopView, Signals
-from asterism.loops.worker import Worker
+from asterism.loops.worker import ModelWorker, Worker
 from asterism.machines.orchestration_loop.model import Decision, Finding, Handoff, Later, LoopOptions, State, Step, Strategy
 from asterism.machines.orchestration_loop.table import TRANSITIONS
 
@@ -27,6 +29,8 @@ __all__ = [
     "LoopOptions",
     "LoopResult",
     "LoopView",
+    "McpServer",
+    "ModelWorker",
     "OrchestrationLoop",
     "Signals",
     "State",
@@ -35,4 +39,6 @@ __all__ = [
     "Transition",
     "Worker",
     "resume",
+    "tool",
+    "within",
 ]

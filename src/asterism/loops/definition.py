@@ -7,16 +7,19 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
+from asterism.loops.keeper import open_keeper
+from asterism.loops.models import ModelName, by_model
 from asterism.loops.outcome import LoopResult, Transition, result_of
-from asterism.loops.performers import Supervising, loop_performers, steps_of
+from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.source import find, place_of_caller, written
+from asterism.loops.supervising import Supervising
 from asterism.loops.view import LoopView
-from asterism.loops.worker import Worker, WorkerFunction, check_async
+from asterism.loops.worker import AnyWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.control import Unpause, Verb
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
@@ -38,6 +41,8 @@ _HERE: ContextVar[tuple[OrchestrationLoop, ...]] = ContextVar("asterism_loops_he
 class OrchestrationLoop:
     """A supervisor and its workers.
 
+    Each supervising function may also be a model (``provider:name``, or one of pydantic-ai): it is then asked with a prompt of ours.
+
     Args:
         plan: makes the plan, and makes it anew: an async function of a :class:`LoopView` that returns steps; or the steps themselves.
         workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one.
@@ -55,27 +60,38 @@ class OrchestrationLoop:
     def __init__(
         self,
         *,
-        plan: Supervising | Sequence[Any],
-        workers: Mapping[str, Worker | WorkerFunction],
-        reflect: Supervising | None = None,
-        synthesize: Supervising | None = None,
-        critique: Supervising | None = None,
+        plan: Supervising | Sequence[Any] | ModelName,
+        workers: Mapping[str, AnyWorker | WorkerFunction],
+        reflect: Supervising | ModelName | None = None,
+        synthesize: Supervising | ModelName | None = None,
+        critique: Supervising | ModelName | None = None,
         options: LoopOptions | None = None,
         runtime: Runtime | None = None,
         definition: str = "",
     ) -> None:
-        self.steps: tuple[Step, ...] = steps_of(plan) if isinstance(plan, Sequence) else ()
-        self.plan: Supervising = _planned_before if isinstance(plan, Sequence) else plan
-        self.workers: Mapping[str, Worker] = {name: it if isinstance(it, Worker) else Worker(it) for name, it in workers.items()}
-        self.reflect: Supervising = reflect or self._unreflected
-        self.synthesize: Supervising = synthesize or _last_outputs
-        self.critique: Supervising | None = critique
+        self.steps: tuple[Step, ...] = ()
+        self.plan: Supervising = _planned_before
+        if isinstance(plan, Sequence) and not isinstance(plan, str):
+            self.steps = steps_of(plan)
+        else:
+            self.plan = by_model(plan, "plan") or cast("Supervising", plan)
+        self.workers: Mapping[str, AnyWorker] = {
+            name: it if isinstance(it, Worker | ModelWorker) else Worker(it) for name, it in workers.items()
+        }
+        self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
+        self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
+        self.critique: Supervising | None = by_model(critique, "critique") or critique
         self.options = options or LoopOptions()
         self.last_run = ""
         self._runtime = runtime
         self._definition = definition
         self._place = place_of_caller(1)
-        for what, function in (("plan", self.plan), ("reflect", self.reflect), ("synthesize", self.synthesize), ("critique", critique)):
+        for what, function in (
+            ("plan", self.plan),
+            ("reflect", self.reflect),
+            ("synthesize", self.synthesize),
+            ("critique", self.critique),
+        ):
             if function is not None:
                 check_async(function, what)
 
@@ -275,17 +291,25 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     return found
 
 
-PERFORMERS: Mapping[type[Effect], Performer] = loop_performers(definition_of)
-"""Performers of every effect of a loop; whoever drives one puts these into its driver."""
+@contextlib.asynccontextmanager
+async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
+    """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
+    async with open_keeper() as keeper:
+        yield loop_performers(definition_of, keeper)
 
 
-def _runtime_of(given: Runtime | None) -> AbstractAsyncContextManager[Runtime]:
-    return runtime_at_hand(
-        given,
-        store=lambda: MemoryStore(process_memory()),
-        machines={ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP},
-        performers=PERFORMERS,
-    )
+@contextlib.asynccontextmanager
+async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
+    async with (
+        open_performers() as performers,
+        runtime_at_hand(
+            given,
+            store=lambda: MemoryStore(process_memory()),
+            machines={ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP},
+            performers=performers,
+        ) as runtime,
+    ):
+        yield runtime
 
 
 async def resume(run: str, *, runtime: Runtime | None = None) -> LoopResult:

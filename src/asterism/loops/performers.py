@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Effect, Outcome
 from asterism.loops.json import as_json
+from asterism.loops.keeper import Keeper
+from asterism.loops.models import opened
+from asterism.loops.supervising import Metered, Supervising
+from asterism.loops.tool import judged
 from asterism.loops.view import LoopView, view_of
-from asterism.loops.worker import Worker
-from asterism.machines.orchestration_loop.effects import Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.events import Critiqued, PlanMade, Reflected, Synthesized, WorkerEnded
+from asterism.loops.worker import AnyWorker, ModelWorker, Worker
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import LoopMemory
-from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy
+from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
 from asterism.runtime.ports import Performer, Tell
 
 MAX_SAID = 500
 """Characters of a reflection that are kept; no word is longer."""
 MAX_CRITIQUE = 10_000
 """Characters of a critique that are kept."""
-
-Supervising = Callable[[LoopView], Awaitable[Any]]
-"""A function of the supervisor: plan, reflect, synthesize or critique."""
-
-
-class Metered(msgspec.Struct, frozen=True):
-    """What a function returns that used a model: the value, and the tokens it took."""
-
-    value: Any
-    tokens: int = 0
 
 
 class Definition(Protocol):
@@ -42,16 +36,18 @@ class Definition(Protocol):
     reflect: Supervising
     synthesize: Supervising
     critique: Supervising | None
-    workers: Mapping[str, Worker]
+    workers: Mapping[str, AnyWorker]
 
 
 Finder = Callable[[LoopMemory], Definition]
 """Finds the definition of a run; raises InvalidInput where there is none."""
 
 
-def loop_performers(find: Finder) -> dict[type[Effect], Performer]:
-    """Performers of every effect of the orchestration loop."""
+def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performer]:
+    """Performers of every effect of the orchestration loop; what they open is the keeper's."""
     return {
+        AskModel: _ModelAsker(find, keeper),
+        CallTool: _ToolCaller(find, keeper),
         MakePlan: _Planner(find),
         RunWorker: _WorkerPerformer(find),
         Reflect: _Reflector(find),
@@ -143,7 +139,7 @@ class _WorkerPerformer:
         """Call it with its handoff; what it raises is a failed finding."""
         timed = asyncio.timeout(effect.timeout_s)
         try:
-            worker = worker_of(self._find(memory), effect.worker)
+            worker = worker_of(self._find(memory), effect.worker, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
             return _ended(effect_id, effect.worker, found)
@@ -167,15 +163,62 @@ def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
     return WorkerEnded(effect=effect_id, finding=finding, tokens=metered.tokens)
 
 
-def worker_of(definition: Definition, name: str) -> Worker:
-    """The worker of that name.
+class _ModelAsker:
+    """Asks a worker's model for its next reply."""
+
+    def __init__(self, find: Finder, keeper: Keeper) -> None:
+        self._find = find
+        self._keeper = keeper
+
+    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
+        rounds = list(memory.active[effect.step_id].rounds)
+        try:
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            async with asyncio.timeout(effect.timeout_s):
+                tools = await worker.toolbox.tools(self._keeper)
+                async with opened(worker.model) as model:
+                    from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
+
+                    return await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools)
+        except Exception as error:  # boundary: a model's client may raise anything
+            return ModelReplied(effect=effect_id, error=told(error))
+
+
+class _ToolCaller:
+    """Makes a tool call, once more within the list and the scopes of its worker: a person may have edited its arguments."""
+
+    def __init__(self, find: Finder, keeper: Keeper) -> None:
+        self._find = find
+        self._keeper = keeper
+
+    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """One call; what it raises is told to the model."""
+        try:
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            tools = await worker.toolbox.tools(self._keeper)
+            asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
+            if asked.denied:
+                return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
+            result = as_json(await tools[effect.tool].call(effect.arguments, effect_id), f"the result of {effect.tool}")
+        except Exception as error:  # boundary: a tool may raise anything
+            result = {"status": "failed", "reason": told(error)}
+        return ToolReturned(effect=effect_id, result=result)
+
+
+W = TypeVar("W", Worker, ModelWorker)
+
+
+def worker_of(definition: Definition, name: str, kind: type[W]) -> W:
+    """The worker of that name and kind.
 
     Raises:
         InvalidInput: the definition has none.
     """
-    if name not in definition.workers:
-        raise InvalidInput(f"the loop has no worker {name!r} any more; it has {', '.join(definition.workers)}")
-    return definition.workers[name]
+    found = definition.workers.get(name)
+    if not isinstance(found, kind):
+        raise InvalidInput(f"the loop has no worker {name!r} of that kind any more; it has {', '.join(definition.workers)}")
+    return found
 
 
 def steps_of(value: Any) -> tuple[Step, ...]:

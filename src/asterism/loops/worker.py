@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from asterism.errors import InvalidInput
+from asterism.loops.models import ModelName
+from asterism.loops.tool import Toolbox, ToolSource
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
 WorkerFunction = Callable[[Handoff], Awaitable[Any]]
@@ -52,6 +54,52 @@ class Worker:
             requires_approval=self.requires_approval,
             timeout_s=self.timeout_s,
         )
+
+
+class ModelWorker:
+    """A model with tools as a worker. Its replies and its tool calls are journaled one by one.
+
+    Args:
+        model: ``provider:name``, or a model of pydantic-ai.
+        instructions: what it is for, and how it is to work.
+        tools: Python functions, ``tool(…)``, and ``McpServer``; nothing else can be called.
+        description: for whoever plans.
+        requires_approval: a person must say yes to each of its steps.
+        timeout_s: bound on one reply; None for none.
+
+    Raises:
+        InvalidInput: a tool cannot be made of what was given.
+    """
+
+    def __init__(
+        self,
+        model: ModelName,
+        instructions: str,
+        *,
+        tools: Collection[ToolSource] = (),
+        description: str = "",
+        requires_approval: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.model = model
+        self.instructions = instructions
+        self.toolbox = Toolbox(tools)
+        self.description = description or instructions.partition("\n")[0]
+        self.requires_approval = requires_approval
+        self.timeout_s = timeout_s
+
+    def profile(self, name: str) -> WorkerProfile:
+        """What the loop's machine knows of it."""
+        return WorkerProfile(
+            name=name,
+            description=self.description,
+            converses=True,
+            requires_approval=self.requires_approval,
+            timeout_s=self.timeout_s,
+        )
+
+
+AnyWorker = Worker | ModelWorker
 
 
 def check_async(function: object, what: str) -> None:
