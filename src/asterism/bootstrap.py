@@ -18,6 +18,7 @@ from asterism.devices.pool import WorkerPool
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
+from asterism.loops.device import AGENT_KIND
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -77,7 +78,7 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
         InvalidInput: the fleet file cannot be used.
     """
     async with WorkerPool(workers_folder(database)) as pool:
-        devices = await open_fleet(fleet_file, {"local": local_kind(pool)})
+        devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND})
         yield {device_id: device.profile for device_id, device in devices.items()}, devices
 
 

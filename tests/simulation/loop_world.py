@@ -20,8 +20,8 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit, InquiryRow, Performer, RunRow
 from asterism.runtime.runtime import Runtime
+from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.world import WorldClock
 from asterism.stores.memory import Memory, MemoryStore
 
 MAX_PROCESSES = 40

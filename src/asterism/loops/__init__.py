@@ -16,12 +16,13 @@ from asterism.loops.definition import OrchestrationLoop, resume
 from asterism.loops.outcome import LoopResult, Transition
 from asterism.loops.tool import McpServer, tool, within
 from asterism.loops.view import LoopView, Signals
-from asterism.loops.worker import ModelWorker, Worker
+from asterism.loops.worker import ChildWorker, ModelWorker, Worker, constellation
 from asterism.machines.orchestration_loop.model import Decision, Finding, Handoff, Later, LoopOptions, State, Step, Strategy
 from asterism.machines.orchestration_loop.table import TRANSITIONS
 
 __all__ = [
     "TRANSITIONS",
+    "ChildWorker",
     "Decision",
     "Finding",
     "Handoff",
@@ -38,6 +39,7 @@ __all__ = [
     "Strategy",
     "Transition",
     "Worker",
+    "constellation",
     "resume",
     "tool",
     "within",

@@ -9,6 +9,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
+from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
@@ -19,8 +22,8 @@ from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.source import find, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.view import LoopView
-from asterism.loops.worker import AnyWorker, ModelWorker, Worker, WorkerFunction, check_async
-from asterism.machines.control import Unpause, Verb
+from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
+from asterism.machines.control import Unpause, Verb, as_data
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
@@ -45,7 +48,8 @@ class OrchestrationLoop:
 
     Args:
         plan: makes the plan, and makes it anew: an async function of a :class:`LoopView` that returns steps; or the steps themselves.
-        workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one.
+        workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one; models with tools;
+            other loops and constellations, which are run as children.
         reflect: says one word (continue, replan, done, fail), or a ``Strategy``; without it, continue.
         synthesize: makes the final answer; without it, the answer is what the last steps have put out.
         critique: says ok, or what is to be better in the answer; without it, the first answer is the final one.
@@ -61,7 +65,7 @@ class OrchestrationLoop:
         self,
         *,
         plan: Supervising | Sequence[Any] | ModelName,
-        workers: Mapping[str, AnyWorker | WorkerFunction],
+        workers: Mapping[str, AnyWorker | WorkerFunction | OrchestrationLoop],
         reflect: Supervising | ModelName | None = None,
         synthesize: Supervising | ModelName | None = None,
         critique: Supervising | ModelName | None = None,
@@ -75,9 +79,8 @@ class OrchestrationLoop:
             self.steps = steps_of(plan)
         else:
             self.plan = by_model(plan, "plan") or cast("Supervising", plan)
-        self.workers: Mapping[str, AnyWorker] = {
-            name: it if isinstance(it, Worker | ModelWorker) else Worker(it) for name, it in workers.items()
-        }
+        self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
+        self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
         self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
         self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
         self.critique: Supervising | None = by_model(critique, "critique") or critique
@@ -113,6 +116,13 @@ class OrchestrationLoop:
             plan=self.steps,
             critiques=self.critique is not None,
         )
+
+    def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
+        """How a run of this loop begins as a child of another one."""
+        submitted = self.submitted("")
+        if definition:
+            submitted = msgspec.structs.replace(submitted, definition=definition, folder=str(folder))
+        return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=as_data(submitted))
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -230,7 +240,7 @@ class OrchestrationLoop:
     async def _driven(self, runtime: Runtime, run: str) -> LoopResult:
         with self.here():
             row = await runtime.drive(run)
-        return result_of(row, await memory_of(runtime, run), await runtime.store.inquiries(run=run))
+        return result_of(row, await memory_of(runtime, run), await runtime.store.inquiries(root=run))
 
     async def _unreflected(self, view: LoopView) -> str:
         """What a loop without a reflection does: it goes on, unless a step has failed and no strategy is left for it."""
@@ -240,14 +250,24 @@ class OrchestrationLoop:
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
         """What is driven within finds this definition without importing it."""
-        token = _HERE.set((self, *_HERE.get()))
+        token = _HERE.set((*self.family(), *_HERE.get()))
         try:
             yield
         finally:
             _HERE.reset(token)
 
+    def family(self) -> tuple[OrchestrationLoop, ...]:
+        """It, and the loops that it begins as children."""
+        return (self, *(loop for nested in self._nested for loop in nested.family()))
+
     def _at_hand(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
         return _runtime_of(given or self._runtime)
+
+
+def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:
+    if isinstance(given, OrchestrationLoop):
+        return ChildWorker(given.child())
+    return given if isinstance(given, Worker | ModelWorker | ChildWorker) else Worker(given)
 
 
 async def _planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function

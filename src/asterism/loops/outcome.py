@@ -21,7 +21,7 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
         answer: the final one; None unless it is COMPLETE.
         reason: why it is FAILED or CANCELLED, in words.
         findings: what every step came to.
-        waiting: the questions that it waits for.
+        waiting: the questions that it waits for, those of its children included.
     """
 
     run: str

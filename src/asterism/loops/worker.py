@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from asterism.constellation.documents import PlanDocument, parse_plan
+from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
 from asterism.loops.models import ModelName
 from asterism.loops.tool import Toolbox, ToolSource
+from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.control import as_data
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
 WorkerFunction = Callable[[Handoff], Awaitable[Any]]
@@ -99,7 +103,65 @@ class ModelWorker:
         )
 
 
-AnyWorker = Worker | ModelWorker
+class ChildWorker:
+    """A run of its own as a worker: of another loop, or of a constellation. Its questions reach the root; cancel, pause and time go down.
+
+    Args:
+        spec: how it begins.
+        description: for whoever plans.
+        idempotent: a fork may begin it anew without asking a person.
+        requires_approval: a person must say yes to each of its steps.
+        timeout_s: bound on the child; None for what the loop has left.
+    """
+
+    def __init__(
+        self,
+        spec: ChildSpec,
+        *,
+        description: str = "",
+        idempotent: bool = False,
+        requires_approval: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        self.spec = spec
+        self.description = description
+        self.idempotent = idempotent
+        self.requires_approval = requires_approval
+        self.timeout_s = timeout_s
+
+    def profile(self, name: str) -> WorkerProfile:
+        """What the loop's machine knows of it."""
+        return WorkerProfile(
+            name=name,
+            description=self.description,
+            idempotent=self.idempotent,
+            requires_approval=self.requires_approval,
+            timeout_s=self.timeout_s,
+            child=self.spec,
+        )
+
+
+def constellation(
+    plan: PlanDocument | Mapping[str, Any], fleet: Iterable[AgentProfile], *, description: str = "", **more: Any
+) -> ChildWorker:
+    """A constellation as a worker; the runtime that drives the loop must have its devices. What the step uses is its inputs.
+
+    Args:
+        plan: its tasks and dependencies.
+        fleet: profiles of its devices.
+        description: for whoever plans.
+        more: as ``ChildWorker`` takes it.
+
+    Raises:
+        InvalidInput: it is no plan.
+    """
+    document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
+    submitted = as_data(Submitted(request="", fleet=tuple(fleet), plan=document))
+    spec = ChildSpec(machine="constellation agent", first_kind=Submitted.__name__, first=submitted, hands_to="inputs")
+    return ChildWorker(spec, description=description, **more)
+
+
+AnyWorker = Worker | ModelWorker | ChildWorker
 
 
 def check_async(function: object, what: str) -> None:

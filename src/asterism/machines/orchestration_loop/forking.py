@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Forked
+from asterism.machines.control import Forked, Withdraw
 from asterism.machines.orchestration_loop.ending import call_off
 from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, Question
 from asterism.machines.orchestration_loop.people import ask_about, ask_about_call
@@ -23,7 +23,9 @@ def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
 
 def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn) -> None:
     if activity.effect:
-        call_off(memory, activity.effect, turn)
+        turn.perform(Withdraw(target=activity.effect))  # a child, too: it is the origin's, and this run has none of its own yet
+        memory.leaving[activity.effect] = None
+        memory.resting.discard(activity.effect)
         activity.effect = ""
         profile = memory.workers[activity.worker]
         if not profile.idempotent and not profile.converses:

@@ -137,6 +137,7 @@ class LoopMemory(msgspec.Struct, kw_only=True):
         draft: the answer so far; ``critique``: what is to be better.
         leaving: effects that were called off and have no outcome yet.
         paused: start nothing new.
+        resting: effects whose child waits for nothing but people, or is paused.
         allowance: transitions that may still be made before it pauses by itself; None for any number.
         steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
             supervising function in a row that came to nothing.
@@ -170,6 +171,7 @@ class LoopMemory(msgspec.Struct, kw_only=True):
     critique: str = ""
     leaving: dict[str, None] = {}
     paused: bool = False
+    resting: set[str] = set()
     allowance: int | None = None
     steps: int = 0
     plans: int = 0
@@ -190,6 +192,14 @@ class LoopMemory(msgspec.Struct, kw_only=True):
     def exhausted(self) -> bool:
         """True when the plan has no step left."""
         return self.position >= len(self.plan) and not self.again and not self.question
+
+    def children(self) -> list[str]:
+        """Effects whose child run has not ended."""
+        return [it.effect for it in self.active.values() if it.effect and it.worker in self.workers and self.workers[it.worker].child]
+
+    def is_busy(self, activity: Activity) -> bool:
+        """True while something other than people moves an activity on."""
+        return activity.under_way and activity.effect not in self.resting
 
     @property
     def home(self) -> State:
@@ -218,7 +228,8 @@ class LoopMemory(msgspec.Struct, kw_only=True):
         return state
 
     def left(self, effect: str) -> bool:
-        """True for the outcome of an effect that was called off; it has no consequence."""
+        """An effect has its outcome. True for one that was called off: then it has no consequence."""
+        self.resting.discard(effect)
         return self.leaving.pop(effect, self) is None
 
     # -- what a driver asks of any memory ----------------------------------------------------------
@@ -239,6 +250,10 @@ class LoopMemory(msgspec.Struct, kw_only=True):
     def outcome(self) -> str:
         """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
         return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
+
+    def report(self) -> dict[str, Any]:
+        """The result for the run that started this one."""
+        return self.result()
 
     def result(self) -> dict[str, Any]:
         """The result for the user: summary, answer, steps; on failure code and reason."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from asterism.constellation.profile import ChildSpec
+
 
 class State(StrEnum):
     """States of an orchestration loop; the last three extend the seven."""
@@ -163,20 +165,6 @@ class Later(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     key: str
     prompt: str = ""
-
-
-class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a worker that is a run of its own is begun.
-
-    Attributes:
-        machine: of the child.
-        first_kind: type name of its first event.
-        first: that event's fields; the intent of the handoff becomes its ``request``, what is handed over its ``context``.
-    """
-
-    machine: str
-    first_kind: str
-    first: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,10 +11,26 @@ from collections.abc import Mapping
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
-from asterism.machines.orchestration_loop.conversing import take_reply, take_return
+from asterism.machines.control import (
+    Answered,
+    Ask,
+    Broke,
+    Cancel,
+    ChildEnded,
+    ChildRested,
+    Claimed,
+    Drained,
+    Forked,
+    Pause,
+    Relay,
+    Relayed,
+    StartChild,
+    Unpause,
+    Withdraw,
+    Withdrawn,
+)
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.ending import fail, past_bound, stop
+from asterism.machines.orchestration_loop.ending import fail, past_bound, stop, tell_children
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
     LoopSubmitted,
@@ -32,13 +48,13 @@ from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_answer_draft, take_critique, take_word
-from asterism.machines.orchestration_loop.working import activity_of, claim, observe, standing, start_ready, take_end
+from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
 PARALLEL, CONFIRMING, CANCELLED = State.PARALLEL, State.CONFIRMING, State.CANCELLED
 
-OUTCOMES = (PlanMade, WorkerEnded, Reflected, Synthesized, Critiqued, ModelReplied, ToolReturned, Answered, Withdrawn)
+OUTCOMES = (PlanMade, WorkerEnded, Reflected, Synthesized, Critiqued, ModelReplied, ToolReturned, ChildEnded, Relayed, Answered, Withdrawn)
 
 
 # -- PLANNING --------------------------------------------------------------------------------------
@@ -117,22 +133,10 @@ def _working_in(state: State) -> dict[type[Event], Row]:
     def drained(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
         return _work(memory, state, turn)
 
-    def ended(memory: LoopMemory, event: WorkerEnded, turn: Turn) -> State:
+    def taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> State:
         if memory.left(event.effect):
             return state
-        take_end(memory, event, turn)
-        return _go_on(memory, state)
-
-    def replied(memory: LoopMemory, event: ModelReplied, turn: Turn) -> State:
-        if memory.left(event.effect):
-            return state
-        take_reply(memory, activity_of(memory, event.effect), event)
-        return _go_on(memory, state)
-
-    def returned(memory: LoopMemory, event: ToolReturned, turn: Turn) -> State:
-        if memory.left(event.effect):
-            return state
-        take_return(memory, activity_of(memory, event.effect), event, turn)
+        take_outcome(memory, event, turn)
         return _go_on(memory, state)
 
     def answered(memory: LoopMemory, event: Answered, turn: Turn) -> State:
@@ -141,13 +145,18 @@ def _working_in(state: State) -> dict[type[Event], Row]:
         take_answer(memory, event, turn)
         return _go_on(memory, state)
 
+    def rested(memory: LoopMemory, event: ChildRested, turn: Turn) -> State | None:
+        if event.of not in memory.children() or event.resting == (event.of in memory.resting):
+            return None
+        (memory.resting.add if event.resting else memory.resting.discard)(event.of)
+        return _go_on(memory, state)
+
     targets = _WORKING[state]
     onward = [target for target in targets if target is not FAILED]
     return {
         Drained: row(drained, *targets, internal=True),
-        WorkerEnded: row(ended, *onward, internal=True),
-        ModelReplied: row(replied, *onward, internal=True),
-        ToolReturned: row(returned, *onward, internal=True),
+        **{outcome: row(taken, *onward, internal=True) for outcome in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
+        ChildRested: row(rested, *onward, internal=True),
         Answered: row(answered, *onward, internal=True),
     }
 
@@ -211,6 +220,7 @@ def _noted_in(state: State) -> dict[type[Event], Row]:
     """What every state takes: what is journaled there and changes no state; and, while it has not ended, what ends it."""
 
     def claimed(memory: LoopMemory, event: Claimed, turn: Turn) -> State:
+        memory.resting.clear()  # its children will say how they are
         return state
 
     def forked(memory: LoopMemory, event: Forked, turn: Turn) -> State:
@@ -219,10 +229,12 @@ def _noted_in(state: State) -> dict[type[Event], Row]:
 
     def paused(memory: LoopMemory, event: Pause, turn: Turn) -> State:
         memory.paused = True
+        tell_children(memory, event, turn)
         return state
 
     def unpaused(memory: LoopMemory, event: Unpause, turn: Turn) -> State:
         memory.paused, memory.allowance = False, None
+        tell_children(memory, event, turn)
         return state
 
     def stepped(memory: LoopMemory, event: StepOnce, turn: Turn) -> State:
@@ -231,7 +243,18 @@ def _noted_in(state: State) -> dict[type[Event], Row]:
 
     def left(
         memory: LoopMemory,
-        event: PlanMade | WorkerEnded | Reflected | Synthesized | Critiqued | ModelReplied | ToolReturned | Answered | Withdrawn | Broke,
+        event: PlanMade
+        | WorkerEnded
+        | Reflected
+        | Synthesized
+        | Critiqued
+        | ModelReplied
+        | ToolReturned
+        | ChildEnded
+        | Relayed
+        | Answered
+        | Withdrawn
+        | Broke,
         turn: Turn,
     ) -> State:
         if isinstance(event, Answered) and not event.withdrawn:
@@ -279,7 +302,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = Machine(
         CONFIRMING: {**_noted_in(CONFIRMING), **_working_in(CONFIRMING)},
         CANCELLED: _noted_in(CANCELLED),
     },
-    effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool, Ask, Withdraw),
+    effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool, StartChild, Relay, Ask, Withdraw),
     memory=LoopMemory,
 )
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.kernel.machine import Turn
-from asterism.machines.orchestration_loop.conversing import begin_round, make_calls
+from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.orchestration_loop.conversing import begin_round, make_calls, take_reply, take_return
 from asterism.machines.orchestration_loop.effects import RunWorker
 from asterism.machines.orchestration_loop.ending import fail
-from asterism.machines.orchestration_loop.events import WorkerEnded
+from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
-from asterism.machines.orchestration_loop.model import State, Step
+from asterism.machines.orchestration_loop.model import Finding, State, Step
 from asterism.machines.orchestration_loop.people import ask_about
 
+LEAST_S = 0.001
+"""Time limit of a child that is started at the last moment."""
+MAX_TITLE = 200
+"""Characters of an intent that list a child."""
 USER = "user"
 """The worker of a step that is a question to the user."""
 
@@ -79,11 +84,23 @@ def _start(memory: LoopMemory, activity: Activity, turn: Turn) -> bool:
             begin_round(memory, activity, turn)
             changed = True
         return changed
+    handoff = memory.handoff(activity)
+    if profile.child is not None:
+        handed = {**handoff.context, **handoff.artifacts}
+        left_s = memory.started_at + memory.options.wall_limit_s - turn.at
+        if profile.timeout_s is not None:
+            left_s = min(left_s, profile.timeout_s)
+        first = profile.child.begun(handoff.intent, handed, left_s=max(LEAST_S, left_s))
+        start = StartChild(
+            machine=profile.child.machine, first_kind=profile.child.first_kind, first=first, title=handoff.intent[:MAX_TITLE]
+        )
+        activity.effect = turn.perform(start)
+        return True
     activity.effect = turn.perform(
         RunWorker(
             step_id=activity.step.step_id,
             worker=activity.worker,
-            handoff=memory.handoff(activity),
+            handoff=handoff,
             attempt=activity.attempt,
             idempotent=profile.idempotent,
             timeout_s=profile.timeout_s,
@@ -97,15 +114,29 @@ def standing(memory: LoopMemory) -> State:
     unsettled = [activity for activity in memory.active.values() if not activity.settled]
     if not unsettled:
         return State.OBSERVING
-    if any(activity.under_way or not any(activity.questions()) for activity in unsettled):
+    waits = [activity.effect in memory.resting or any(activity.questions()) for activity in unsettled]
+    if not all(waits) or any(memory.is_busy(activity) for activity in unsettled):
         return memory.home
     about = {question.about for activity in unsettled for question in activity.questions()}
     return State.CONFIRMING if "confirmation" in about else State.WAITING
 
 
-def take_end(memory: LoopMemory, event: WorkerEnded, turn: Turn) -> None:
+def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> None:
+    """Take what has come of something that was done for a step."""
+    activity = next(activity for activity in memory.active.values() if event.effect in activity.effects())
+    match event:
+        case WorkerEnded():
+            _take_end(memory, activity, event, turn)
+        case ModelReplied():
+            take_reply(memory, activity, event)
+        case ToolReturned():
+            take_return(memory, activity, event, turn)
+        case ChildEnded():
+            _take_child_end(activity, event)
+
+
+def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, turn: Turn) -> None:
     """A worker has ended: settle its step, wait for what comes later, or ask a person whether it did its work."""
-    activity = activity_of(memory, event.effect)
     activity.effect = ""
     memory.tokens += event.tokens
     if event.later is not None:
@@ -118,9 +149,15 @@ def take_end(memory: LoopMemory, event: WorkerEnded, turn: Turn) -> None:
         activity.settle(event.finding)
 
 
-def activity_of(memory: LoopMemory, effect: str) -> Activity:
-    """The activity that an outstanding effect belongs to."""
-    return next(activity for activity in memory.active.values() if effect in activity.effects())
+def _take_child_end(activity: Activity, event: ChildEnded) -> None:
+    """A child has ended: its answer is what the step has found."""
+    activity.effect = ""
+    if event.outcome == "finished":
+        result = event.result
+        activity.settle(Finding(output=result["answer"] if isinstance(result, dict) and "answer" in result else result))
+    else:
+        late = event.code == "wall_limit"
+        activity.settle(Finding(status="timeout" if late else "failed", reason=event.reason or event.outcome))
 
 
 def observe(memory: LoopMemory) -> None:
