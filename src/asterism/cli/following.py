@@ -16,6 +16,7 @@ from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, R
 from asterism.cli.running import begin, fleet_file_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.settings import database_path
 
 
@@ -40,10 +41,12 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
         row = await find_run(store, named)
         if row.status != "ended":
             raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
+        file = fleet_file or await fleet_file_of(store, row)
+        if file is None or row.machine != CONSTELLATION_AGENT.name:
+            raise InvalidInput(f"run {row.run} is of a {row.machine}, and has no rounds; begin another one with: asterism loop run")
         story, _, _ = await read_story(store, row)
         memory = story.run.memory
         earlier = (*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:]
-        file = fleet_file or await fleet_file_of(store, row)
         async with opened_devices(file, path) as (fleet, devices):
             check(order, fleet)
             first = msgspec.structs.replace(submission(order, fleet, file, memory.options), earlier=earlier)

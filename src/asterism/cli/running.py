@@ -15,6 +15,7 @@ from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
+from asterism.cli.looping import check_definitions, devices_of
 from asterism.cli.options import Database, FleetFile, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.output import put
 from asterism.cli.words import count, plain
@@ -26,6 +27,7 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.runtime.ports import Device, RunRow, Store
 from asterism.settings import database_path
 
@@ -171,8 +173,8 @@ async def take_up(
     row = await store.run(row.root)
     if row.owner:
         raise RunOwned(row.run, row.owner)
-    fleet_file = fleet or await fleet_file_of(store, row)
-    async with opened_devices(fleet_file, database) as (_, devices):
+    await check_definitions(store, row)
+    async with devices_of(fleet or await fleet_file_of(store, row), database) as devices:
         await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
@@ -202,13 +204,15 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
-async def fleet_file_of(store: Store, row: RunRow) -> Path:
-    """The fleet file that a run was started with.
+async def fleet_file_of(store: Store, row: RunRow) -> Path | None:
+    """The fleet file that a run was started with; None for a loop that has no devices.
 
     Raises:
         InvalidInput: it does not say.
     """
     event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
+    if isinstance(event, LoopSubmitted):
+        return Path(event.fleet_file) if event.fleet_file else None
     if not isinstance(event, Submitted) or not event.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
     return Path(event.fleet_file)

@@ -21,6 +21,7 @@ from asterism.loops.outcome import LoopResult, Transition, result_of
 from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.source import find, place_of_caller, written
 from asterism.loops.supervising import Supervising
+from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.control import Unpause, Verb, as_data
@@ -103,12 +104,15 @@ class OrchestrationLoop:
         """``module:name`` where whoever resumes a run finds it."""
         return self._definition or written(self, self._place)
 
-    def submitted(self, request: str, context: Mapping[str, Any] | None = None) -> LoopSubmitted:
-        """The event that begins a run."""
+    def submitted(
+        self, request: str, context: Mapping[str, Any] | None = None, *, definition: str = "", fleet_file: str = ""
+    ) -> LoopSubmitted:
+        """The event that begins a run; ``definition`` is where it was found, where that is known better."""
         return LoopSubmitted(
             request=request,
             context=dict(context or {}),
-            definition=self.definition,
+            definition=definition or self.definition,
+            fleet_file=fleet_file,
             fingerprint=FINGERPRINT,
             folder=str(Path.cwd()),
             workers=tuple(worker.profile(name) for name, worker in self.workers.items()),
@@ -302,6 +306,8 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
         InvalidInput: there is none; one line that says what was looked for, and where.
     """
     try:
+        if definition.endswith(".toml"):
+            return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
         found = find(definition, folder)
     except InvalidInput as error:
         raise InvalidInput(f"the loop {definition} cannot be found from {folder}: {error}") from error

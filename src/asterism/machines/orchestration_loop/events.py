@@ -19,6 +19,7 @@ class LoopSubmitted(Event, frozen=True, kw_only=True):
         definition: ``module:qualname`` of the loop, or where its file is.
         fingerprint: of the table the run was begun under.
         folder: where it was started; what is relative is relative to it.
+        fleet_file: where the devices of its children can be opened again; empty for none.
         workers: who there is.
         options: its bounds.
         plan: given when nobody needs to make one.
@@ -30,6 +31,7 @@ class LoopSubmitted(Event, frozen=True, kw_only=True):
     definition: str = ""
     fingerprint: str = ""
     folder: str = ""
+    fleet_file: str = ""
     workers: tuple[WorkerProfile, ...]
     options: LoopOptions = LoopOptions()
     plan: tuple[Step, ...] = ()
