@@ -9,12 +9,14 @@ from functools import partial
 
 from benchmarks.chain import chain_plan, durable_chain_s, memory_chain_s
 from benchmarks.floors import durable_floor_s, memory_floor_s
+from benchmarks.loop import durable_loop_s, has_langgraph, langgraph_loop_s
 from benchmarks.machine import described
 from benchmarks.results import write_timings
 from benchmarks.startup import bare_help_s, help_s
 from benchmarks.timing import Comparison, compare
 
 LENGTHS = (100, 1000)
+LOOP_STEPS = 100
 CHAIN_REPEATS = 15
 START_REPEATS = 25
 
@@ -33,6 +35,9 @@ FOOT = """
   per task and no journal: standard library `sqlite3`, WAL, `synchronous = FULL`, one writer thread with group commit.
 - **In-memory chain**: the same over the in-memory store, beside a bare chain of `asyncio` tasks. This floor does next to nothing, so
   read the time of a task rather than the ratio.
+- **Durable loop**: an orchestration loop whose workers do nothing; each step is claimed, observed and reflected on, in two commits. The
+  floor is that of the durable chain. Where LangGraph is installed, it takes the floor's place once, with its SQLite checkpointer and
+  `durability="sync"`: a ratio below 1 says that Asterism takes less.
 - **`asterism --help`**: the whole process, beside a cyclopts app with one command.
 """
 
@@ -74,6 +79,23 @@ def measured(chain_repeats: int, start_repeats: int) -> Iterator[Comparison]:
             partial(memory_floor_s, length),
             repeats=chain_repeats,
             of=length,
+        )
+    yield compare(
+        f"durable loop, {LOOP_STEPS} steps",
+        partial(durable_loop_s, LOOP_STEPS),
+        "one row per step",
+        partial(durable_floor_s, LOOP_STEPS),
+        repeats=chain_repeats,
+        of=LOOP_STEPS,
+    )
+    if has_langgraph():
+        yield compare(
+            f"durable loop, {LOOP_STEPS} steps, beside LangGraph",
+            partial(durable_loop_s, LOOP_STEPS),
+            "LangGraph, SQLite, sync",
+            partial(langgraph_loop_s, LOOP_STEPS),
+            repeats=chain_repeats,
+            of=LOOP_STEPS,
         )
     yield compare("`asterism --help`", help_s, "bare cyclopts app", bare_help_s, repeats=start_repeats)
 
