@@ -19,8 +19,8 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_runtime
 from asterism.cli.codes import FINISHED, INTERRUPTED
-from asterism.cli.driving import opened_devices
 from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.looping import check_definitions, devices_of
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.planning import profiles
@@ -153,7 +153,8 @@ class _Standby:
     async def _drive(self, row: RunRow) -> None:
         try:
             fleet_file = self._fleet_file or await fleet_file_of(self._store, row)
-            async with opened_devices(fleet_file, self._database) as (_, devices):
+            await check_definitions(self._store, row)
+            async with devices_of(fleet_file, self._database) as devices:
                 await check_fleet_of(self._store, row, devices)
                 async with open_runtime(self._store, devices, self._database) as runtime:
                     await runtime.drive(row.run)

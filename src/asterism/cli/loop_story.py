@@ -12,7 +12,7 @@ from asterism.cli.story import Happening, Span, Story, control_words
 from asterism.cli.words import count, duration, plain, preview, time_of_day
 from asterism.constellation.constellation import TaskConstellation
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.machine import Effect, Machine, Outcome
 from asterism.machines.control import (
     Answered,
     Ask,
@@ -54,6 +54,10 @@ _NONE = TaskConstellation()
 class LoopStory(Story):
     """A run of a loop as far as it has been read; it has steps where a constellation has tasks."""
 
+    def __init__(self, machine: Machine[Any], run: str) -> None:
+        super().__init__(machine, run)
+        self._confirms: dict[str, str] = {}
+
     @property
     def loop(self) -> LoopMemory:
         """What the loop remembers."""
@@ -72,7 +76,7 @@ class LoopStory(Story):
         if isinstance(span.effect, Withdraw | Relay):
             return self.task_of(span.effect.target)
         if isinstance(span.effect, Ask):
-            return str(span.effect.subject.get("step_id", ""))
+            return str(span.effect.subject.get("step_id", "")) or self._confirms.get(effect, "")
         return self.children.get(effect) or str(getattr(span.effect, "step_id", ""))
 
     def _take(self, entry: Entry) -> list[Happening]:
@@ -124,6 +128,9 @@ class LoopStory(Story):
             self.spans[effect_id] = Span(effect, entry.at)
             if isinstance(effect, StartChild):
                 self.children[effect_id] = next((it.step.step_id for it in self.loop.active.values() if it.effect == effect_id), "")
+            if isinstance(effect, Ask):
+                asking = (it.step.step_id for it in self.loop.active.values() if effect_id in it.effects())
+                self._confirms[effect_id] = next(asking, "")
             if words := _effect_words(effect_id, effect):
                 yield Happening(entry, words, self.task_of(effect_id))
 
