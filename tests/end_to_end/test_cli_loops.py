@@ -62,6 +62,7 @@ def test_a_loop_is_run_and_says_what_each_step_found(loops: Desk) -> None:
 def test_a_loop_that_waits_is_answered_shown_and_logged(loops: Desk) -> None:
     run = begun(loops)
     assert say(loops, "runs").stdout.count("waiting for a person") == 1
+    assert "tell: waits for a person" in say(loops, "why", run, "tell").stdout
     answered = say(loops, "answer", run, "approve")
     assert answered.returncode == 0, answered.stderr
     shown = say(loops, "show", run).stdout
@@ -69,6 +70,9 @@ def test_a_loop_that_waits_is_answered_shown_and_logged(loops: Desk) -> None:
         assert words in shown
     data = json.loads(say(loops, "show", run, "--json").stdout)
     assert (data["answer"], [step["state"] for step in data["states"]][-1]) == ("I saw a heron.", "COMPLETE")
+    why = say(loops, "why", run, "tell").stdout
+    assert 'tell: ok ("I saw a heron.")' in why
+    assert "planned for tell: tell" in why
     log = say(loops, "log", run).stdout
     assert "the reflection says continue" in log
     assert "OBSERVING → REFLECTING" in log

@@ -100,7 +100,8 @@ class LoopWorld:
     async def play(self, loop: OrchestrationLoop, request: str = "go") -> RunRow:
         store = MemoryStore(self.memory, name="desk")
         desk = Runtime(store, self._driver(store), self.clock)
-        run = await desk.submit(ORCHESTRATION_LOOP, loop.submitted(request), title=request, actor="user", run="r")
+        first = msgspec.structs.replace(loop.submitted(request), folder="/home/me/loops")
+        run = await desk.submit(ORCHESTRATION_LOOP, first, title=request, actor="user", run="r")
         await store.close()
         with loop.here():
             return await self.drive(run)

@@ -139,8 +139,11 @@ class LoopStory(Story):
     def lines(self, limit: int) -> list[Text]:
         """Each step with its worker, how it stands, and what came of it."""
         memory = self.loop
-        lines = [_found_line(finding) for finding in memory.findings]
+        settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+        lines = [_found_line(finding) for finding in (*memory.findings, *settled)]
         for activity in memory.active.values():
+            if activity.settled:
+                continue
             asks = any(activity.questions())
             line = Text("? " if asks else "◐ ", "magenta" if asks else "cyan").append(f"{plain(activity.step.step_id)}  ", "dim")
             line.append(f"{plain(activity.worker)}  ", "bold").append(plain(activity.step.intent, 80))
@@ -160,11 +163,12 @@ class LoopStory(Story):
         """What each step has come to, in words, by its id."""
         memory = self.loop
         standing = {step.step_id: "not begun" for step in memory.plan}
-        for it in memory.findings:
-            because = ": ".join(filter(None, (plain(it.reason), plain(it.feedback)))) or preview(it.output)
-            standing[it.step_id] = f"{it.status} ({because})"
         for step_id, activity in memory.active.items():
             standing[step_id] = "waits for a person" if any(activity.questions()) else "under way"
+        settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+        for it in (*memory.findings, *settled):
+            because = ": ".join(filter(None, (plain(it.reason), plain(it.feedback)))) or preview(it.output)
+            standing[it.step_id] = f"{it.status} ({because})"
         return standing
 
     def outcome(self) -> dict[str, Any]:
