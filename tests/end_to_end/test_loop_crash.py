@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,11 @@ class Scene:
         self.database, self.log = folder / "runs.db", folder / "done.log"
         self.log.touch()
 
+    def argv(self, what: str, *, die_after: int = 0, die_in: str = "-") -> list[str]:
+        return [sys.executable, str(HERE / "loop_owner.py"), str(self.database), str(self.log), what, str(die_after), die_in]
+
     def owner(self, what: str, *, die_after: int = 0, die_in: str = "-") -> str:
-        argv = [sys.executable, str(HERE / "loop_owner.py"), str(self.database), str(self.log), what, str(die_after), die_in]
+        argv = self.argv(what, die_after=die_after, die_in=die_in)
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert done.stderr == ""
         return done.stdout.strip()
@@ -71,3 +75,15 @@ def test_a_loop_killed_inside_any_function_comes_to_the_same_answer(scene: Scene
 def test_an_uninterrupted_loop_comes_to_that_answer_too(scene: Scene) -> None:
     assert json.loads(scene.owner("new")) == ANSWER
     assert len(scene.done()) == 6
+
+
+def test_of_two_processes_that_resume_at_once_one_goes_on_and_nothing_is_done_twice(scene: Scene) -> None:
+    assert scene.owner("new", die_after=5) == ""
+    before = scene.done()
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    rivals = [subprocess.Popen(scene.argv("resume"), **pipes) for _ in range(2)]
+    said = [rival.communicate(timeout=60) for rival in rivals]
+    assert any(out and json.loads(out) == ANSWER for out, _ in said)
+    assert all((out and json.loads(out) == ANSWER) or "RunOwned: run r1 is being driven by" in err for out, err in said)
+    after = scene.done()[len(before) :]
+    assert len(after) == len(set(after))
