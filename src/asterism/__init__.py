@@ -8,6 +8,7 @@ The house, from the ground up; imports point down (``.importlinter``):
     machines                        pure: the tables, and the wiring between them
     runtime                         the ports, and the driver: the only loop in the program
     planner, devices, stores        the adapters, which do not know each other
+    loops                           orchestration loops in Python, and how their effects are carried out
     simulation                      the same machines in a world of virtual time and seeded faults
     settings, bootstrap, cli        what was asked for, the one place that knows every class, the command
 """
@@ -18,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
+    from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
     from asterism.constellation.profile import AgentProfile as AgentProfile
     from asterism.constellation.task import TaskStar as TaskStar
     from asterism.devices.skill import SkillContext as SkillContext
@@ -33,6 +35,7 @@ _HOME_OF = {
     "InvalidInput": "asterism.errors",
     "SkillContext": "asterism.devices.skill",
     "TaskStar": "asterism.constellation.task",
+    "open": "asterism.bootstrap",
     "skill": "asterism.devices.skill",
 }
 """Public name -> the module it lives in, imported when the name is first asked for."""

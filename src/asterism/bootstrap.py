@@ -17,19 +17,24 @@ from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.kernel.machine import Effect, Machine
+from asterism.loops.definition import open_performers
+from asterism.loops.device import AGENT_KIND
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports import Attempt, Device, Observer, Performer, Planner, Store
 from asterism.runtime.runtime import Runtime
+from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
-MACHINES: Mapping[str, Machine[Any]] = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP)}
 """The machines a run can be of, by name."""
 
 
@@ -74,7 +79,7 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
         InvalidInput: the fleet file cannot be used.
     """
     async with WorkerPool(workers_folder(database)) as pool:
-        devices = await open_fleet(fleet_file, {"local": local_kind(pool)})
+        devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND})
         yield {device_id: device.profile for device_id, device in devices.items()}, devices
 
 
@@ -115,10 +120,11 @@ async def open_runtime(
         for listener in taken:
             listener(attempt)
 
-    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher:
+    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
+            **loops,
         }
         driver = Driver(
             store=store,
@@ -154,3 +160,33 @@ async def open_runtime(
                 performers[AskPlanner] = telemetry.within(performers[AskPlanner])
             async with driver.opened():
                 yield Runtime(store, driver, clock)
+
+
+@contextlib.asynccontextmanager
+async def open(  # noqa: A001 - `asterism.open()` is its name
+    database: Path | str | None = None,
+    *,
+    fleet: Path | str | None = None,
+    planner: Planner | None = None,
+    observers: Sequence[Observer] = (),
+) -> AsyncIterator[Runtime]:
+    """A runtime over a database, for programs; what is run within the ``async with`` and names no other runtime runs in it.
+
+    Args:
+        database: file with the journals, made if it is not there; by default where the commands have theirs.
+        fleet: fleet file with the devices; without one there are none.
+        planner: who plans; by default the planner without a model.
+        observers: told of everything that happens.
+
+    Raises:
+        InvalidInput: the fleet file cannot be used.
+        StoreUnavailable: the database cannot be used.
+    """
+    path = database_path(Path(database) if database is not None else None)
+    async with contextlib.AsyncExitStack() as stack:
+        devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
+        store = await stack.enter_async_context(open_store(path, create=True))
+        runtime = await stack.enter_async_context(open_runtime(store, devices, path, planner=planner, observers=observers))
+        token = CURRENT.set(runtime)
+        stack.callback(CURRENT.reset, token)
+        yield runtime

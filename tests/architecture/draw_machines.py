@@ -9,6 +9,7 @@ from typing import Any
 from asterism.kernel.diagram import mermaid
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
@@ -26,6 +27,10 @@ INTRODUCTIONS = {
         "Plans a request as a constellation, runs it, and replans on what comes back. Its table is\n"
         "`asterism.machines.constellation_agent.table`; an edge from a state to itself is part of the matrix."
     ),
+    ORCHESTRATION_LOOP.name: (
+        "One agent working through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The first\n"
+        "seven states are the contract. PARALLEL, CONFIRMING and CANCELLED, and the edges to and from them, only add to it."
+    ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
         "the others is another table, `COUPLING` in `asterism.machines.wiring`."
@@ -35,7 +40,7 @@ INTRODUCTIONS = {
 
 def page() -> str:
     """The whole page."""
-    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, TASK_LIFECYCLE)
+    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, TASK_LIFECYCLE)
     return "\n".join([HEAD, *("\n".join(_section(machine)) for machine in machines)])
 
 

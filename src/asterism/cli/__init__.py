@@ -7,6 +7,7 @@
     reasons      why: how one task came about
     people       inbox, answer
     editing      mcp edit: a run or a plan file, for MCP clients
+    looping      loop run
     journals     fork, export, import, prune: whole journals
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
@@ -48,6 +49,9 @@ _fleet.command(
 _mcp = App(name="mcp", help="Serve programs that speak MCP.")
 _mcp.command("asterism.cli.editing:edit", name="edit", help="Let an MCP client watch and edit a run that is under way, or a plan file.")
 
+_loop = App(name="loop", help="Orchestration loops that are defined in Python or TOML.")
+_loop.command("asterism.cli.looping:run", name="run", help="Take a request through a loop.")
+
 app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.")
 app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
 app.command("asterism.cli.showing:runs", name="runs", help="List the runs, newest first.")
@@ -67,6 +71,7 @@ app.command("asterism.cli.journals:import_journal", name="import", help="Take in
 app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.")
 app.command(_fleet)
 app.command(_mcp)
+app.command(_loop)
 app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
 
 

@@ -19,8 +19,8 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_planner, open_runtime
 from asterism.cli.codes import FINISHED, INTERRUPTED
-from asterism.cli.driving import opened_devices
 from asterism.cli.finding import actor, find_run, reading
+from asterism.cli.looping import check_definitions, devices_of
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.planning import profiles
@@ -154,7 +154,8 @@ class _Standby:
         try:
             first = await first_of(self._store, row)
             fleet_file = self._fleet_file or fleet_file_of(first, row)
-            async with open_planner(choice_of(first)) as planner, opened_devices(fleet_file, self._database) as (_, devices):
+            await check_definitions(self._store, row)
+            async with open_planner(choice_of(first)) as planner, devices_of(fleet_file, self._database) as devices:
                 await check_fleet_of(self._store, row, devices)
                 async with open_runtime(self._store, devices, self._database, planner=planner) as runtime:
                     await runtime.drive(row.run)

@@ -10,6 +10,7 @@ from typing import Any
 
 from asterism.bootstrap import MACHINES, open_store
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import story_for
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import Machine
@@ -73,7 +74,7 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
 async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:
     """The whole story of a run, as far as its journal goes."""
     machine = machine_of(row)
-    story = Story(machine, row.run)
+    story = story_for(machine, row.run)
     records = await store.records(row.run)
     check_whole(row.run, row.seq, records[-1].seq if records else 0)
     return story, records, story.read(map(packer(machine).unpack, records))

@@ -17,6 +17,7 @@ from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, R
 from asterism.cli.running import begin, choice_of, first_of, fleet_file_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.settings import database_path
 
 
@@ -41,11 +42,14 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
         row = await find_run(store, named)
         if row.status != "ended":
             raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
+        before = await first_of(store, row)
+        file = fleet_file or fleet_file_of(before, row)
+        if file is None or row.machine != CONSTELLATION_AGENT.name:
+            raise InvalidInput(f"run {row.run} is of a {row.machine}, and has no rounds; begin another one with: asterism loop run")
         story, _, _ = await read_story(store, row)
         memory = story.run.memory
         earlier = (*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:]
-        before = await first_of(store, row)
-        file, choice = fleet_file or fleet_file_of(before, row), choice_of(before)
+        choice = choice_of(before)
         async with open_planner(choice) as planner, opened_devices(file, path) as (fleet, devices):
             if order.given is not None or choice is None:
                 check(order, fleet)

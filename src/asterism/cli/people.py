@@ -81,6 +81,7 @@ def answer(
     *,
     reason: Annotated[str, Parameter(help="For the journal, and for whoever plans.")] = "",
     value: Annotated[str | None, Parameter(help="JSON, or @FILE with it: the new arguments of an edit, the value of a response.")] = None,
+    always: Annotated[bool, Parameter(negative=(), help="Approve this tool for the rest of the run of a loop.")] = False,
     no_drive: Annotated[bool, Parameter(negative=(), help="Write the answer down; do not go on with the run here.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,
@@ -91,7 +92,9 @@ def answer(
         raise InvalidInput(f"--value goes with edit and respond, not with {verb}")
     if value is None and verb in ("edit", "respond"):
         raise InvalidInput(f"{verb} needs --value, as JSON")
-    given = _json(value) if value is not None else None
+    if always and verb != "approve":
+        raise InvalidInput(f"--always goes with approve, not with {verb}")
+    given = _json(value) if value is not None else {"always": True} if always else None
     said = Answered(effect="", verb=verb, value=given, reason=reason)
     return asyncio.run(_answer(inquiry, said, fleet, database, drive_on=not no_drive, as_json=json))
 

@@ -28,11 +28,16 @@ from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 from asterism.planner.model_choice import ModelChoice
 from asterism.settings import model_choice
 
-_MACHINES: Mapping[str, Machine[Any]] = {"constellation-agent": CONSTELLATION_AGENT, "task": TASK_LIFECYCLE}
+_MACHINES: Mapping[str, Machine[Any]] = {
+    "constellation-agent": CONSTELLATION_AGENT,
+    "orchestration-loop": ORCHESTRATION_LOOP,
+    "task": TASK_LIFECYCLE,
+}
 
 
 def plan(

@@ -18,6 +18,7 @@ from asterism.cli.finding import find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import telling_of
 from asterism.cli.words import plain, time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
@@ -58,13 +59,14 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     async with reading(database) as store:
         row = await find_run(store, named)
         story, records, happenings = await read_story(store, row)
+    telling = telling_of(story)
     entries = [packer(machine_of(row)).unpack(record) for record in records]
-    decisions = Chronicle(machine_of(row), row.run).read(entries)
+    decisions = [] if telling.sections else Chronicle(machine_of(row), row.run).read(entries)
     reasons = reasons_for(task_id, decisions, happenings)
     if not reasons:
-        known = ", ".join(list(story.constellation.tasks)[:10]) or "none yet"
+        known = ", ".join(list(telling.standing(story))[:10]) or "none yet"
         raise InvalidInput(f"run {row.run} has never had a task {task_id!r}; it has {known}")
-    standing = standing_of(story, task_id)
+    standing = telling.standing(story).get(task_id, "it is past") if telling.sections else standing_of(story, task_id)
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": standing, "reasons": msgspec.to_builtins(reasons)}, indent=2))
         return FINISHED
@@ -86,8 +88,6 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
 def reasons_for(task_id: str, decisions: list[Decision], happenings: Iterable[Happening]) -> list[Reason]:
     """What happened to a task, in order; empty if there never was one."""
     found = [reason for decision in decisions if (reason := _of_decision(task_id, decision))]
-    if not found:
-        return []
     found += _of_happenings(task_id, happenings, {decision.seq: decision.generation for decision in decisions})
     return sorted(found, key=lambda reason: reason.seq)
 

@@ -15,6 +15,7 @@ from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
+from asterism.cli.looping import check_definitions, devices_of
 from asterism.cli.options import (
     BackupModel,
     Database,
@@ -38,6 +39,7 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.ports import Device, Planner, RunRow, Store
 from asterism.settings import database_path, model_choice
@@ -221,7 +223,8 @@ async def take_up(
         raise RunOwned(row.run, row.owner)
     first = await first_of(store, row)
     fleet_file = fleet or fleet_file_of(first, row)
-    async with open_planner(choice or choice_of(first)) as planner, opened_devices(fleet_file, database) as (_, devices):
+    await check_definitions(store, row)
+    async with open_planner(choice or choice_of(first)) as planner, devices_of(fleet_file, database) as devices:
         story = await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
@@ -253,26 +256,28 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
-async def first_of(store: Store, row: RunRow) -> Submitted | None:
+async def first_of(store: Store, row: RunRow) -> Submitted | LoopSubmitted | None:
     """What a run was started with; None where it was not started from a request or a plan."""
     event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
-    return event if isinstance(event, Submitted) else None
+    return event if isinstance(event, Submitted | LoopSubmitted) else None
 
 
-def fleet_file_of(first: Submitted | None, row: RunRow) -> Path:
-    """The fleet file that a run was started with.
+def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path | None:
+    """The fleet file that a run was started with; None for a loop that has no devices.
 
     Raises:
         InvalidInput: it does not say.
     """
+    if isinstance(first, LoopSubmitted) and not first.fleet_file:
+        return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
     return Path(first.fleet_file)
 
 
-def choice_of(first: Submitted | None) -> ModelChoice | None:
+def choice_of(first: Submitted | LoopSubmitted | None) -> ModelChoice | None:
     """The model that a run was started with; None for none."""
-    return choose_model(**first.planner) if first and first.planner else None
+    return choose_model(**first.planner) if isinstance(first, Submitted) and first.planner else None
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:

@@ -14,17 +14,16 @@ from rich.text import Text
 
 from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.codes import FINISHED
-from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
 from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.picture import status_lines
 from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import differences, story_for, telling_of
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
@@ -103,7 +102,8 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
     started = {child_of(effect): task_id for effect, task_id in story.children.items()}
     for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
         children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
-    decisions = Chronicle(machine_of(row), row.run).read(map(packer(machine_of(row)).unpack, records))
+    entries = map(packer(machine_of(row)).unpack, records)
+    decisions = [] if telling_of(story).sections else Chronicle(machine_of(row), row.run).read(entries)
     return Shown(row, story, records, happenings, decisions, children)
 
 
@@ -160,6 +160,7 @@ def _origin_lines(story: Story, origin: Story | None) -> list[Text]:
 def _show_data(shown: Shown, now: float) -> dict[str, Any]:
     row, story, records = shown.row, shown.story, shown.records
     until = story.last_at if story.run.ended else now
+    is_other = telling_of(story).sections is not None
     return {
         **result_of(story, row),
         "title": row.title,
@@ -167,12 +168,18 @@ def _show_data(shown: Shown, now: float) -> dict[str, Any]:
         "owner": row.owner,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "constellation": story.constellation.to_dict(),
-        "states": state_history(records, constellation_id=story.constellation.constellation_id),
+        "states": state_history(records, **({} if is_other else {"constellation_id": story.constellation.constellation_id})),
         "time_per_state": time_per_state(records, until),
-        "metrics": msgspec.to_builtins(measure(story, now)),
-        **_planning_data(story, shown.decisions),
+        **({} if is_other else _constellation_data(shown, now)),
         "children": [{"task_id": task_id, **_show_data(child, now)} for task_id, runs in shown.children.items() for child in runs],
+    }
+
+
+def _constellation_data(shown: Shown, now: float) -> dict[str, Any]:
+    return {
+        "constellation": shown.story.constellation.to_dict(),
+        "metrics": msgspec.to_builtins(measure(shown.story, now)),
+        **_planning_data(shown.story, shown.decisions),
     }
 
 
@@ -186,20 +193,30 @@ def _show_lines(shown: Shown, *, now: float) -> list[Text]:
         lines.append(Text(f"part of run {row.root}", "dim"))
     if story.submitted is not None and story.submitted.fleet_file:
         lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
-    if story.run.memory.earlier:
-        before = ", ".join(str(earlier.get("run", "")) for earlier in story.run.memory.earlier)
-        lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
-    if story.run.memory.limit:
-        lines.append(Text(f"paused itself: {plain(story.run.memory.limit)}", "yellow"))
+    telling = telling_of(story)
+    lines += [] if telling.sections else _session_lines(row, story)
     if row.status == "ended":
         result = story.run.memory.result()
         lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
-    if story.constellation.tasks:
-        lines += [Text(), *status_lines(story, now, limit=MAX_DRAWN)]
+    if picture := telling.picture(story, now, MAX_DRAWN, 0):
+        lines += [Text(), *picture]
     lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
+    if telling.sections:
+        return [*lines, Text(), *telling.sections(story, shown.happenings, now)]
     lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
     lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
     return lines + _planning_lines(story, shown.decisions)
+
+
+def _session_lines(row: RunRow, story: Story) -> list[Text]:
+    """What came before a run, and why it has paused itself."""
+    memory, lines = story.run.memory, []
+    if memory.earlier:
+        before = ", ".join(str(earlier.get("run", "")) for earlier in memory.earlier)
+        lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
+    if memory.limit:
+        lines.append(Text(f"paused itself: {plain(memory.limit)}", "yellow"))
+    return lines
 
 
 def _question_lines(asked: list[InquiryRow]) -> list[Text]:
@@ -260,9 +277,18 @@ def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
         for child in shown.children.get(task.task_id, ()):
             words, style = _standing(child.row)
             lines.append(Text(f"      run {child.row.run}  ", "dim").append(words, style))
-            lines += [Text("      ").append_text(line) for line in _task_lines(child, measure(child.story, now), now)]
+            lines_below = _below(child, now)
+            lines += [Text("      ").append_text(line) for line in lines_below]
     left = len(tasks) - len(chosen)
     return [*lines, Text(f"  and {count(left, 'task')} more; --json has all", "dim")] if left else lines
+
+
+def _below(child: Shown, now: float) -> list[Text]:
+    """What is told of the run of a task."""
+    telling = telling_of(child.story)
+    if telling.sections:
+        return telling.picture(child.story, now, MAX_TOLD, 0)
+    return _task_lines(child, measure(child.story, now), now)
 
 
 def _is_remarkable(task: TaskStar) -> bool:
@@ -328,7 +354,7 @@ def log(
 async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        story = Story(machine_of(row), row.run)
+        story = story_for(machine_of(row), row.run)
         while True:
             await _print_on(store, row, story, after, as_json=as_json)
             if not follow or story.run.ended:

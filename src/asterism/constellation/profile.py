@@ -48,6 +48,29 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return frozenset(properties) if properties else None
 
 
+class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How what is carried out as a run of its own begins.
+
+    Attributes:
+        machine: name of the child's machine.
+        first_kind: type name of the event that begins it.
+        first: that event as JSON. Its ``request`` is filled in, its ``options.wall_limit_s`` is shortened to the time that is left,
+            and what is handed over becomes its field ``hands_to``.
+        hands_to: name of that field.
+    """
+
+    machine: str
+    first_kind: str
+    first: dict[str, Any] = msgspec.field(default_factory=dict)
+    hands_to: str = "context"
+
+    def begun(self, request: str, handed: dict[str, Any], *, left_s: float) -> dict[str, Any]:
+        """The first event of a child, as JSON."""
+        options: dict[str, Any] = self.first.get("options", {})
+        wall_limit_s = min(left_s, options.get("wall_limit_s", left_s))
+        return {**self.first, "request": request, self.hands_to: handed, "options": {**options, "wall_limit_s": wall_limit_s}}
+
+
 class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a planner may know about a device.
 
@@ -61,6 +84,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         natural_language: True for agents, whose tasks need no skill.
         concurrency: how many attempts it takes at a time.
         metadata: anything else, for planner and people.
+        child: given where its tasks are carried out as runs of their own.
     """
 
     device_id: str
@@ -72,6 +96,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     natural_language: bool = False
     concurrency: int = 1
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    child: ChildSpec | None = None
 
     def skill(self, name: str) -> Skill | None:
         """The skill of that name, or None."""

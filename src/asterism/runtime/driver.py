@@ -29,7 +29,7 @@ POLL_S = 0.2
 
 
 @contextlib.asynccontextmanager
-async def _group() -> AsyncIterator[asyncio.TaskGroup]:
+async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
     """A task group that lets an error of its own body out as it is, not wrapped in a group of one."""
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
@@ -93,7 +93,7 @@ class Driver:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Driver]:
         """The driver with its postman running; leaving lets go of everything."""
-        async with _group() as group:
+        async with task_group() as group:
             postman = group.create_task(self._deliver_mail(), name="postman")
             try:
                 yield self
@@ -209,7 +209,7 @@ class Driver:
             self.say(run, f"it could not be released: {error}")
 
     async def _drive(self, live: Run[Any], epoch: int, freezer: Freezer, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
-        async with _group() as group:
+        async with task_group() as group:
             session = Session(
                 live,
                 epoch,

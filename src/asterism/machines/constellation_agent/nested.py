@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from asterism.constellation.documents import PlanDocument
+from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.machine import Event, Turn
 from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
@@ -15,11 +16,24 @@ LEAST_S = 0.001
 """Time limit of a child that is started at the last moment."""
 
 
+def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
+    """True for an attempt that a run of its own carries out: of a constellation, or of what its device begins."""
+    profile = memory.fleet.get(attempt.device)
+    return attempt.constellation is not None or (profile is not None and profile.child is not None)
+
+
 def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn) -> StartChild:
     """The run that carries an attempt out. It is not replanned, and has no more time than the task and this run have left."""
+    profile = memory.fleet.get(attempt.device)
     left_s = [memory.started_at + memory.options.wall_limit_s - turn.at]
     left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
     left_s += [attempt.deadline - turn.at] if attempt.deadline is not None else []
+    if attempt.constellation is None and profile is not None and profile.child is not None:
+        results = predecessor_results(task, memory.constellation)
+        handed = {**attempt.arguments, **({"results": results} if results else {})}
+        spec, title = profile.child, task.name or task.task_id
+        first = spec.begun(attempt.description, handed, left_s=max(LEAST_S, min(left_s)))
+        return StartChild(machine=spec.machine, first_kind=spec.first_kind, first=first, title=title)
     submitted = Submitted(
         request=task.description or task.name or task.task_id,
         fleet_file=memory.fleet_file,

@@ -14,7 +14,7 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Redo, Turn
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.constellation_agent.nested import child_for
+from asterism.machines.constellation_agent.nested import child_for, is_child
 from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, relay
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
@@ -61,11 +61,11 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
         move_task(board, task, Started(effect=effect, inquiry=effect), turn)
         _note_moved(memory, task, turn)
         return True
-    if attempt.constellation is None:
-        effect = turn.perform(attempt)
-    else:
+    if is_child(memory, attempt):
         effect = turn.perform(child_for(memory, task, attempt, turn))
         memory.children[effect] = None
+    else:
+        effect = turn.perform(attempt)
     memory.attempts[effect] = attempt
     move_task(board, task, Started(effect=effect), turn)
     _note_moved(memory, task, turn)

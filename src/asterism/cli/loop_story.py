@@ -1,0 +1,259 @@
+"""The story of a loop: its steps and what came of them, told as ``Story`` tells a constellation's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+from rich.text import Text
+
+from asterism.cli.story import Happening, Span, Story, control_words
+from asterism.cli.words import count, duration, plain, preview, time_of_day
+from asterism.constellation.constellation import TaskConstellation
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.machines.control import (
+    Answered,
+    Ask,
+    Broke,
+    Cancel,
+    ChildEnded,
+    Claimed,
+    Forked,
+    Pause,
+    Relay,
+    StartChild,
+    Unpause,
+    Withdraw,
+    child_of,
+)
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
+from asterism.machines.orchestration_loop.events import (
+    Critiqued,
+    LoopSubmitted,
+    ModelReplied,
+    PlanMade,
+    Reflected,
+    StepOnce,
+    Synthesized,
+    ToolReturned,
+    WorkerEnded,
+)
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Finding
+from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
+
+_LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
+MAX_PLANNED = 20
+"""Steps of a plan that are told one by one."""
+
+_NONE = TaskConstellation()
+
+
+class LoopStory(Story):
+    """A run of a loop as far as it has been read; it has steps where a constellation has tasks."""
+
+    def __init__(self, machine: Machine[Any], run: str) -> None:
+        super().__init__(machine, run)
+        self._confirms: dict[str, str] = {}
+
+    @property
+    def loop(self) -> LoopMemory:
+        """What the loop remembers."""
+        return cast("LoopMemory", self.run.memory)
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        """It has none."""
+        return _NONE
+
+    def task_of(self, effect: str) -> str:
+        """The step that an effect is for; empty where it is for none."""
+        span = self.spans.get(effect)
+        if span is None:
+            return ""
+        if isinstance(span.effect, Withdraw | Relay):
+            return self.task_of(span.effect.target)
+        if isinstance(span.effect, Ask):
+            return str(span.effect.subject.get("step_id", "")) or self._confirms.get(effect, "")
+        return self.children.get(effect) or str(getattr(span.effect, "step_id", ""))
+
+    def _take(self, entry: Entry) -> list[Happening]:
+        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+        was = self.run.state
+        self.run.replay([entry])
+        if entry.note:
+            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+            return [Happening(entry, plain(why), weight="event" if entry.key else "detail")]
+        told = [*self._event(entry), *self._effects(entry)]
+        memory = self.loop
+        if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
+            ends = "the loop is complete" if memory.code == "finished" else f"the loop fails: {plain(memory.reason)}"
+            told.append(Happening(entry, ends))
+        return told or [Happening(entry, f"{type(entry.event).__name__}: {was} → {self.run.state}", weight="detail")]
+
+    def _event(self, entry: Entry) -> Iterator[Happening]:
+        event = entry.event
+        step = self.task_of(event.effect) if isinstance(event, Outcome) else ""
+        match event:
+            case LoopSubmitted(request=request):
+                yield Happening(entry, f"submitted: {plain(request)}", weight="detail")
+            case Claimed(epoch=epoch, owner=owner):
+                again = "taken" if epoch == 1 else "taken up again"
+                yield Happening(entry, f"{again} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
+            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                self.forked = event if isinstance(event, Forked) else self.forked
+                yield Happening(entry, control_words(entry))
+            case StepOnce():
+                yield Happening(entry, f"one transition, says {plain(entry.actor)}", weight="detail")
+            case Answered(withdrawn=True):
+                yield Happening(entry, "the question is withdrawn", step, weight="detail")
+            case Answered(verb=verb, value=value, reason=reason):
+                more = (f" {preview(value)}" if value is not None else "") + (f": {plain(reason)}" if reason else "")
+                yield Happening(entry, f"{plain(entry.actor)} answers {verb}{more}", step)
+            case PlanMade() if self.loop.plan and not event.error:
+                yield Happening(entry, f"planned {count(len(event.steps), 'step')}")
+                for planned in self.loop.plan[:MAX_PLANNED]:
+                    yield Happening(entry, f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
+            case Outcome() if words := _outcome_words(event):
+                yield Happening(entry, words, step)
+            case _:
+                return
+        if isinstance(event, Outcome) and event.effect in self.spans:
+            self.spans[event.effect].until = entry.at
+
+    def _effects(self, entry: Entry) -> Iterator[Happening]:
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            self.spans[effect_id] = Span(effect, entry.at)
+            if isinstance(effect, StartChild):
+                self.children[effect_id] = next((it.step.step_id for it in self.loop.active.values() if it.effect == effect_id), "")
+            if isinstance(effect, Ask):
+                asking = (it.step.step_id for it in self.loop.active.values() if effect_id in it.effects())
+                self._confirms[effect_id] = next(asking, "")
+            if words := _effect_words(effect_id, effect):
+                yield Happening(entry, words, self.task_of(effect_id))
+
+    # -- how it stands -----------------------------------------------------------------------------
+
+    def lines(self, limit: int) -> list[Text]:
+        """Each step with its worker, how it stands, and what came of it."""
+        memory = self.loop
+        settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+        lines = [_found_line(finding) for finding in (*memory.findings, *settled)]
+        for activity in memory.active.values():
+            if activity.settled:
+                continue
+            asks = any(activity.questions())
+            line = Text("? " if asks else "◐ ", "magenta" if asks else "cyan").append(f"{plain(activity.step.step_id)}  ", "dim")
+            line.append(f"{plain(activity.worker)}  ", "bold").append(plain(activity.step.intent, 80))
+            lines.append(line.append("  waits for a person" if asks else "", "magenta"))
+        left = memory.plan[memory.position :] if not memory.code else []
+        lines += [Text(f"○ {plain(step.step_id)}  {plain(step.worker)}  {plain(step.intent, 80)}", "dim") for step in left]
+        return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
+
+    def counted(self) -> str:
+        """How many steps have come to what."""
+        found = self.loop.findings
+        kinds = {status: sum(1 for it in found if it.status == status) for status in ("ok", "failed", "timeout", "denied")}
+        told = ", ".join(f"{number} {status}" for status, number in kinds.items() if number)
+        return f"{count(len(found), 'step')}: {told or 'none yet'}"
+
+    def standing(self) -> dict[str, str]:
+        """What each step has come to, in words, by its id."""
+        memory = self.loop
+        standing = {step.step_id: "not begun" for step in memory.plan}
+        for step_id, activity in memory.active.items():
+            standing[step_id] = "waits for a person" if any(activity.questions()) else "under way"
+        settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+        for it in (*memory.findings, *settled):
+            because = ": ".join(filter(None, (plain(it.reason), plain(it.feedback)))) or preview(it.output)
+            standing[it.step_id] = f"{it.status} ({because})"
+        return standing
+
+    def outcome(self) -> dict[str, Any]:
+        """What it has come to, for programs."""
+        memory = self.loop
+        return {
+            "answer": memory.answer,
+            "plan": msgspec.to_builtins(memory.plan),
+            "findings": msgspec.to_builtins(memory.findings),
+            "steps": memory.steps,
+            "replans": memory.replans,
+            "reflections": memory.reflections,
+            "tokens": memory.tokens,
+        }
+
+    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+        """What ``show`` tells of it: who did what and why, and what it took."""
+        told: dict[str, list[Happening]] = {}
+        for happening in happenings:
+            if happening.weight == "event":
+                told.setdefault(happening.task_id, []).append(happening)
+        memory = self.loop
+        lines = [Text("steps", "bold")]
+        for step_id, its in told.items():
+            lines.append(Text(f"  {plain(step_id) or 'the loop'}", "bold" if step_id else "dim"))
+            lines += [_told_line(it) for it in its]
+        wall_s = (self.last_at if self.run.ended else max(now, self.last_at)) - self.first_at
+        numbers = [count(memory.steps, "step"), count(memory.replans, "replan"), count(memory.reflections, "reflection")]
+        numbers += [f"{memory.tokens} tokens"] if memory.tokens else []
+        return [*lines, Text(), Text("metrics", "bold"), Text(f"  {', '.join(numbers)}; wall time {duration(wall_s)}")]
+
+
+def _told_line(told: Happening) -> Text:
+    line = Text(f"      {time_of_day(told.entry.at)}  ", "dim").append(told.text)
+    return line.append(f"  ({plain(told.entry.actor)})", "dim")
+
+
+def _found_line(finding: Finding) -> Text:
+    mark, style = _LOOKS[finding.status]
+    line = Text(f"{mark} ", style).append(f"{plain(finding.step_id)}  ", "dim").append(f"{plain(finding.worker)}  ", "bold")
+    why = ": ".join(filter(None, (finding.status, plain(finding.reason), plain(finding.feedback))))
+    return line.append(preview(finding.output) if finding.status == "ok" else why)
+
+
+def _outcome_words(event: Outcome) -> str:
+    """What has come of an effect; empty where it is not worth a line."""
+    words = ""
+    match event:
+        case PlanMade(steps=steps, error=error):
+            words = f"no plan can be had: {plain(error)}" if error else f"planned {count(len(steps), 'step')}"
+        case WorkerEnded(later=later) if later is not None:
+            words = f"its result comes later: {plain(later.key)}"
+        case WorkerEnded(finding=finding):
+            words = f"found {preview(finding.output)}" if finding.status == "ok" else f"{finding.status}: {plain(finding.reason)}"
+        case Reflected(said=said, strategy=strategy, error=error):
+            words = f"no reflection can be had: {plain(error)}" if error else f"the reflection says {strategy or one_word(said)}"
+        case Synthesized(answer=answer, error=error):
+            words = f"no answer can be had: {plain(error)}" if error else f"answer: {preview(answer)}"
+        case Critiqued(said=said, error=error):
+            told = "is content" if is_ok(said) else f"wants it better: {plain(said)}"
+            words = f"no critique can be had: {plain(error)}" if error else f"the critique {told}"
+        case ModelReplied(text=text, calls=calls, error=error):
+            wants = f"wants to call {', '.join(plain(call.tool) for call in calls)}" if calls else f"says {plain(text)}"
+            words = f"no reply can be had: {plain(error)}" if error else f"the model {wants}"
+        case ToolReturned(result=result):
+            words = f"the call returned {preview(result)}"
+        case ChildEnded(outcome=outcome, reason=reason):
+            words = f"its run has {outcome}" + (f": {plain(reason)}" if reason else "")
+        case _:
+            pass
+    return words
+
+
+def _effect_words(effect_id: str, effect: Effect) -> str:
+    match effect:
+        case RunWorker(worker=worker, attempt=attempt, handoff=handoff):
+            again = f", attempt {attempt}" if attempt > 1 else ""
+            return f"handed to {plain(worker)}{again}: {plain(handoff.intent)}"
+        case AskModel(worker=worker, round=number, handoff=handoff) if number == 1:
+            return f"handed to {plain(worker)}: {plain(handoff.intent)}"
+        case CallTool(tool=tool, arguments=arguments):
+            return f"calls {plain(tool)} {preview(arguments)}".rstrip()
+        case StartChild():
+            return f"started as run {plain(child_of(effect_id))}"
+        case Ask(prompt=prompt):
+            return f"waits for a person: {plain(prompt)}"
+        case _:
+            return ""

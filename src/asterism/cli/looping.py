@@ -1,0 +1,94 @@
+"""Commands on loops: ``loop run``. What else can be done with their runs, the other commands do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.bootstrap import check_database, open_runtime, open_store
+from asterism.cli.driving import drive, opened_devices
+from asterism.cli.finding import MAX_RUNS, actor
+from asterism.cli.options import Database, JsonEvents, ResultFile
+from asterism.cli.output import put
+from asterism.cli.words import plain
+from asterism.errors import InvalidInput
+from asterism.kernel.run import Run
+from asterism.loops.definition import OrchestrationLoop, definition_of, find_loop
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.runtime.ports import Device, RunRow, Store
+from asterism.runtime.snapshots import load
+from asterism.settings import database_path
+
+
+def run(
+    named: Annotated[str, Parameter(name="LOOP", help="Where it is defined: module:name, file.py:name, or file.toml.")],
+    request: Annotated[str, Parameter(name="REQUEST", help="What is to be done, in words.")],
+    /,
+    *,
+    fleet: Annotated[
+        Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file, for workers that are constellations [default: no devices].")
+    ] = None,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+    wall_limit_s: Annotated[float | None, Parameter(help="Fail the run when it takes longer [default: as the loop says].")] = None,
+    max_tokens: Annotated[int | None, Parameter(help="Fail the run when its models take more tokens [default: as the loop says].")] = None,
+) -> int:
+    """Take a request through an orchestration loop that is defined in Python or TOML."""
+    if not request.strip():
+        raise InvalidInput("the request is empty; say what is to be done")
+    loop = find_loop(named, Path.cwd())
+    given = {"wall_limit_s": wall_limit_s, "max_tokens": max_tokens}
+    try:
+        bounds = {name: value for name, value in given.items() if value is not None}
+        loop.options = msgspec.convert({**msgspec.to_builtins(loop.options), **bounds}, type(loop.options))
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"the bounds of the loop: {error}") from None
+    fleet = fleet.absolute() if fleet else None
+    return asyncio.run(_run(loop, named, request, fleet, database_path(database), as_json=json, result_file=result_file))
+
+
+async def _run(
+    loop: OrchestrationLoop, named: str, request: str, fleet: Path | None, database: Path, *, as_json: bool, result_file: Path | None
+) -> int:
+    await check_database(database)
+    async with devices_of(fleet, database) as devices, open_store(database, create=True) as store:
+        first = loop.submitted(request, definition=named, fleet_file=str(fleet or ""))
+        async with open_runtime(store, {}, database) as runtime:
+            submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
+        if not as_json:
+            put(f"run {submitted}\n")
+        return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
+
+
+async def check_definitions(store: Store, root: RunRow) -> None:
+    """See that the definition of every loop in a tree of runs can be found, before one is driven without it.
+
+    Raises:
+        InvalidInput: one cannot, or is another one by now; names the run.
+    """
+    for row in await store.runs(root=root.run, limit=MAX_RUNS):
+        if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
+            live: Run[LoopMemory]
+            live, _ = await load(store, ORCHESTRATION_LOOP, row.run)
+            try:
+                definition_of(live.memory).check(row.run, live.memory)
+            except InvalidInput as error:
+                raise InvalidInput(f"run {row.run}: {error}") from error
+
+
+@contextlib.asynccontextmanager
+async def devices_of(fleet: Path | None, database: Path) -> AsyncIterator[Mapping[str, Device]]:
+    """The devices of a fleet file; none where there is no file."""
+    if fleet is None:
+        yield {}
+        return
+    async with opened_devices(fleet, database) as (_, devices):
+        yield devices

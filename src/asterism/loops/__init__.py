@@ -1,0 +1,46 @@
+"""Orchestration loops in Python: a supervisor that plans and reflects, and workers, as plain async functions or models.
+
+    from asterism.loops import OrchestrationLoop, Step
+
+    loop = OrchestrationLoop(plan=plan, workers={"research": research, "write": write}, reflect=reflect)
+    ended = await loop.run("what does a tide table say?")
+
+``definition`` the loop · ``worker`` what carries out a step · ``view`` what a supervising function sees · ``outcome`` what comes back ·
+``source`` where definitions are found again · ``performers`` how effects are carried out · ``json`` what may go into a journal ·
+``tool`` what a model may call · ``conversation`` what is said to it · ``models`` models as supervisors · ``keeper`` what stays open.
+"""
+
+from __future__ import annotations
+
+from asterism.loops.definition import OrchestrationLoop, resume
+from asterism.loops.outcome import LoopResult, Transition
+from asterism.loops.tool import McpServer, tool, within
+from asterism.loops.view import LoopView, Signals
+from asterism.loops.worker import ChildWorker, ModelWorker, Worker, constellation
+from asterism.machines.orchestration_loop.model import Decision, Finding, Handoff, Later, LoopOptions, State, Step, Strategy
+from asterism.machines.orchestration_loop.table import TRANSITIONS
+
+__all__ = [
+    "TRANSITIONS",
+    "ChildWorker",
+    "Decision",
+    "Finding",
+    "Handoff",
+    "Later",
+    "LoopOptions",
+    "LoopResult",
+    "LoopView",
+    "McpServer",
+    "ModelWorker",
+    "OrchestrationLoop",
+    "Signals",
+    "State",
+    "Step",
+    "Strategy",
+    "Transition",
+    "Worker",
+    "constellation",
+    "resume",
+    "tool",
+    "within",
+]

@@ -1,0 +1,364 @@
+"""An orchestration loop as a user defines it, and what can be done with its runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from asterism.constellation.profile import ChildSpec
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.machine import Effect
+from asterism.kernel.run import Run
+from asterism.loops.keeper import open_keeper
+from asterism.loops.models import ModelName, by_model
+from asterism.loops.outcome import LoopResult, Transition, result_of
+from asterism.loops.performers import loop_performers, steps_of
+from asterism.loops.source import find, place_of_caller, written
+from asterism.loops.supervising import Supervising
+from asterism.loops.toml import read_parts
+from asterism.loops.view import LoopView
+from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
+from asterism.machines.control import Unpause, Verb, as_data
+from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
+from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.runtime.current import runtime_at_hand
+from asterism.runtime.ports import Performer
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.snapshots import load
+from asterism.stores.memory import MemoryStore, process_memory
+
+MAX_TITLE = 200
+"""Characters of a request that list it."""
+
+_HERE: ContextVar[tuple[OrchestrationLoop, ...]] = ContextVar("asterism_loops_here", default=())
+"""The loops whose runs are being driven here: their definitions need not be imported."""
+
+
+class OrchestrationLoop:
+    """A supervisor and its workers.
+
+    Each supervising function may also be a model (``provider:name``, or one of pydantic-ai): it is then asked with a prompt of ours.
+
+    Args:
+        plan: makes the plan, and makes it anew: an async function of a :class:`LoopView` that returns steps; or the steps themselves.
+        workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one; models with tools;
+            other loops and constellations, which are run as children.
+        reflect: says one word (continue, replan, done, fail), or a ``Strategy``; without it, continue.
+        synthesize: makes the final answer; without it, the answer is what the last steps have put out.
+        critique: says ok, or what is to be better in the answer; without it, the first answer is the final one.
+        options: the bounds.
+        runtime: where its runs are; else the one of ``asterism.open()``, else one in memory.
+        definition: ``module:name`` where it is found again; by default the name that it has in the module that makes it.
+
+    Raises:
+        InvalidInput: a function is not async, or a step names no worker.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Supervising | Sequence[Any] | ModelName,
+        workers: Mapping[str, AnyWorker | WorkerFunction | OrchestrationLoop],
+        reflect: Supervising | ModelName | None = None,
+        synthesize: Supervising | ModelName | None = None,
+        critique: Supervising | ModelName | None = None,
+        options: LoopOptions | None = None,
+        runtime: Runtime | None = None,
+        definition: str = "",
+    ) -> None:
+        self.steps: tuple[Step, ...] = ()
+        self.plan: Supervising = _planned_before
+        if isinstance(plan, Sequence) and not isinstance(plan, str):
+            self.steps = steps_of(plan)
+        else:
+            self.plan = by_model(plan, "plan") or cast("Supervising", plan)
+        self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
+        self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
+        self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
+        self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
+        self.critique: Supervising | None = by_model(critique, "critique") or critique
+        self.options = options or LoopOptions()
+        self.last_run = ""
+        self._runtime = runtime
+        self._definition = definition
+        self._place = place_of_caller(1)
+        for what, function in (
+            ("plan", self.plan),
+            ("reflect", self.reflect),
+            ("synthesize", self.synthesize),
+            ("critique", self.critique),
+        ):
+            if function is not None:
+                check_async(function, what)
+
+    @property
+    def definition(self) -> str:
+        """``module:name`` where whoever resumes a run finds it."""
+        return self._definition or written(self, self._place)
+
+    def submitted(
+        self, request: str, context: Mapping[str, Any] | None = None, *, definition: str = "", fleet_file: str = ""
+    ) -> LoopSubmitted:
+        """The event that begins a run; ``definition`` is where it was found, where that is known better."""
+        return LoopSubmitted(
+            request=request,
+            context=dict(context or {}),
+            definition=definition or self.definition,
+            fleet_file=fleet_file,
+            fingerprint=FINGERPRINT,
+            folder=str(Path.cwd()),
+            workers=tuple(worker.profile(name) for name, worker in self.workers.items()),
+            options=self.options,
+            plan=self.steps,
+            critiques=self.critique is not None,
+        )
+
+    def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
+        """How a run of this loop begins as a child of another one."""
+        submitted = self.submitted("")
+        if definition:
+            submitted = msgspec.structs.replace(submitted, definition=definition, folder=str(folder))
+        return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=as_data(submitted))
+
+    # -- runs --------------------------------------------------------------------------------------
+
+    async def submit(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run: str = "") -> str:
+        """Write a new run down, and drive it not yet; returns its id.
+
+        Raises:
+            InvalidInput: there is a run of that id.
+        """
+        async with self._at_hand() as runtime:
+            first = self.submitted(request, context)
+            self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run=run)
+        return self.last_run
+
+    async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run: str = "") -> LoopResult:
+        """Take a request as far as it goes: to its end, or to where only people can move it on."""
+        async with self._at_hand() as runtime:
+            return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run=run))
+
+    async def resume(self, run: str = "", *, runtime: Runtime | None = None) -> LoopResult:
+        """Go on with a run that waited, was paused, or whose process ended; by default the last one that was begun here.
+
+        Args:
+            run: its id.
+            runtime: where it is, if not where this loop's runs are.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunOwned: another process drives it; nothing was done.
+            InvalidInput: it is no run of a loop, or of one that this is not.
+        """
+        run = self._named(run)
+        async with self._at_hand(runtime) as there:
+            memory = await memory_of(there, run)
+            self.check(run, memory)
+            if memory.paused:
+                await there.post(run, Unpause(), actor="user", key=there.clock.new_id())
+            return await self._driven(there, run)
+
+    async def step_once(self, run: str = "") -> Transition | None:
+        """Take a run one transition further, and no more; None where it has ended or waits for a person."""
+        run = self._named(run)
+        async with self._at_hand() as runtime:
+            row = await runtime.store.run(run)
+            if row.status == "ended":
+                return None
+            await runtime.post(run, StepOnce(), actor="user", key=runtime.clock.new_id())
+            with self.here():
+                await runtime.drive(run)
+            state = row.state
+            for record in await runtime.store.records(run, after=row.seq):
+                if record.state != state:
+                    source, target = State(state), State(record.state)
+                    return Transition(run=run, seq=record.seq, at=record.at, source=source, target=target, cause=record.kind)
+        return None
+
+    async def stream(self, request: str = "", *, run: str = "") -> AsyncIterator[Transition]:
+        """Go on, transition by transition; whoever stops listening leaves the run paused there, to be resumed.
+
+        Args:
+            request: begins a new run; without it the given one goes on, or the last one that was begun here.
+            run: an id.
+        """
+        if request:
+            run = await self.submit(request, run=run)
+        while transition := await self.step_once(run):
+            yield transition
+
+    async def answer(self, inquiry: str, verb: Verb, *, value: Any = None, reason: str = "", actor: str = "user") -> None:
+        """Answer a question of a run; several can be answered before ``resume`` takes them in one go.
+
+        Raises:
+            InvalidInput: there is no such question, or it does not take this answer.
+            Refused: it is not asked any more.
+        """
+        async with self._at_hand() as runtime:
+            await runtime.post_answer(inquiry, verb, actor=actor, value=value, reason=reason)
+
+    async def deliver(self, key: str, value: Any, *, run: str = "", actor: str = "user") -> None:
+        """Bring the result of a step whose worker returned ``Later(key)``.
+
+        Raises:
+            Refused: the run waits for nothing of that key.
+        """
+        run = self._named(run)
+        async with self._at_hand() as runtime:
+            memory = await memory_of(runtime, run)
+            for activity in memory.active.values():
+                if activity.question.about == "later" and activity.question.awaits == key:
+                    await runtime.post_answer(activity.question.inquiry, "respond", actor=actor, value=value)
+                    return
+        raise Refused(f"run {run} waits for no result {key!r}")
+
+    def check(self, run: str, memory: LoopMemory) -> None:
+        """See that this loop can go on with a run.
+
+        Raises:
+            InvalidInput: the run was begun under another table, or by a loop with other workers.
+        """
+        if memory.fingerprint != FINGERPRINT:
+            raise InvalidInput(
+                f"run {run} was begun under another version of the loop's table ({memory.fingerprint}, this one is {FINGERPRINT}); "
+                "resume it with the version of asterism that began it"
+            )
+        if missing := [name for name in memory.workers if name not in self.workers]:
+            raise InvalidInput(f"run {run} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
+
+    # -- within ------------------------------------------------------------------------------------
+
+    def _named(self, run: str) -> str:
+        if not (run or self.last_run):
+            raise InvalidInput("no run of this loop has begun; say which one, or begin one with run or submit")
+        return run or self.last_run
+
+    async def _driven(self, runtime: Runtime, run: str) -> LoopResult:
+        with self.here():
+            row = await runtime.drive(run)
+        return result_of(row, await memory_of(runtime, run), await runtime.store.inquiries(root=run))
+
+    async def _unreflected(self, view: LoopView) -> str:
+        """What a loop without a reflection does: it goes on, unless a step has failed and no strategy is left for it."""
+        lost = [it for it in view.latest if it.failed and view.signals.failures[it.step_id] > len(self.options.recovery)]
+        return Decision.FAIL if lost else Decision.CONTINUE
+
+    @contextlib.contextmanager
+    def here(self) -> Iterator[None]:
+        """What is driven within finds this definition without importing it."""
+        token = _HERE.set((*self.family(), *_HERE.get()))
+        try:
+            yield
+        finally:
+            _HERE.reset(token)
+
+    def family(self) -> tuple[OrchestrationLoop, ...]:
+        """It, and the loops that it begins as children."""
+        return (self, *(loop for nested in self._nested for loop in nested.family()))
+
+    def _at_hand(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
+        return _runtime_of(given or self._runtime)
+
+
+def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:
+    if isinstance(given, OrchestrationLoop):
+        return ChildWorker(given.child())
+    return given if isinstance(given, Worker | ModelWorker | ChildWorker) else Worker(given)
+
+
+async def _planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function
+    raise InvalidInput("the loop was given its steps, and has nobody who could make a new plan")
+
+
+async def _last_outputs(view: LoopView) -> Any:
+    """The answer of a loop without a synthesis: what the last steps have put out."""
+    outputs = [finding.output for finding in view.latest]
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+# -- where definitions are -------------------------------------------------------------------------
+
+
+def definition_of(memory: LoopMemory) -> OrchestrationLoop:
+    """The definition of a run: of those at hand, else imported from where the run says.
+
+    Raises:
+        InvalidInput: it cannot be found.
+    """
+    for loop in _HERE.get():
+        if loop.definition == memory.definition:
+            return loop
+    return find_loop(memory.definition, Path(memory.folder))
+
+
+def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
+    """Import the loop that a definition names.
+
+    Raises:
+        InvalidInput: there is none; one line that says what was looked for, and where.
+    """
+    try:
+        if definition.endswith(".toml"):
+            return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
+        found = find(definition, folder)
+    except InvalidInput as error:
+        raise InvalidInput(f"the loop {definition} cannot be found from {folder}: {error}") from error
+    if not isinstance(found, OrchestrationLoop):
+        raise InvalidInput(f"{definition} is no OrchestrationLoop but a {type(found).__name__}")
+    found._definition = found._definition or definition  # noqa: SLF001 - it is ours, and was found under this name
+    return found
+
+
+@contextlib.asynccontextmanager
+async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
+    """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
+    async with open_keeper() as keeper:
+        yield loop_performers(definition_of, keeper)
+
+
+@contextlib.asynccontextmanager
+async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
+    async with (
+        open_performers() as performers,
+        runtime_at_hand(
+            given,
+            store=lambda: MemoryStore(process_memory()),
+            machines={ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP},
+            performers=performers,
+        ) as runtime,
+    ):
+        yield runtime
+
+
+async def resume(run: str, *, runtime: Runtime | None = None) -> LoopResult:
+    """Go on with a run of a loop whose definition is found where the run says.
+
+    Raises:
+        InvalidInput: it is no run of a loop, or its definition cannot be found.
+    """
+    async with _runtime_of(runtime) as there:
+        loop = definition_of(await memory_of(there, run))
+        return await loop.resume(run, runtime=there)
+
+
+async def memory_of(runtime: Runtime, run: str) -> LoopMemory:
+    """What a run remembers, from its journal.
+
+    Raises:
+        RunNotFound: there is no such run.
+        InvalidInput: it is no run of a loop.
+    """
+    row = await runtime.store.run(run)
+    if row.machine != ORCHESTRATION_LOOP.name:
+        raise InvalidInput(f"run {run} is of machine {row.machine!r}, and no loop")
+    live: Run[LoopMemory]
+    live, _ = await load(runtime.store, ORCHESTRATION_LOOP, run)
+    return live.memory

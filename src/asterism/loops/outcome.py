@@ -1,0 +1,63 @@
+"""What comes back from a loop: how a run stands, and one transition of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Finding, State
+from asterism.runtime.ports import InquiryRow, RunRow
+
+
+class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands when nobody drives it any more.
+
+    Attributes:
+        run: its id.
+        state: of its machine.
+        outcome: ``finished``, ``failed`` or ``cancelled``; empty while it waits or is paused.
+        answer: the final one; None unless it is COMPLETE.
+        reason: why it is FAILED or CANCELLED, in words.
+        findings: what every step came to.
+        waiting: the questions that it waits for, those of its children included.
+    """
+
+    run: str
+    state: State
+    outcome: str
+    answer: Any
+    reason: str
+    findings: tuple[Finding, ...]
+    waiting: tuple[InquiryRow, ...] = ()
+
+
+class Transition(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of state.
+
+    Attributes:
+        run, seq, at: which entry of the journal made it, and when, in seconds since the epoch.
+        source, target: the states.
+        cause: type name of the event.
+    """
+
+    run: str
+    seq: int
+    at: float
+    source: State
+    target: State
+    cause: str
+
+
+def result_of(row: RunRow, memory: LoopMemory, asked: list[InquiryRow]) -> LoopResult:
+    """How a run stands, from its row and its memory."""
+    return LoopResult(
+        run=row.run,
+        state=State(row.state),
+        outcome=row.outcome,
+        answer=memory.answer,
+        reason=memory.reason,
+        findings=tuple(memory.findings),
+        waiting=tuple(asked),
+    )

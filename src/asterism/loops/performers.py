@@ -1,0 +1,252 @@
+"""How the effects of an orchestration loop are carried out: by the functions of its definition, which is looked for when one is called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.kernel.machine import Effect, Outcome
+from asterism.loops.json import as_json
+from asterism.loops.keeper import Keeper
+from asterism.loops.models import opened
+from asterism.loops.supervising import Metered, Supervising
+from asterism.loops.tool import judged
+from asterism.loops.view import LoopView, view_of
+from asterism.loops.worker import AnyWorker, ModelWorker, Worker
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
+from asterism.runtime.ports import Performer, Tell
+
+MAX_SAID = 500
+"""Characters of a reflection that are kept; no word is longer."""
+MAX_CRITIQUE = 10_000
+"""Characters of a critique that are kept."""
+
+
+class Definition(Protocol):
+    """What is needed of a loop to carry its effects out."""
+
+    plan: Supervising
+    reflect: Supervising
+    synthesize: Supervising
+    critique: Supervising | None
+    workers: Mapping[str, AnyWorker]
+
+
+Finder = Callable[[LoopMemory], Definition]
+"""Finds the definition of a run; raises InvalidInput where there is none."""
+
+
+def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performer]:
+    """Performers of every effect of the orchestration loop; what they open is the keeper's."""
+    return {
+        AskModel: _ModelAsker(find, keeper),
+        CallTool: _ToolCaller(find, keeper),
+        MakePlan: _Planner(find),
+        RunWorker: _WorkerPerformer(find),
+        Reflect: _Reflector(find),
+        Synthesize: _Synthesizer(find),
+        Critique: _Critic(find),
+    }
+
+
+class _Supervisor:
+    """Calls one function of the supervisor; what it raises is the error of its outcome."""
+
+    def __init__(self, find: Finder) -> None:
+        self._find = find
+
+    async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """Call it, and give its outcome."""
+        view = view_of(memory, effect_id)
+        try:
+            said = await self._call(self._find(memory), view)
+            metered = said if isinstance(said, Metered) else Metered(said)
+            return self._outcome(effect_id, metered)
+        except Exception as error:  # boundary: a user's function may raise anything
+            return self._outcome_of_error(effect_id, told(error))
+
+    async def _call(self, definition: Definition, view: LoopView) -> Any:
+        raise NotImplementedError
+
+    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
+        raise NotImplementedError
+
+    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
+        raise NotImplementedError
+
+
+class _Planner(_Supervisor):
+    async def _call(self, definition: Definition, view: LoopView) -> Any:
+        return await definition.plan(view)
+
+    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
+        return PlanMade(effect=effect_id, steps=steps_of(said.value), tokens=said.tokens)
+
+    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
+        return PlanMade(effect=effect_id, error=error)
+
+
+class _Reflector(_Supervisor):
+    async def _call(self, definition: Definition, view: LoopView) -> Any:
+        return await definition.reflect(view)
+
+    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
+        if isinstance(said.value, Strategy):
+            return Reflected(effect=effect_id, strategy=said.value, tokens=said.tokens)
+        text = said.value.strip()[:MAX_SAID] if isinstance(said.value, str) else ""
+        return Reflected(effect=effect_id, said=text, tokens=said.tokens)
+
+    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
+        return Reflected(effect=effect_id, error=error)
+
+
+class _Synthesizer(_Supervisor):
+    async def _call(self, definition: Definition, view: LoopView) -> Any:
+        return await definition.synthesize(view)
+
+    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
+        return Synthesized(effect=effect_id, answer=as_json(said.value, "the answer"), tokens=said.tokens)
+
+    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
+        return Synthesized(effect=effect_id, error=error)
+
+
+class _Critic(_Supervisor):
+    async def _call(self, definition: Definition, view: LoopView) -> Any:
+        return await definition.critique(view) if definition.critique else "ok"
+
+    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
+        return Critiqued(effect=effect_id, said=str(said.value)[:MAX_CRITIQUE], tokens=said.tokens)
+
+    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
+        return Critiqued(effect=effect_id, error=error)
+
+
+class _WorkerPerformer:
+    """Has a worker carry out a step, within its time."""
+
+    def __init__(self, find: Finder) -> None:
+        self._find = find
+
+    async def perform(self, effect_id: str, effect: RunWorker, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """Call it with its handoff; what it raises is a failed finding."""
+        timed = asyncio.timeout(effect.timeout_s)
+        try:
+            worker = worker_of(self._find(memory), effect.worker, Worker)
+            async with timed:
+                found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
+            return _ended(effect_id, effect.worker, found)
+        except Exception as error:  # boundary: a user's worker may raise anything
+            if timed.expired() and isinstance(error, TimeoutError):
+                finding = Finding(status="timeout", reason=f"{effect.worker} took longer than {effect.timeout_s:g} s")
+            else:
+                finding = Finding(status="failed", reason=told(error))
+            return WorkerEnded(effect=effect_id, finding=finding)
+
+
+def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
+    metered = found if isinstance(found, Metered) else Metered(found)
+    value, what = metered.value, f"the result of {worker}"
+    if isinstance(value, Later):
+        return WorkerEnded(effect=effect_id, later=value, tokens=metered.tokens)
+    if isinstance(value, Finding):
+        finding = msgspec.structs.replace(value, output=as_json(value.output, what))
+    else:
+        finding = Finding(output=as_json(value, what))
+    return WorkerEnded(effect=effect_id, finding=finding, tokens=metered.tokens)
+
+
+class _ModelAsker:
+    """Asks a worker's model for its next reply."""
+
+    def __init__(self, find: Finder, keeper: Keeper) -> None:
+        self._find = find
+        self._keeper = keeper
+
+    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
+        rounds = list(memory.active[effect.step_id].rounds)
+        try:
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            async with asyncio.timeout(effect.timeout_s):
+                tools = await worker.toolbox.tools(self._keeper)
+                async with opened(worker.model) as model:
+                    from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
+
+                    return await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools)
+        except Exception as error:  # boundary: a model's client may raise anything
+            return ModelReplied(effect=effect_id, error=told(error))
+
+
+class _ToolCaller:
+    """Makes a tool call, once more within the list and the scopes of its worker: a person may have edited its arguments."""
+
+    def __init__(self, find: Finder, keeper: Keeper) -> None:
+        self._find = find
+        self._keeper = keeper
+
+    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+        """One call; what it raises is told to the model."""
+        try:
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            tools = await worker.toolbox.tools(self._keeper)
+            asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
+            if asked.denied:
+                return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
+            result = as_json(await tools[effect.tool].call(effect.arguments, effect_id), f"the result of {effect.tool}")
+        except Exception as error:  # boundary: a tool may raise anything
+            result = {"status": "failed", "reason": told(error)}
+        return ToolReturned(effect=effect_id, result=result)
+
+
+W = TypeVar("W", Worker, ModelWorker)
+
+
+def worker_of(definition: Definition, name: str, kind: type[W]) -> W:
+    """The worker of that name and kind.
+
+    Raises:
+        InvalidInput: the definition has none.
+    """
+    found = definition.workers.get(name)
+    if not isinstance(found, kind):
+        raise InvalidInput(f"the loop has no worker {name!r} of that kind any more; it has {', '.join(definition.workers)}")
+    return found
+
+
+def steps_of(value: Any) -> tuple[Step, ...]:
+    """What a planning function returned, as steps: each a ``Step`` or its fields; a list among them runs in parallel.
+
+    Raises:
+        InvalidInput: it is no plan; says which step is the matter.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise InvalidInput(f"a plan is a list of steps, not a {type(value).__name__}")
+    steps: list[Step] = []
+    for number, item in enumerate(value, 1):
+        if isinstance(item, list):
+            steps += [msgspec.structs.replace(_step(each, number), group=f"group_{number}") for each in item]
+        else:
+            steps.append(_step(item, number))
+    return tuple(steps)
+
+
+def _step(item: Any, number: int) -> Step:
+    try:
+        return item if isinstance(item, Step) else msgspec.convert(item, Step)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"step {number} of the plan: {error}") from None
+
+
+def told(error: BaseException) -> str:
+    """An error in one line: ours as it is, any other with its type."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,62 @@
+"""Where the definition of a loop is, and how it is found again by whoever resumes its run."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from asterism.devices.source import imported
+from asterism.errors import InvalidInput
+
+
+class Place(NamedTuple):
+    """Where an object was made: the module, its file, and the line."""
+
+    module: str
+    file: str
+    line: int
+
+
+def place_of_caller(depth: int) -> Place:
+    """Where the code is that called this, ``depth`` frames up."""
+    frame: FrameType | None = inspect.currentframe()
+    for _ in range(depth + 1):
+        frame = frame.f_back if frame else None
+    if frame is None:
+        return Place("", "", 0)
+    return Place(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__", ""), frame.f_lineno)
+
+
+def written(found: object, place: Place) -> str:
+    """``module:name`` of a module-level object, or ``file.py:name`` where it is of the program itself.
+
+    One that is not at module level is ``module:<line N>``, which cannot be found again.
+    """
+    there = vars(sys.modules[place.module]) if place.module in sys.modules else {}
+    name = next((key for key, value in there.items() if value is found), "")
+    if not name:
+        return f"{place.module}:<line {place.line}>"
+    if place.module != "__main__":
+        return f"{place.module}:{name}"
+    spec = there.get("__spec__")
+    return f"{spec.name if spec else Path(place.file).absolute()}:{name}"
+
+
+def find(source: str, folder: Path) -> object:
+    """Import what a source names.
+
+    Raises:
+        InvalidInput: it is malformed, missing, or does not import.
+    """
+    place, _, name = source.rpartition(":")
+    if name.startswith("<"):
+        raise InvalidInput(f"it has no name at the top of its module ({source}); give it one, or resume the run with the loop itself")
+    if not place or not name.isidentifier():
+        raise InvalidInput(f"{source!r}: a loop is written module:name or file.py:name")
+    module = imported(place, folder)
+    if not hasattr(module, name):
+        raise InvalidInput(f"{place} has no {name}")
+    return getattr(module, name)

@@ -1,0 +1,149 @@
+"""A loop written down as TOML: models with tools as workers, and models or given steps as the supervisor."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from asterism.errors import InvalidInput
+from asterism.loops.source import find
+from asterism.loops.tool import McpServer, Scope, Tool, tool, within
+from asterism.loops.worker import ModelWorker, Worker
+from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
+
+
+class _Within(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scope: these arguments of a tool are paths within a folder."""
+
+    folder: str
+    arguments: tuple[str, ...]
+
+
+class _Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An MCP server; see ``McpServer``."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    allow: tuple[str, ...] = ()
+    gates: dict[str, Gate] = {}
+    within: dict[str, _Within] = {}
+    env: dict[str, str] = {}
+
+
+class _Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Python function as a tool."""
+
+    function: str
+    gate: Gate = ""
+    idempotent: bool = False
+
+
+class _Worker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A worker: a model with instructions and tools, or an async Python function."""
+
+    function: str = ""
+    idempotent: bool = False
+    model: str = ""
+    instructions: str = ""
+    description: str = ""
+    requires_approval: bool = False
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    tools: tuple[_Function, ...] = ()
+    servers: tuple[_Server, ...] = ()
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file.
+
+    Attributes:
+        model: of everything that names none.
+        plan, reflect, synthesize, critique: models of their own; a critique only where one is named.
+        steps: the plan, where nobody is to make one.
+    """
+
+    workers: dict[str, _Worker]
+    model: str = ""
+    plan: str = ""
+    reflect: str = ""
+    synthesize: str = ""
+    critique: str = ""
+    steps: tuple[Step, ...] = ()
+    options: LoopOptions = LoopOptions()
+
+
+def read_parts(path: Path) -> dict[str, Any]:
+    """What an ``OrchestrationLoop`` is made of, from a file.
+
+    Raises:
+        InvalidInput: it is missing, not TOML, or says something that it may not; one line.
+    """
+    try:
+        document = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Document)
+    except OSError as error:
+        raise InvalidInput(f"{path}: the loop cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # msgspec's and tomllib's errors are ValueErrors
+        raise InvalidInput(f"{path}: {error}") from error
+    if not document.workers:
+        raise InvalidInput(f"{path}: workers: there are none; add a [workers.NAME] table")
+    try:
+        return _parts(document, path.absolute().parent)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+
+
+def _parts(document: _Document, folder: Path) -> dict[str, Any]:
+    planner = document.plan or document.model
+    if not (planner or document.steps):
+        raise InvalidInput("who plans? name a model (model, or plan), or give the steps")
+    return {
+        "plan": document.steps or planner,
+        "workers": {name: _worker(name, it, document.model, folder) for name, it in document.workers.items()},
+        "reflect": document.reflect or document.model or None,
+        "synthesize": document.synthesize or document.model or None,
+        "critique": document.critique or None,
+        "options": document.options,
+    }
+
+
+def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | ModelWorker:
+    if given.function:
+        function: Any = find(given.function, folder)
+        more: dict[str, Any] = {"requires_approval": given.requires_approval, "timeout_s": given.timeout_s}
+        return Worker(function, description=given.description, idempotent=given.idempotent, **more)
+    if not (given.model or model):
+        raise InvalidInput(f"workers.{name}: it has no model; name one here or at the top of the file, or a function")
+    if not given.instructions:
+        raise InvalidInput(f"workers.{name}: it has no instructions")
+    tools: list[Tool | McpServer] = [*(_tool(it, folder) for it in given.tools), *(_server(it, folder) for it in given.servers)]
+    return ModelWorker(
+        given.model or model,
+        given.instructions,
+        tools=tools,
+        description=given.description,
+        requires_approval=given.requires_approval,
+        timeout_s=given.timeout_s,
+    )
+
+
+def _tool(given: _Function, folder: Path) -> Tool:
+    function: Any = find(given.function, folder)
+    return tool(function, idempotent=given.idempotent, gate=given.gate)
+
+
+def _server(given: _Server, folder: Path) -> McpServer:
+    if bool(given.command) == bool(given.url):
+        raise InvalidInput("a server has either a command or a url")
+    scopes: dict[str, Scope] = {name: within(str(folder / it.folder), *it.arguments) for name, it in given.within.items()}
+    return McpServer(
+        command=given.command,
+        url=given.url,
+        allow=given.allow,
+        gates=given.gates,
+        scopes=scopes,
+        env=given.env,
+        folder=str(folder),
+    )

@@ -1,0 +1,50 @@
+"""What a fork means: nothing that was under way in the origin is silently repeated; each is decided anew."""
+
+from __future__ import annotations
+
+from asterism.kernel.machine import Turn
+from asterism.machines.control import Forked, Withdraw
+from asterism.machines.orchestration_loop.ending import call_off
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, Question
+from asterism.machines.orchestration_loop.people import ask_about, ask_about_call
+
+
+def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
+    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked."""
+    memory.started_at += event.idle_s
+    if memory.asking:
+        call_off(memory, memory.asking, turn)
+        memory.asking = ""
+    for activity in memory.active.values():
+        for call in activity.calls:
+            _call_anew(memory, call, event, turn)
+        _step_anew(memory, activity, event, turn)
+
+
+def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn) -> None:
+    if activity.effect:
+        turn.perform(Withdraw(target=activity.effect))  # a child, too: it is the origin's, and this run has none of its own yet
+        memory.leaving[activity.effect] = None
+        memory.resting.discard(activity.effect)
+        activity.effect = ""
+        profile = memory.workers[activity.worker]
+        if not profile.idempotent and not profile.converses:
+            prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            ask_about(memory, activity, "interruption", prompt, turn)
+    elif activity.question.inquiry:
+        asked, activity.question = activity.question, Question()
+        call_off(memory, asked.inquiry, turn)
+        ask_about(memory, activity, asked.about, asked.prompt, turn, awaits=asked.awaits)
+
+
+def _call_anew(memory: LoopMemory, call: Call, event: Forked, turn: Turn) -> None:
+    if call.effect:
+        call_off(memory, call.effect, turn)
+        call.effect = ""
+        if not call.asked.idempotent:
+            prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
+            ask_about_call(memory, call, "interruption", prompt, turn)
+    elif call.question.inquiry:
+        asked, call.question = call.question, Question()
+        call_off(memory, asked.inquiry, turn)
+        ask_about_call(memory, call, asked.about, asked.prompt, turn)

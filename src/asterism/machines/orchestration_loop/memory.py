@@ -1,0 +1,268 @@
+"""What an orchestration loop remembers: plain data. Only its moves write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
+
+SUPERVISOR = "supervisor"
+"""Who hands over."""
+
+About = Literal["", "approval", "interruption", "later", "question", "confirmation"]
+"""What a person (or, for ``later``, a program) is asked about."""
+
+
+class Question(msgspec.Struct, kw_only=True):
+    """An open question.
+
+    Attributes:
+        inquiry: id of the effect that asked it; empty while nobody is asked.
+        about: what the answer will be about.
+        prompt: as it was put.
+        awaits: key of the result that is waited for, where it is about one that comes later.
+        expires_at: seconds since the epoch; 0 for never.
+    """
+
+    inquiry: str = ""
+    about: About = ""
+    prompt: str = ""
+    awaits: str = ""
+    expires_at: float = 0.0
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """A tool call of a conversation.
+
+    Attributes:
+        asked: as the model asked for it, or as a person has edited it.
+        effect: id of its effect while it is under way.
+        question: to a person, about it.
+        confirmed: a person has said yes to exactly these arguments.
+        done: it has a result.
+        result: JSON for the model.
+    """
+
+    asked: ToolCall
+    effect: str = ""
+    question: Question = msgspec.field(default_factory=Question)
+    confirmed: bool = False
+    done: bool = False
+    result: Any = None
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """One reply of a worker's model, and what came of its calls."""
+
+    text: str = ""
+    raw: Any = None
+    calls: list[Call] = []
+
+
+class Activity(msgspec.Struct, kw_only=True):
+    """A step that was begun and has not been reflected on.
+
+    Attributes:
+        step: of the plan; its context as a person may have edited it.
+        worker: who does it.
+        attempt: which try this is, from 1.
+        effect: id of its effect while one is under way: a worker's attempt, a model's reply, a child.
+        question: to a person, about it.
+        approved: a person has said yes to it.
+        rounds: the conversation of a worker that is a model.
+        finding: what came of it; None until then.
+    """
+
+    step: Step
+    worker: str
+    attempt: int = 1
+    effect: str = ""
+    question: Question = msgspec.field(default_factory=Question)
+    approved: bool = False
+    rounds: list[Round] = []
+    finding: Finding | None = None
+
+    @property
+    def settled(self) -> bool:
+        """True when there is a finding."""
+        return self.finding is not None
+
+    @property
+    def calls(self) -> list[Call]:
+        """Calls of the last reply."""
+        return self.rounds[-1].calls if self.rounds else []
+
+    @property
+    def under_way(self) -> bool:
+        """True while something is being done for it."""
+        return bool(self.effect) or any(call.effect for call in self.calls)
+
+    def settle(self, finding: Finding) -> None:
+        """Give it its finding."""
+        self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
+
+    def questions(self) -> Iterator[Question]:
+        """Its open questions."""
+        return (it for it in (self.question, *(call.question for call in self.calls)) if it.inquiry)
+
+    def effects(self) -> Iterator[str]:
+        """Ids of what is outstanding for it."""
+        yield from filter(None, (self.effect, *(call.effect for call in self.calls)))
+        yield from (question.inquiry for question in self.questions())
+
+
+Stage = Literal["reflect", "synthesize", "critique"]
+
+
+class LoopMemory(msgspec.Struct, kw_only=True):
+    """The memory of one orchestration loop.
+
+    Attributes:
+        request, context, definition, fingerprint, folder, options, critiques: as submitted.
+        workers: by name.
+        started_at: seconds since the epoch.
+        plan: the current one.
+        position: of the next step in it.
+        active: steps that were begun, by step id.
+        again: steps to be begun once more, before the plan goes on.
+        question: what the user is to be asked next, in words.
+        findings: what every step came to, in order.
+        latest: how many of them the last observation brought.
+        stage: what REFLECTING does next.
+        asking: id of the effect by which a supervising function is being asked; empty while none is.
+        told: why the planner is asked again.
+        draft: the answer so far; ``critique``: what is to be better.
+        leaving: effects that were called off and have no outcome yet.
+        paused: start nothing new.
+        resting: effects whose child waits for nothing but people, or is paused.
+        allowance: transitions that may still be made before it pauses by itself; None for any number.
+        steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
+            supervising function in a row that came to nothing.
+        failures: of each step, by id.
+        stalled: steps in a row without new output.
+        used, trusted: tools that were called in this run; those that need no further yes in it.
+        code, reason: why it ended; empty while it has not.
+        answer: the final one.
+    """
+
+    request: str = ""
+    context: dict[str, Any] = {}
+    definition: str = ""
+    fingerprint: str = ""
+    folder: str = ""
+    options: LoopOptions = LoopOptions()
+    critiques: bool = False
+    workers: dict[str, WorkerProfile] = {}
+    started_at: float = 0.0
+    plan: list[Step] = []
+    position: int = 0
+    active: dict[str, Activity] = {}
+    again: list[Activity] = []
+    question: str = ""
+    findings: list[Finding] = []
+    latest: int = 0
+    stage: Stage = "reflect"
+    asking: str = ""
+    told: str = ""
+    draft: Any = None
+    critique: str = ""
+    leaving: dict[str, None] = {}
+    paused: bool = False
+    resting: set[str] = set()
+    allowance: int | None = None
+    steps: int = 0
+    plans: int = 0
+    replans: int = 0
+    reflections: int = 0
+    revisions: int = 0
+    refused: int = 0
+    tokens: int = 0
+    failures: dict[str, int] = {}
+    stalled: int = 0
+    used: dict[str, None] = {}
+    trusted: dict[str, None] = {}
+    code: str = ""
+    reason: str = ""
+    answer: Any = None
+
+    @property
+    def exhausted(self) -> bool:
+        """True when the plan has no step left."""
+        return self.position >= len(self.plan) and not self.again and not self.question
+
+    def children(self) -> list[str]:
+        """Effects whose child run has not ended."""
+        return [it.effect for it in self.active.values() if it.effect and it.worker in self.workers and self.workers[it.worker].child]
+
+    def is_busy(self, activity: Activity) -> bool:
+        """True while something other than people moves an activity on."""
+        return activity.under_way and activity.effect not in self.resting
+
+    @property
+    def home(self) -> State:
+        """Where it is while its steps are under way."""
+        return State.PARALLEL if len(self.active) > 1 else State.EXECUTING
+
+    def latest_findings(self) -> list[Finding]:
+        """What the last observation brought."""
+        return self.findings[len(self.findings) - self.latest :]
+
+    def handoff(self, activity: Activity) -> Handoff:
+        """What a worker gets for a step, and all it gets."""
+        step = activity.step
+        artifacts = {used: self.output_of(used) for used in step.uses}
+        return Handoff(from_=SUPERVISOR, to=activity.worker, intent=step.intent, context=step.context, artifacts=artifacts)
+
+    def output_of(self, step_id: str) -> Any:
+        """What the step of that id has last put out; None where nothing is known of it."""
+        return next((finding.output for finding in reversed(self.findings) if finding.step_id == step_id), None)
+
+    def enter(self, state: State) -> State:
+        """Make a transition: when stepping, it uses up the allowance."""
+        if self.allowance is not None:
+            self.allowance = max(0, self.allowance - 1)
+            self.paused = self.paused or self.allowance == 0
+        return state
+
+    def left(self, effect: str) -> bool:
+        """An effect has its outcome. True for one that was called off: then it has no consequence."""
+        self.resting.discard(effect)
+        return self.leaving.pop(effect, self) is None
+
+    # -- what a driver asks of any memory ----------------------------------------------------------
+
+    def wake_at(self) -> float | None:
+        """When the next limit or expiry is due, seconds since the epoch; 0, at once, where nothing is under way that would go on."""
+        if self.code or not self.started_at:
+            return None
+        if not (self.paused or self.asking or any(any(activity.effects()) for activity in self.active.values())):
+            return 0.0
+        expiries = [it.expires_at for activity in self.active.values() for it in activity.questions() if it.expires_at]
+        return min([self.started_at + self.options.wall_limit_s, *expiries])
+
+    def stirs(self) -> bool:
+        """Never: what goes on by itself has an effect outstanding."""
+        return False
+
+    def outcome(self) -> str:
+        """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
+        return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
+
+    def report(self) -> dict[str, Any]:
+        """The result for the run that started this one."""
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """The result for the user: summary, answer, steps; on failure code and reason."""
+        done = f"{len(self.findings)} step{'s' * (len(self.findings) != 1)}"
+        found: dict[str, Any] = {
+            "summary": self.answer if isinstance(self.answer, str) else done,
+            "answer": self.answer,
+            "steps": self.steps,
+        }
+        if self.code not in ("", "finished"):
+            found |= {"code": self.code, "reason": self.reason}
+        return found

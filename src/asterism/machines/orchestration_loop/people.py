@@ -1,0 +1,126 @@
+"""How people are asked, and what their answers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.errors import Refused
+from asterism.kernel.machine import Turn
+from asterism.machines.control import Answered, Ask, Risk, Verb
+from asterism.machines.orchestration_loop.ending import call_off
+from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, Question
+from asterism.machines.orchestration_loop.model import Finding
+
+_VERBS: dict[About, tuple[Verb, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "interruption": ("approve", "respond", "reject"),
+    "later": ("respond", "reject"),
+    "question": ("respond", "reject"),
+    "confirmation": ("approve", "edit", "reject"),
+}
+
+
+def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, turn: Turn, *, awaits: str = "") -> None:
+    """Ask a person (or wait for a program) about a step."""
+    step = activity.step
+    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    activity.question = _ask(memory, about, prompt, subject | ({"awaits": awaits} if awaits else {}), turn)
+    activity.question.awaits = awaits
+
+
+def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, turn: Turn) -> None:
+    """Ask a person about a tool call; what is shown is exactly what will be called."""
+    subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
+    call.question = _ask(memory, about, prompt, subject, turn)
+
+
+def _ask(memory: LoopMemory, about: About, prompt: str, subject: dict[str, Any], turn: Turn) -> Question:
+    risk: Risk = "low" if about in ("later", "question") else "high"
+    limit_s = memory.options.inquiry_timeout_s
+    expires_at = turn.at + limit_s if limit_s else 0.0
+    inquiry = turn.perform(Ask(prompt=prompt, subject=subject, verbs=_VERBS[about], risk=risk, expires_at=expires_at))
+    return Question(inquiry=inquiry, about=about, prompt=prompt, expires_at=expires_at)
+
+
+def take_answer(memory: LoopMemory, event: Answered, turn: Turn) -> None:
+    """Do what was answered.
+
+    Raises:
+        Refused: it is not asked any more, or does not take this answer; the question stays open.
+    """
+    for activity in memory.active.values():
+        if activity.question.inquiry == event.effect:
+            _check(activity.question, event)
+            _about_step(activity, event, turn)
+            return
+        for call in activity.calls:
+            if call.question.inquiry == event.effect:
+                _check(call.question, event)
+                _about_call(memory, call, event, turn)
+                return
+    raise Refused(f"{event.effect} is not asked any more")
+
+
+def _check(question: Question, event: Answered) -> None:
+    if event.verb not in (*_VERBS[question.about], "cancel"):
+        raise Refused(f"{event.effect} takes {', '.join(_VERBS[question.about])}, not {event.verb}")
+    if event.verb == "edit" and not isinstance(event.value, dict):
+        raise Refused("an edit gives what is to be different, as a JSON object")
+
+
+def _about_step(activity: Activity, event: Answered, turn: Turn) -> None:
+    about, activity.question = activity.question.about, Question()
+    if event.verb in ("approve", "edit"):
+        if event.verb == "edit":
+            activity.step = msgspec.structs.replace(activity.step, context={**activity.step.context, **event.value})
+        activity.approved = True
+        if about == "interruption":
+            activity.attempt += 1
+    elif event.verb == "respond":
+        activity.settle(Finding(output=event.value))
+    else:
+        activity.settle(Finding(status="denied", reason=f"{turn.actor} said no", feedback=event.reason))
+
+
+def _about_call(memory: LoopMemory, call: Call, event: Answered, turn: Turn) -> None:
+    call.question = Question()
+    if event.verb in ("approve", "edit"):
+        if event.verb == "edit":
+            call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
+        elif isinstance(event.value, dict) and event.value.get("always") is True:
+            memory.trusted[call.asked.tool] = None
+        call.confirmed = True
+    elif event.verb == "respond":
+        call.done, call.result = True, event.value
+    else:
+        call.done, call.result = True, denied(f"{turn.actor} said no", event.reason)
+
+
+def denied(reason: str, feedback: str = "") -> dict[str, str]:
+    """What a model is told of a call that may not be made."""
+    return {"status": "denied", "reason": reason, "feedback": feedback}
+
+
+def expire(memory: LoopMemory, turn: Turn) -> bool:
+    """Take no answer for a no, where the time for it has passed; True if anything changed."""
+    changed = False
+    for activity in memory.active.values():
+        for question in tuple(activity.questions()):
+            if 0 < question.expires_at <= turn.at:
+                _expired(memory, activity, question.inquiry, turn)
+                changed = True
+    return changed
+
+
+def _expired(memory: LoopMemory, activity: Activity, inquiry: str, turn: Turn) -> None:
+    call_off(memory, inquiry, turn)
+    why = "nobody answered in time"
+    if activity.question.inquiry == inquiry:
+        is_late = activity.question.about == "later"
+        activity.question = Question()
+        activity.settle(Finding(status="timeout" if is_late else "denied", reason=why))
+    for call in activity.calls:
+        if call.question.inquiry == inquiry:
+            call.question, call.done, call.result = Question(), True, denied(why)

@@ -1,0 +1,74 @@
+"""How a plan is asked for, checked and taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from asterism.kernel.machine import Turn
+from asterism.machines.orchestration_loop.effects import MakePlan
+from asterism.machines.orchestration_loop.ending import fail
+from asterism.machines.orchestration_loop.events import PlanMade
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import State, Step
+
+
+def ask_for_plan(memory: LoopMemory, turn: Turn) -> None:
+    """Ask for a plan, or for a better one."""
+    memory.plans += 1
+    memory.asking = turn.perform(MakePlan(told=memory.told, number=memory.plans))
+
+
+def take_plan(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
+    """Take a plan; one that cannot be used is asked for again, a bounded number of times."""
+    memory.asking = ""
+    memory.tokens += event.tokens
+    named = with_ids(memory, event.steps)
+    wrong = event.error or problem(memory, named)
+    if wrong:
+        memory.refused += 1
+        memory.told = wrong
+        if memory.refused >= memory.options.max_calls:
+            return fail(memory, "planning", f"no plan can be had after {memory.refused} tries (max_calls): {wrong}", turn)
+        return State.PLANNING
+    memory.refused = 0
+    memory.told = ""
+    adopt(memory, named)
+    return memory.enter(State.EXECUTING)
+
+
+def adopt(memory: LoopMemory, steps: Sequence[Step]) -> None:
+    """Make these the plan."""
+    memory.plan, memory.position = list(steps), 0
+    memory.again.clear()
+
+
+def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:
+    """Why these steps cannot be a plan; empty where they can."""
+    known = {finding.step_id for finding in memory.findings}
+    group: list[str] = []
+    before = ""
+    seen: set[str] = set()
+    for step in steps:
+        if step.step_id in seen:
+            return f"two steps are named {step.step_id!r}"
+        seen.add(step.step_id)
+        if not step.group or step.group != before:
+            known.update(group)
+            group = []
+        for worker in (step.worker, *step.alternatives):
+            if worker not in memory.workers:
+                return f"step {step.step_id!r}: there is no worker {worker!r}; there are {', '.join(memory.workers)}"
+        for used in step.uses:
+            if used not in known:
+                return f"step {step.step_id!r} uses {used!r}, which is no step before it"
+        group.append(step.step_id)
+        before = step.group
+    return ""
+
+
+def with_ids(memory: LoopMemory, steps: Sequence[Step]) -> list[Step]:
+    """The steps, each with an id: those that have none are numbered on from what the run has begun."""
+    start = len(memory.findings) + 1
+    return [step if step.step_id else msgspec.structs.replace(step, step_id=f"step_{start + n}") for n, step in enumerate(steps)]

@@ -1,0 +1,169 @@
+"""REFLECTING: what is asked there, what its one word means, and which strategy is chosen where a step failed or nothing new comes."""
+
+from __future__ import annotations
+
+import string
+
+from asterism.kernel.machine import Turn
+from asterism.machines.orchestration_loop.effects import Critique, Reflect, Synthesize
+from asterism.machines.orchestration_loop.ending import fail
+from asterism.machines.orchestration_loop.events import Critiqued, Reflected, Synthesized
+from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.model import Decision, Finding, State, Strategy
+
+_AROUND = string.whitespace + string.punctuation
+
+
+def one_word(said: str) -> Decision:
+    """The decision that a reply is: exactly one word, whatever its case, punctuation and space; anything else is continue."""
+    word = said.strip(_AROUND).casefold()
+    return next((decision for decision in Decision if decision == word), Decision.CONTINUE)
+
+
+def is_ok(said: str) -> bool:
+    """True where a critique is content; anything else is what it wants better."""
+    return said.strip(_AROUND).casefold() == "ok"
+
+
+def ask_supervisor(memory: LoopMemory, turn: Turn) -> State:
+    """Ask what the stage is about: for the word, the answer, or its critique; FAILED where a bound stands in the way."""
+    if memory.stage == "reflect":
+        if memory.reflections >= memory.options.max_reflections:
+            return fail(memory, "max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", turn)
+        memory.reflections += 1
+        memory.asking = turn.perform(Reflect(number=memory.reflections))
+    elif memory.stage == "synthesize":
+        memory.asking = turn.perform(Synthesize(critique=memory.critique))
+    else:
+        memory.asking = turn.perform(Critique())
+    return State.REFLECTING
+
+
+def _unheard(memory: LoopMemory, what: str, error: str, turn: Turn) -> State:
+    """A supervising function came to nothing: it is called again, a bounded number of times."""
+    memory.refused += 1
+    if memory.refused >= memory.options.max_calls:
+        return fail(memory, what, f"{what} failed {memory.refused} times (max_calls): {error}", turn)
+    return State.REFLECTING
+
+
+# -- the word --------------------------------------------------------------------------------------
+
+
+def take_word(memory: LoopMemory, event: Reflected, turn: Turn) -> State:
+    """Do what the reflection says."""
+    memory.asking = ""
+    memory.tokens += event.tokens
+    if event.error:
+        return _unheard(memory, "reflection", event.error, turn)
+    memory.refused = 0
+    decision = one_word(event.said)
+    strategy = event.strategy
+    if strategy is None and decision is Decision.CONTINUE:
+        strategy = _structural(memory)
+    if strategy is not None:
+        return _apply(memory, strategy, turn)
+    if decision is Decision.FAIL:
+        return fail(memory, "reflection", f"the reflection says fail{_why_last(memory)}", turn)
+    if decision is Decision.REPLAN:
+        return _replan(memory, "", turn)
+    if decision is Decision.DONE or memory.exhausted:
+        memory.stage = "synthesize"
+        return State.REFLECTING
+    return memory.enter(State.EXECUTING)
+
+
+def _structural(memory: LoopMemory) -> Strategy | None:
+    """The strategy that what has happened asks for, by the options; None for none."""
+    failures = max((memory.failures[finding.step_id] for finding in memory.latest_findings() if finding.failed), default=0)
+    if 0 < failures <= len(memory.options.recovery):
+        return memory.options.recovery[failures - 1]
+    if memory.stalled >= memory.options.stall_after:
+        return memory.options.when_stalled
+    return None
+
+
+def _why_last(memory: LoopMemory) -> str:
+    why = [f"{finding.step_id}: {finding.reason or finding.status}" for finding in memory.latest_findings() if finding.status != "ok"]
+    return f" after {'; '.join(why)}" if why else ""
+
+
+# -- strategies ------------------------------------------------------------------------------------
+
+
+def _apply(memory: LoopMemory, strategy: Strategy, turn: Turn) -> State:
+    failed = [finding for finding in memory.latest_findings() if finding.failed]
+    why = _why_last(memory) or " because nothing new has come of the last steps"
+    if strategy == Strategy.GIVE_UP:
+        return fail(memory, "given_up", f"it gives up{why}", turn)
+    if strategy == Strategy.DECOMPOSE:
+        return _replan(memory, f"make smaller steps{why}", turn)
+    if strategy == Strategy.ASK_USER:
+        memory.question = f"How shall it go on{why}?"
+        return memory.enter(State.EXECUTING)
+    for finding in failed:
+        again = _again(memory, finding, elsewhere=strategy == Strategy.RETRY_ELSEWHERE)
+        if again is None:
+            return fail(memory, "given_up", f"nobody else can do {finding.step_id}: {finding.reason}", turn)
+        if again.attempt > memory.options.max_attempts:
+            return fail(
+                memory, "max_attempts", f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}", turn
+            )
+        memory.again.append(again)
+    return memory.enter(State.EXECUTING)
+
+
+def _again(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity | None:
+    """A failed step, to be begun once more; None where nobody else can do it."""
+    step = next(step for step in memory.plan if step.step_id == finding.step_id)
+    able = [step.worker, *step.alternatives]
+    if elsewhere and finding.worker == able[-1]:
+        return None
+    worker = able[able.index(finding.worker) + 1] if elsewhere else finding.worker
+    return Activity(step=step, worker=worker, attempt=finding.attempt + 1)
+
+
+def _replan(memory: LoopMemory, told: str, turn: Turn) -> State:
+    if memory.replans >= memory.options.max_replans:
+        return fail(memory, "max_replans", f"the plan was made anew {memory.replans} times, and is wanted anew again (max_replans)", turn)
+    memory.replans += 1
+    memory.told = told
+    return memory.enter(State.PLANNING)
+
+
+# -- the answer ------------------------------------------------------------------------------------
+
+
+def take_answer_draft(memory: LoopMemory, event: Synthesized, turn: Turn) -> State:
+    """Take the answer: the run is complete with it, unless it is criticised first."""
+    memory.asking = ""
+    memory.tokens += event.tokens
+    if event.error:
+        return _unheard(memory, "synthesis", event.error, turn)
+    memory.refused = 0
+    memory.draft = event.answer
+    if memory.critiques and memory.revisions < memory.options.max_revisions:
+        memory.stage = "critique"
+        return State.REFLECTING
+    return complete(memory)
+
+
+def take_critique(memory: LoopMemory, event: Critiqued, turn: Turn) -> State:
+    """Give the answer, or have it written again."""
+    memory.asking = ""
+    memory.tokens += event.tokens
+    if event.error:
+        return _unheard(memory, "critique", event.error, turn)
+    memory.refused = 0
+    if is_ok(event.said):
+        return complete(memory)
+    memory.revisions += 1
+    memory.critique = event.said
+    memory.stage = "synthesize"
+    return State.REFLECTING
+
+
+def complete(memory: LoopMemory) -> State:
+    """End well, with the draft as the answer."""
+    memory.code, memory.answer = "finished", memory.draft
+    return memory.enter(State.COMPLETE)

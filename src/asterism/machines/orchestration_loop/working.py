@@ -1,0 +1,178 @@
+"""How steps are begun and ended: claimed from the plan, handed to workers, settled with a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.kernel.machine import Turn
+from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.orchestration_loop.conversing import begin_round, make_calls, take_reply, take_return
+from asterism.machines.orchestration_loop.effects import RunWorker
+from asterism.machines.orchestration_loop.ending import fail
+from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturned, WorkerEnded
+from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.model import Finding, State, Step
+from asterism.machines.orchestration_loop.people import ask_about
+
+LEAST_S = 0.001
+"""Time limit of a child that is started at the last moment."""
+MAX_TITLE = 200
+"""Characters of an intent that list a child."""
+USER = "user"
+"""The worker of a step that is a question to the user."""
+
+
+def claim(memory: LoopMemory, turn: Turn) -> State | None:
+    """Begin the next steps: those to be done once more, a question to the user, or the next group of the plan.
+
+    Returns:
+        FAILED where a bound stands in the way; else None.
+    """
+    if memory.question:
+        step = Step(step_id=f"question_{len(memory.findings) + 1}", worker=USER, intent=memory.question)
+        memory.active[step.step_id] = Activity(step=step, worker=USER)
+        memory.question = ""
+    elif memory.again:
+        memory.active = {activity.step.step_id: activity for activity in memory.again}
+        memory.again = []
+    else:
+        begun = _next_group(memory)
+        memory.position += len(begun)
+        memory.active = {step.step_id: Activity(step=step, worker=step.worker) for step in begun}
+    memory.steps += len(memory.active)
+    if memory.steps > memory.options.max_steps:
+        return fail(memory, "max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", turn)
+    return None
+
+
+def _next_group(memory: LoopMemory) -> list[Step]:
+    group: list[Step] = []
+    for step in memory.plan[memory.position :]:
+        if group and (not step.group or step.group != group[0].group):
+            break
+        group.append(step)
+    return group
+
+
+def start_ready(memory: LoopMemory, turn: Turn) -> bool:
+    """Start what can be started for the steps that were begun, within the bound on parallel work; True if anything changed."""
+    at_once = sum(activity.under_way for activity in memory.active.values())
+    changed = False
+    for activity in memory.active.values():
+        if activity.settled or activity.effect or activity.question.inquiry:
+            continue
+        if not activity.under_way and at_once >= memory.options.max_parallel:
+            continue
+        was_under_way = activity.under_way
+        changed = _start(memory, activity, turn) or changed
+        at_once += activity.under_way and not was_under_way
+    return changed
+
+
+def _start(memory: LoopMemory, activity: Activity, turn: Turn) -> bool:
+    if activity.worker == USER:
+        ask_about(memory, activity, "question", activity.step.intent, turn)
+        return True
+    profile = memory.workers[activity.worker]
+    if (profile.requires_approval or activity.step.requires_approval) and not activity.approved:
+        prompt = f"Let {activity.worker} do {activity.step.step_id} ({activity.step.intent})?"
+        ask_about(memory, activity, "approval", prompt, turn)
+        return True
+    if profile.converses:
+        changed = make_calls(memory, activity, turn)
+        if all(call.done for call in activity.calls):
+            begin_round(memory, activity, turn)
+            changed = True
+        return changed
+    handoff = memory.handoff(activity)
+    if profile.child is not None:
+        handed = {**handoff.context, **handoff.artifacts}
+        left_s = memory.started_at + memory.options.wall_limit_s - turn.at
+        if profile.timeout_s is not None:
+            left_s = min(left_s, profile.timeout_s)
+        first = profile.child.begun(handoff.intent, handed, left_s=max(LEAST_S, left_s))
+        start = StartChild(
+            machine=profile.child.machine, first_kind=profile.child.first_kind, first=first, title=handoff.intent[:MAX_TITLE]
+        )
+        activity.effect = turn.perform(start)
+        return True
+    activity.effect = turn.perform(
+        RunWorker(
+            step_id=activity.step.step_id,
+            worker=activity.worker,
+            handoff=handoff,
+            attempt=activity.attempt,
+            idempotent=profile.idempotent,
+            timeout_s=profile.timeout_s,
+        )
+    )
+    return True
+
+
+def standing(memory: LoopMemory) -> State:
+    """The state that what is under way amounts to."""
+    unsettled = [activity for activity in memory.active.values() if not activity.settled]
+    if not unsettled:
+        return State.OBSERVING
+    waits = [activity.effect in memory.resting or any(activity.questions()) for activity in unsettled]
+    if not all(waits) or any(memory.is_busy(activity) for activity in unsettled):
+        return memory.home
+    about = {question.about for activity in unsettled for question in activity.questions()}
+    return State.CONFIRMING if "confirmation" in about else State.WAITING
+
+
+def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> None:
+    """Take what has come of something that was done for a step."""
+    activity = next(activity for activity in memory.active.values() if event.effect in activity.effects())
+    match event:
+        case WorkerEnded():
+            _take_end(memory, activity, event, turn)
+        case ModelReplied():
+            take_reply(memory, activity, event)
+        case ToolReturned():
+            take_return(memory, activity, event, turn)
+        case ChildEnded():
+            _take_child_end(activity, event)
+
+
+def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, turn: Turn) -> None:
+    """A worker has ended: settle its step, wait for what comes later, or ask a person whether it did its work."""
+    activity.effect = ""
+    memory.tokens += event.tokens
+    if event.later is not None:
+        ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", turn, awaits=event.later.key)
+    elif event.interrupted:
+        named = f"{activity.step.step_id} ({activity.step.intent})"
+        prompt = f"{activity.worker} was interrupted in {named} and may have finished. Run it again?"
+        ask_about(memory, activity, "interruption", prompt, turn)
+    else:
+        activity.settle(event.finding)
+
+
+def _take_child_end(activity: Activity, event: ChildEnded) -> None:
+    """A child has ended: its answer is what the step has found."""
+    activity.effect = ""
+    if event.outcome == "finished":
+        result = event.result
+        activity.settle(Finding(output=result["answer"] if isinstance(result, dict) and "answer" in result else result))
+    else:
+        late = event.code == "wall_limit"
+        activity.settle(Finding(status="timeout" if late else "failed", reason=event.reason or event.outcome))
+
+
+def observe(memory: LoopMemory) -> None:
+    """Take what the steps have found into the record, and note what the reflection should know of it."""
+    seen = [finding.output for finding in memory.findings]
+    found = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+    memory.active.clear()
+    memory.findings += found
+    memory.latest = len(found)
+    for finding in found:
+        if finding.failed:
+            memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
+    is_new = any(finding.status == "ok" and _is_something(finding.output) and finding.output not in seen for finding in found)
+    memory.stalled = 0 if is_new else memory.stalled + 1
+
+
+def _is_something(output: Any) -> bool:
+    return output is not None and output not in ("", [], {})

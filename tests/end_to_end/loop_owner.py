@@ -1,0 +1,73 @@
+"""A process that begins or resumes a run of a loop and, if told to, is killed right after entry N became durable, or inside a function.
+
+usage: loop_owner.py DATABASE LOG new|resume DIE_AFTER DIE_IN
+Prints the answer, or the run's state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import asterism
+from asterism.kernel.journal import Entry
+from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
+
+DATABASE, LOG, WHAT, DIE_AFTER, DIE_IN = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
+
+
+def did(name: str, key: str) -> None:
+    """Write down what is done; die there if told to."""
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(f"{name} {key}\n")
+    if name == DIE_IN:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def plan(view: LoopView) -> Any:
+    did("plan", view.key)
+    return [{"step_id": n, "worker": "work", "intent": n, "uses": [] if n == "a" else ["a"]} for n in ("a", "b")]
+
+
+async def work(handoff: Handoff) -> Any:
+    did(f"work_{handoff.intent}", handoff.key)
+    return [handoff.intent, handoff.artifacts]
+
+
+async def reflect(view: LoopView) -> str:
+    did("reflect", view.key)
+    return "continue"
+
+
+async def synthesize(view: LoopView) -> Any:
+    did("synthesize", view.key)
+    return [finding.output for finding in view.findings]
+
+
+loop = OrchestrationLoop(plan=plan, workers={"work": Worker(work, idempotent=True)}, reflect=reflect, synthesize=synthesize)
+
+
+class Killer:
+    """Kills the process as soon as an entry is durable."""
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+        if entries and entries[-1].seq >= DIE_AFTER > 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def trouble(self, run: str, message: str) -> None:
+        print(message, file=sys.stderr)
+
+
+async def main() -> None:
+    async with asterism.open(DATABASE, observers=[Killer()]):
+        ended = await (loop.run("go", run="r1") if WHAT == "new" else loop.resume("r1"))
+        print(json.dumps(ended.answer) if ended.outcome == "finished" else ended.state)
+
+
+asyncio.run(main())

@@ -1,0 +1,80 @@
+"""The notes example with the MCP filesystem server that comes from npm; only where npm has it at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from examples.notes.loop import SERVER
+
+ROOT = Path(__file__).parents[2]
+NOTES = ROOT / "examples" / "notes"
+SUMMARY = """# Summary
+
+- The harbour opens at six. Boats longer than twelve metres wait for high water.
+- High water comes twice a day, each time about fifty minutes later than the day before.
+"""
+
+
+def is_at_hand() -> bool:
+    if shutil.which("npx") is None:
+        return False
+    argv = ["npx", "--offline", *SERVER[1:-1], str(NOTES)]
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+class Desk:
+    """A folder with a copy of the notes, and a database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.notes = folder / "notes"
+        shutil.copytree(NOTES / "notes", self.notes)
+        self.environment = {**os.environ, "NOTES_FOLDER": str(self.notes), "ASTERISM_DATABASE": str(folder / "runs.db")}
+        self.environment.pop("NOTES_MODEL", None)
+
+    def say(self, *arguments: str, code: int) -> str:
+        argv = [sys.executable, "-m", "asterism.cli", *arguments]
+        done = subprocess.run(argv, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=110, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def asked(self) -> str:
+        (question,) = json.loads(self.say("inbox", "--json", code=0))
+        assert question["subject"]["tool"] == "write_file"
+        assert question["subject"]["arguments"] == {"path": str(self.notes / "summary.md"), "content": SUMMARY}
+        assert not (self.notes / "summary.md").exists()
+        return str(question["inquiry"])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    if not is_at_hand():
+        pytest.skip(f"npx does not have {SERVER[2]} at hand; `npx {' '.join(SERVER[1:])}` fetches it")
+    return Desk(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_loop_writes_its_summary_when_it_was_confirmed(desk: Desk) -> None:
+    desk.say("loop", "run", "examples/notes/loop.py:loop", "Keep it short.", code=3)
+    assert "COMPLETE: finished" in desk.say("answer", desk.asked(), "approve", code=0)
+    assert (desk.notes / "summary.md").read_text(encoding="utf-8") == SUMMARY
+
+
+@pytest.mark.slow
+def test_the_same_loop_is_a_device_of_a_constellation(desk: Desk) -> None:
+    desk.say("run", "examples/notes/plan.json", "--fleet", "examples/notes/fleet.toml", code=3)
+    assert "FINISH: finished" in desk.say("answer", desk.asked(), "approve", code=0)
+    assert (desk.notes / "summary.md").read_text(encoding="utf-8") == SUMMARY
+
+
+@pytest.mark.slow
+def test_a_no_is_told_to_the_writer_and_nothing_is_written(desk: Desk) -> None:
+    desk.say("loop", "run", "examples/notes/loop.py:loop", "Keep it short.", code=3)
+    desk.say("answer", desk.asked(), "reject", "--reason", "not now", code=0)
+    assert not (desk.notes / "summary.md").exists()

@@ -1,0 +1,181 @@
+"""An orchestration loop in the hand: fed with events, without a driver or any function of a user."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Event
+from asterism.kernel.run import Run, packer
+from asterism.machines.control import Answered, Ask, Drained, Verb, Withdraw, Withdrawn
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.events import (
+    Critiqued,
+    LoopSubmitted,
+    ModelReplied,
+    PlanMade,
+    Reflected,
+    StepOnce,
+    Synthesized,
+    ToolReturned,
+    WorkerEnded,
+)
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Finding, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+
+E = TypeVar("E", bound=Effect)
+
+WORKERS = (
+    WorkerProfile(name="w", idempotent=True),
+    WorkerProfile(name="once"),
+    WorkerProfile(name="asks", requires_approval=True),
+    WorkerProfile(name="model", converses=True),
+)
+
+
+def steps(*names: str, group: str = "", **more: Any) -> tuple[Step, ...]:
+    """Steps named ``a`` for worker w, or ``a:once`` for another one."""
+    return tuple(
+        Step(step_id=name.partition(":")[0], worker=name.partition(":")[2] or "w", intent=name, group=group, **more) for name in names
+    )
+
+
+class Loop:
+    """One run of the orchestration loop.
+
+    Args:
+        plan: given with the request, or none to have it asked for.
+    """
+
+    def __init__(self, *plan: Step, at: float = 1000.0, critiques: bool = False, **options: Any) -> None:
+        self.run: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, "r")
+        self.entries: list[Entry] = []
+        self.now = at
+        self.take(LoopSubmitted(request="do it", workers=WORKERS, plan=plan, options=LoopOptions(**options), critiques=critiques))
+        self.drain()
+
+    # -- what is there -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        return str(self.run.state)
+
+    @property
+    def memory(self) -> LoopMemory:
+        return self.run.memory
+
+    @property
+    def states(self) -> list[str]:
+        """Every state it went through."""
+        found: list[str] = []
+        for entry in self.entries:
+            if not found or found[-1] != entry.state:
+                found.append(str(entry.state))
+        return found
+
+    def outstanding(self, kind: type[E]) -> dict[str, E]:
+        """Effects of a kind that have no outcome and were not called off, by id."""
+        return {key: it for key, it in self.run.outstanding.items() if isinstance(it, kind) and key not in self.run.withdrawn}
+
+    def working(self) -> list[str]:
+        """Ids of the steps whose workers are at work."""
+        return [effect.step_id for effect in self.outstanding(RunWorker).values()]
+
+    def asked(self) -> list[Ask]:
+        return list(self.outstanding(Ask).values())
+
+    def effect(self, kind: type[Effect], **fields: Any) -> str:
+        """Id of the first outstanding effect of a kind with these fields."""
+        found = self.outstanding(kind).items()
+        return next(key for key, it in found if all(getattr(it, name) == value for name, value in fields.items()))
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
+        entry = self.run.take(event, at=self.now, actor=actor, key=key)
+        if entry:
+            self.entries.append(entry)
+        return entry
+
+    def drain(self) -> Entry | None:
+        """As a driver does: once, and again while the machine wants to be looked at again at once."""
+        entry = self.take(Drained(), actor="system")
+        for _ in range(10):
+            if self.memory.wake_at() != 0.0:
+                break
+            self.take(Drained(), actor="system")
+        return entry
+
+    def batch(self, *events: Event) -> None:
+        for event in events:
+            self.take(event)
+        self.drain()
+
+    def wait_until(self, at: float) -> None:
+        self.now = at
+        self.drain()
+
+    def plans(self, *plan: Step, error: str = "") -> None:
+        self.batch(PlanMade(effect=self.effect(MakePlan), steps=plan, error=error))
+
+    def end_of(self, step_id: str, output: Any = None, **more: Any) -> WorkerEnded:
+        return WorkerEnded(effect=self.effect(RunWorker, step_id=step_id), finding=Finding(output=output, **more))
+
+    def ends(self, step_id: str, output: Any = "found", **more: Any) -> None:
+        self.batch(self.end_of(step_id, output, **more))
+
+    def fails(self, step_id: str, reason: str = "no") -> None:
+        self.ends(step_id, None, status="failed", reason=reason)
+
+    def says(self, said: str = "continue", strategy: Strategy | None = None, **more: Any) -> None:
+        self.batch(Reflected(effect=self.effect(Reflect), said=said, strategy=strategy, **more))
+
+    def answers_with(self, answer: Any = "the answer", **more: Any) -> None:
+        self.batch(Synthesized(effect=self.effect(Synthesize), answer=answer, **more))
+
+    def criticises(self, said: str) -> None:
+        self.batch(Critiqued(effect=self.effect(Critique), said=said))
+
+    def replies(self, text: str = "", *calls: ToolCall, **more: Any) -> None:
+        self.batch(ModelReplied(effect=self.effect(AskModel), text=text, calls=calls, **more))
+
+    def returns(self, call_id: str, result: Any = "ok", **more: Any) -> None:
+        self.batch(ToolReturned(effect=self.effect(CallTool, call_id=call_id), result=result, **more))
+
+    def answer(self, verb: Verb, value: Any = None, reason: str = "", number: int = 0) -> Answered:
+        return Answered(effect=list(self.outstanding(Ask))[number], verb=verb, value=value, reason=reason)
+
+    def answers(self, verb: Verb, value: Any = None, reason: str = "", number: int = 0) -> None:
+        self.batch(self.answer(verb, value, reason, number))
+
+    def step_once(self) -> None:
+        self.batch(StepOnce())
+
+    def call_off(self) -> None:
+        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
+        for effect_id, effect in list(self.run.outstanding.items()):
+            if not isinstance(effect, Withdraw):
+                continue
+            target = self.run.outstanding.get(effect.target)
+            if target is not None:
+                self.take(target.interrupted(effect.target, "called off"), actor="system")
+            self.take(Withdrawn(effect=effect_id), actor="system")
+        self.drain()
+
+    # -- what the journal gives back -----------------------------------------------------------------
+
+    def replayed(self) -> Run[LoopMemory]:
+        """The run as its packed journal gives it back."""
+        records = [packer(ORCHESTRATION_LOOP).pack(entry) for entry in self.entries]
+        again: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, "r")
+        again.replay(packer(ORCHESTRATION_LOOP).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)
+        return again
+
+    def assert_replays(self) -> None:
+        """The journal gives back exactly what is live."""
+        again = self.replayed()
+        assert msgspec.to_builtins(again.memory) == msgspec.to_builtins(self.memory)
+        assert (again.state, again.seq, again.outstanding) == (self.run.state, self.run.seq, self.run.outstanding)

@@ -1,0 +1,259 @@
+"""The public API of loops: run, resume, step, stream, answer, deliver; in memory and in an opened runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asterism
+from asterism.errors import InvalidInput, Refused, RunNotFound
+from asterism.loops import Finding, Handoff, Later, LoopView, OrchestrationLoop, State, Step, Worker, resume
+from asterism.loops.definition import definition_of, find_loop
+from asterism.machines.orchestration_loop.memory import LoopMemory
+
+
+async def plan(view: LoopView) -> Sequence[Any]:
+    return [{"step_id": "look", "worker": "look", "intent": view.request}, Step(worker="tell", intent="tell it", uses=("look",))]
+
+
+async def look(handoff: Handoff) -> dict[str, str]:
+    """Look at something.
+
+    This is not for the planner.
+    """
+    return {"seen": handoff.intent}
+
+
+async def tell(handoff: Handoff) -> str:
+    return f"I saw {handoff.artifacts['look']['seen']}."
+
+
+SEES = OrchestrationLoop(plan=plan, workers={"look": look, "tell": tell})
+APPROVED = OrchestrationLoop(plan=[{"worker": "look", "intent": "x"}], workers={"look": Worker(look, requires_approval=True)})
+
+
+def test_a_loop_runs_in_memory_where_no_runtime_is_named() -> None:
+    ended = asyncio.run(SEES.run("a heron"))
+    assert (ended.state, ended.outcome, ended.answer) == (State.COMPLETE, "finished", "I saw a heron.")
+    assert [(finding.step_id, finding.worker) for finding in ended.findings] == [("look", "look"), ("step_2", "tell")]
+
+
+def test_a_loop_runs_in_the_opened_runtime_and_its_run_is_there_afterwards(tmp_path: Path) -> None:
+    async def scene() -> tuple[str, str]:
+        async with asterism.open(tmp_path / "runs.db"):
+            ended = await SEES.run("a heron")
+        async with asterism.open(tmp_path / "runs.db") as runtime:
+            row = await runtime.store.run(ended.run)
+            return row.machine, row.outcome
+
+    assert asyncio.run(scene()) == ("orchestration loop", "finished")
+
+
+def test_a_loop_that_waits_is_answered_and_resumed_by_another_runtime(tmp_path: Path) -> None:
+    async def scene() -> list[str]:
+        async with asterism.open(tmp_path / "runs.db"):
+            waits = await APPROVED.run("x")
+        async with asterism.open(tmp_path / "runs.db"):
+            (asked,) = waits.waiting
+            await APPROVED.answer(asked.inquiry, "approve")
+            with pytest.raises(Refused, match="answered already"):
+                await APPROVED.answer(asked.inquiry, "reject")
+            ended = await resume(waits.run)
+            return [waits.state, waits.outcome, ended.state, ended.answer["seen"]]
+
+    assert asyncio.run(scene()) == ["WAITING", "", "COMPLETE", "x"]
+
+
+def test_several_questions_are_answered_before_one_resume_takes_them() -> None:
+    loop = OrchestrationLoop(
+        plan=[[{"worker": "look", "intent": "left"}, {"worker": "look", "intent": "right"}]],
+        workers={"look": Worker(look, requires_approval=True)},
+    )
+
+    async def scene() -> tuple[int, list[Finding]]:
+        waits = await loop.run("x")
+        await loop.answer(waits.waiting[0].inquiry, "approve")
+        await loop.answer(waits.waiting[1].inquiry, "reject", reason="not that way")
+        return len(waits.waiting), list((await loop.resume()).findings)
+
+    asked, (left, right) = asyncio.run(scene())
+    assert asked == 2
+    assert (left.status, right.status, right.feedback) == ("ok", "denied", "not that way")
+
+
+def test_a_result_that_comes_later_is_delivered_by_its_key() -> None:
+    async def order(handoff: Handoff) -> Later:
+        return Later(key=f"order-{handoff.intent}")
+
+    loop = OrchestrationLoop(plan=[{"worker": "order", "intent": "7"}], workers={"order": order})
+
+    async def scene() -> Any:
+        waits = await loop.run("x")
+        assert waits.state == State.WAITING
+        with pytest.raises(Refused, match="waits for no result 'order-8'"):
+            await loop.deliver("order-8", 1)
+        await loop.deliver("order-7", {"parcels": 2})
+        return (await loop.resume()).answer
+
+    assert asyncio.run(scene()) == {"parcels": 2}
+
+
+def test_step_once_makes_one_transition_and_stream_all_of_them() -> None:
+    async def scene() -> tuple[list[str], list[str]]:
+        await SEES.submit("a heron")
+        first = [await SEES.step_once(), await SEES.step_once()]
+        rest = [transition async for transition in SEES.stream()]
+        assert await SEES.step_once() is None
+        return [f"{it.source}>{it.target}" for it in first if it], [it.target for it in rest]
+
+    first, rest = asyncio.run(scene())
+    assert first == ["PLANNING>EXECUTING", "EXECUTING>OBSERVING"]
+    assert rest == ["REFLECTING", "EXECUTING", "OBSERVING", "REFLECTING", "COMPLETE"]
+
+
+def test_whoever_stops_listening_leaves_the_run_paused_to_be_resumed() -> None:
+    began: list[str] = []
+
+    async def work(handoff: Handoff) -> str:
+        began.append(handoff.intent)
+        return handoff.intent
+
+    loop = OrchestrationLoop(plan=[{"worker": "w", "intent": "1"}, {"worker": "w", "intent": "2"}], workers={"w": work})
+
+    async def scene() -> str:
+        async for transition in loop.stream("x"):
+            if transition.target == State.OBSERVING:
+                break
+        assert began == ["1"]
+        return (await loop.resume()).state
+
+    assert asyncio.run(scene()) == "COMPLETE"
+    assert began == ["1", "2"]
+
+
+# -- definitions -----------------------------------------------------------------------------------------
+
+
+def test_a_run_names_where_its_definition_is_found_again() -> None:
+    assert SEES.definition == f"{__name__}:SEES"
+    assert definition_of(LoopMemory(definition=SEES.definition, folder=".")) is SEES
+
+
+def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:
+    loop = OrchestrationLoop(plan=[{"worker": "look", "intent": "x"}], workers={"look": Worker(look, requires_approval=True)})
+
+    async def scene() -> str:
+        waits = await loop.run("x")
+        await loop.answer(waits.waiting[0].inquiry, "approve")
+        with pytest.raises(
+            InvalidInput, match=r"cannot be found .* it has no name at the top of its module .*resume the run with the loop"
+        ):
+            await resume(waits.run)
+        return (await loop.resume()).state
+
+    assert asyncio.run(scene()) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("definition", "why"),
+    [
+        ("no.such.module:loop", r"no\.such\.module does not import: ModuleNotFoundError"),
+        ("missing.py:loop", r"there is no file missing\.py"),
+        (f"{__name__}:nothing", "has no nothing"),
+        (f"{__name__}:look", "is no OrchestrationLoop but a function"),
+        ("words", "a loop is written module:name or file.py:name"),
+    ],
+)
+def test_a_definition_that_is_not_there_is_one_line(definition: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=why) as raised:
+        find_loop(definition, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_loop_is_found_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "tides.py").write_text(
+        "from asterism.loops import OrchestrationLoop\n"
+        "async def w(handoff): return 1\n"
+        "loop = OrchestrationLoop(plan=[{'worker': 'w', 'intent': 'x'}], workers={'w': w})\n",
+        encoding="utf-8",
+    )
+    found = find_loop("tides.py:loop", tmp_path)
+    assert asyncio.run(found.run("x")).answer == 1
+
+
+def test_a_run_of_another_loop_or_another_table_is_refused() -> None:
+    async def scene() -> None:
+        waits = await APPROVED.run("x")
+        other = OrchestrationLoop(plan=plan, workers={"tell": tell})
+        with pytest.raises(InvalidInput, match=r"has workers look; this loop has not"):
+            await other.resume(waits.run)
+        with pytest.raises(RunNotFound):
+            await other.resume("nothing")
+
+    asyncio.run(scene())
+    with pytest.raises(InvalidInput, match=r"another version of the loop's table \(old, this one is "):
+        SEES.check("r", LoopMemory(fingerprint="old"))
+
+
+def test_a_loop_of_which_no_run_has_begun_says_so() -> None:
+    fresh = OrchestrationLoop(plan=plan, workers={"look": look})
+    with pytest.raises(InvalidInput, match="no run of this loop has begun"):
+        asyncio.run(fresh.resume())
+
+
+# -- what is written wrong -------------------------------------------------------------------------------
+
+
+def test_what_is_no_async_function_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="a worker is an async function of one argument"):
+        OrchestrationLoop(plan=plan, workers={"w": lambda handoff: handoff})  # type: ignore[dict-item, return-value]
+    with pytest.raises(InvalidInput, match="reflect is an async function of one argument"):
+        OrchestrationLoop(plan=plan, workers={"look": look}, reflect=lambda view: "done")  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        ("a plan", "a plan is a list of steps, not a str"),
+        ([{"intent": "x"}], r"step 1 of the plan: .*worker"),
+        ([{"worker": "look", "intent": "x", "when": 1}], r"step 1 of the plan: .*when"),
+        ([{"worker": "ghost", "intent": "x"}], "there is no worker 'ghost'; there are look"),
+    ],
+)
+def test_a_plan_that_is_none_fails_the_run_with_what_is_wrong_with_it(made: Any, why: str) -> None:
+    async def plans(view: LoopView) -> Any:
+        return made
+
+    ended = asyncio.run(OrchestrationLoop(plan=plans, workers={"look": look}).run("x"))
+    assert ended.state == State.FAILED
+    assert ended.reason.startswith("no plan can be had after 2 tries (max_calls): ")
+    assert re.search(why, ended.reason)
+
+
+def test_whoever_plans_is_told_what_workers_there_are() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def plans(view: LoopView) -> list[Step]:
+        seen.extend((worker.name, worker.description) for worker in view.workers)
+        return []
+
+    asyncio.run(OrchestrationLoop(plan=plans, workers={"look": look, "tell": tell}).run("x"))
+    assert seen == [("look", "Look at something."), ("tell", "")]
+
+
+def test_a_reflection_sees_the_request_the_plan_what_is_done_and_what_is_left() -> None:
+    views: list[LoopView] = []
+
+    async def reflect(view: LoopView) -> str:
+        views.append(view)
+        return "continue"
+
+    asyncio.run(OrchestrationLoop(plan=plan, workers={"look": look, "tell": tell}, reflect=reflect).run("a heron"))
+    first, second = views
+    assert (first.request, len(first.plan), first.done, [it.output for it in first.latest]) == ("a heron", 2, 1, [{"seen": "a heron"}])
+    assert (second.done, len(second.findings), second.signals.steps_left) == (2, 2, 498)

@@ -1,0 +1,240 @@
+"""Model-driven workers: tools of both sorts, allow-lists and scopes that fail closed, gates, and what the model is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from asterism.errors import InvalidInput
+from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
+from asterism.loops.keeper import open_keeper
+from asterism.loops.tool import Toolbox, judged
+from asterism.machines.orchestration_loop.model import ToolCall
+
+SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
+
+
+class Script:
+    """A model by a script: each item is a text, or calls as ``{tool: arguments}``.
+
+    Attributes:
+        told: what each tool returned, as the model was told.
+        offered: names of the tools in each request.
+    """
+
+    def __init__(self, *replies: str | dict[str, Any]) -> None:
+        self._replies = list(replies)
+        self.told: dict[str, str] = {}
+        self.offered: list[list[str]] = []
+        self.model = FunctionModel(self._reply)
+
+    def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.offered.append([it.name for it in info.function_tools])
+        for message in messages:
+            for part in message.parts if isinstance(message, ModelRequest) else []:
+                if isinstance(part, ToolReturnPart):
+                    self.told[part.tool_name] = str(part.content)
+        said = self._replies.pop(0)
+        if isinstance(said, str):
+            return ModelResponse(parts=[TextPart(content=said)])
+        return ModelResponse(parts=[ToolCallPart(name, arguments) for name, arguments in said.items()])
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+async def shout(text: str) -> str:
+    return text.upper()
+
+
+def loop_of(script: Script, *tools: Any) -> OrchestrationLoop:
+    worker = ModelWorker(script.model, "You work.", tools=tools)
+    return OrchestrationLoop(plan=[{"step_id": "a", "worker": "m", "intent": "do it"}], workers={"m": worker})
+
+
+def run(script: Script, *tools: Any) -> LoopResult:
+    return asyncio.run(loop_of(script, *tools).run("x"))
+
+
+def test_python_functions_are_called_with_what_the_model_says_and_its_last_text_is_the_finding() -> None:
+    script = Script({"double": {"number": 21}, "shout": {"text": "hey"}}, "42 HEY")
+    assert run(script, double, shout).answer == "42 HEY"
+    assert script.told == {"double": "42", "shout": "HEY"}
+    assert script.offered == [["double", "shout"]] * 2
+
+
+def test_what_is_not_on_the_list_is_not_offered_and_is_denied_when_it_is_called() -> None:
+    script = Script({"format_disk": {}}, "I could not")
+    ended = run(script, double)
+    assert ended.answer == "I could not"
+    assert json.loads(script.told["format_disk"]) == {
+        "status": "denied",
+        "reason": "there is no tool 'format_disk' for you; there are double",
+        "feedback": "",
+    }
+
+
+def test_arguments_that_a_tool_cannot_take_are_told_to_the_model() -> None:
+    script = Script({"double": {"number": "many"}}, "sorry")
+    run(script, double)
+    assert json.loads(script.told["double"])["status"] == "failed"
+
+
+def test_a_scope_denies_with_its_reason_and_one_that_breaks_denies_too() -> None:
+    def broken(arguments: object) -> str:
+        raise KeyError("x")
+
+    small = tool(double, scope=lambda given: "" if given["number"] < 10 else "numbers are below 10")
+    script = Script({"double": {"number": 21}, "shout": {"text": "x"}}, "no")
+    run(script, small, tool(shout, scope=broken))
+    assert json.loads(script.told["double"])["reason"] == "numbers are below 10"
+    assert json.loads(script.told["shout"])["reason"] == "its scope could not be checked: KeyError: 'x'"
+
+
+def gated(*answers: tuple[str, Any]) -> tuple[LoopResult, LoopResult, Script]:
+    """A loop with a destructive tool, up to the question, and after the answer."""
+    script = Script({"double": {"number": 1}}, "done")
+    loop = loop_of(script, tool(double, gate="destructive", scope=lambda given: "" if given["number"] < 10 else "too large"))
+
+    async def scene() -> tuple[LoopResult, LoopResult]:
+        waits = await loop.run("x")
+        for asked, (verb, value) in zip(waits.waiting, answers, strict=True):
+            await loop.answer(asked.inquiry, verb, value=value)  # type: ignore[arg-type]
+        return waits, await loop.resume()
+
+    return *asyncio.run(scene()), script
+
+
+def test_a_destructive_tool_is_confirmed_with_exactly_its_arguments_before_it_is_called() -> None:
+    waits, ended, script = gated(("approve", None))
+    assert waits.state == "CONFIRMING"
+    assert json.loads(waits.waiting[0].subject) == {"tool": "double", "arguments": {"number": 1}}
+    assert (ended.state, script.told) == ("COMPLETE", {"double": "2"})
+
+
+def test_edited_arguments_are_what_is_called_and_are_still_held_to_the_scope() -> None:
+    assert gated(("edit", {"number": 4}))[2].told == {"double": "8"}
+    assert json.loads(gated(("edit", {"number": 40}))[2].told["double"])["reason"] == "too large"
+
+
+def test_a_rejected_call_is_told_to_the_model_with_its_reason() -> None:
+    assert json.loads(gated(("reject", None))[2].told["double"])["status"] == "denied"
+
+
+# -- MCP servers -----------------------------------------------------------------------------------------
+
+
+def test_tools_of_an_mcp_server_are_called_over_stdio_and_only_those_allowed_are_offered() -> None:
+    script = Script({"add_note": {"text": "buy milk"}}, {"list_notes": {}}, "noted")
+    ended = run(script, McpServer(command=SERVER, allow=("add_note", "list_notes")))
+    assert (ended.state, ended.answer) == ("COMPLETE", "noted")
+    assert script.offered[0] == ["add_note", "list_notes"]
+    assert "buy milk" in script.told["list_notes"]
+
+
+def test_a_server_with_nothing_allowed_offers_nothing() -> None:
+    script = Script({"add_note": {"text": "x"}}, "no")
+    run(script, McpServer(command=SERVER))
+    assert (script.offered[0], json.loads(script.told["add_note"])["status"]) == ([], "denied")
+
+
+def test_a_tool_that_does_not_say_it_is_harmless_is_confirmed() -> None:
+    async def scene() -> dict[str, str]:
+        async with open_keeper() as keeper:
+            server = McpServer(command=SERVER, allow=("list_notes", "add_note", "remove_notes"), gates={"add_note": "external"})
+            return {name: it.gate for name, it in (await Toolbox([server]).tools(keeper)).items()}
+
+    assert asyncio.run(scene()) == {"list_notes": "", "add_note": "external", "remove_notes": "destructive"}
+
+
+def test_a_refusal_of_the_server_and_its_death_are_told_to_the_model_and_it_is_started_anew() -> None:
+    script = Script({"add_note": {"text": ""}}, {"die": {}}, {"list_notes": {}}, "it died once")
+    server = McpServer(command=SERVER, allow=("add_note", "die", "list_notes"), gates={"die": ""})
+    assert run(script, server).answer == "it died once"
+    assert "a note has a text" in script.told["add_note"]
+    assert json.loads(script.told["die"])["status"] == "failed"
+    assert "[]" in script.told["list_notes"]
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        (
+            McpServer(command=("no-such-program-here",), allow=("x",)),
+            "no-such-program-here cannot be used: FileNotFoundError",
+        ),
+        (McpServer(command=SERVER, allow=("fly",)), r"the MCP server has no tool fly; it has list_notes, add_note, remove_notes, die"),
+    ],
+)
+def test_a_server_that_cannot_be_used_fails_the_step_in_one_line(server: McpServer, why: str) -> None:
+    ended = run(Script("never"), server)
+    assert ended.state == "FAILED"
+    assert re.search(why, ended.reason)
+
+
+# -- the pieces ------------------------------------------------------------------------------------------
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    async def scene() -> None:
+        async with open_keeper() as keeper:
+            await Toolbox([double, double]).tools(keeper)
+
+    with pytest.raises(InvalidInput, match="two tools of one worker are named double"):
+        asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [("a.txt", True), ("deep/a.txt", True), ("../b.txt", False), ("/etc/passwd", False), ("link/x", False), (["a", "../b"], False)],
+)
+def test_a_scope_within_a_folder_follows_dots_and_links(tmp_path: Path, path: Any, inside: bool) -> None:  # noqa: FBT001 - a case
+    home = tmp_path / "home"
+    (home / "deep").mkdir(parents=True)
+    (home / "link").symlink_to("/etc")
+    assert (within(str(home), "path")({"path": path}) is None) == inside
+
+
+def test_a_call_is_judged_with_what_its_tool_says() -> None:
+    found = judged(ToolCall(call_id="c", tool="double"), {"double": tool(double, idempotent=True, gate="first_time")})
+    assert (found.denied, found.gate, found.idempotent) == ("", "first_time", True)
+
+
+def supervised(replies: Sequence[str]) -> Callable[[], FunctionModel]:
+    left = list(replies)
+    return lambda: FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart(content=left.pop(0))]))
+
+
+def test_a_model_may_plan_reflect_synthesize_and_criticise() -> None:
+    async def look(handoff: object) -> str:
+        return "a heron"
+
+    plan = 'Here is the plan:\n```json\n[{"step_id": "s", "worker": "look", "intent": "look"}]\n```'
+    loop = OrchestrationLoop(
+        plan=supervised([plan])(),
+        workers={"look": look},
+        reflect=supervised(["Done."])(),
+        synthesize=supervised(["a bird", "a grey heron"])(),
+        critique=supervised(["which one?", "OK"])(),
+    )
+    ended = asyncio.run(loop.run("what is there?"))
+    assert (ended.state, ended.answer) == ("COMPLETE", "a grey heron")
+
+
+def test_a_plan_that_is_no_json_is_asked_for_again() -> None:
+    async def look(handoff: object) -> str:
+        return "x"
+
+    loop = OrchestrationLoop(plan=supervised(["let me think", '[{"worker": "look", "intent": "x"}]'])(), workers={"look": look})
+    assert asyncio.run(loop.run("x")).outcome == "finished"

@@ -1,0 +1,162 @@
+"""A worker that is a model: its replies and calls, what is denied, what is confirmed."""
+
+from __future__ import annotations
+
+import pytest
+
+from asterism.machines.control import Forked
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool
+from asterism.machines.orchestration_loop.model import ToolCall
+from tests.loops import Loop, steps
+
+
+def conversing(*calls: ToolCall) -> Loop:
+    loop = Loop(*steps("a:model"))
+    assert [effect.round for effect in loop.outstanding(AskModel).values()] == [1]
+    if calls:
+        loop.replies("let me see", *calls)
+    return loop
+
+
+def call(call_id: str = "c1", tool: str = "read", **more: object) -> ToolCall:
+    return ToolCall(call_id=call_id, tool=tool, arguments={"path": "x"}, **more)  # type: ignore[arg-type]
+
+
+def calling(loop: Loop) -> list[str]:
+    return [effect.call_id for effect in loop.outstanding(CallTool).values()]
+
+
+def test_a_reply_without_calls_is_the_finding() -> None:
+    loop = conversing()
+    loop.replies("it is so", tokens=7)
+    assert loop.state == "REFLECTING"
+    assert (loop.memory.findings[0].output, loop.memory.tokens) == ("it is so", 7)
+
+
+def test_calls_are_made_and_their_results_lead_to_the_next_reply() -> None:
+    loop = conversing(call("c1"), call("c2"))
+    assert calling(loop) == ["c1", "c2"]
+    loop.returns("c2", "two")
+    assert not loop.outstanding(AskModel)
+    loop.returns("c1", "one")
+    assert [effect.round for effect in loop.outstanding(AskModel).values()] == [2]
+    assert [it.result for it in loop.memory.active["a"].rounds[0].calls] == ["one", "two"]
+    loop.assert_replays()
+
+
+def test_a_call_that_is_not_allowed_is_denied_without_a_question_and_the_model_is_told() -> None:
+    loop = conversing(call(denied="it is not on the list of model"))
+    assert (loop.state, calling(loop)) == ("EXECUTING", [])
+    assert [effect.round for effect in loop.outstanding(AskModel).values()] == [2]
+    assert loop.memory.active["a"].rounds[0].calls[0].result == {
+        "status": "denied",
+        "reason": "it is not on the list of model",
+        "feedback": "",
+    }
+
+
+def test_a_destructive_call_is_confirmed_with_exactly_its_arguments() -> None:
+    loop = conversing(call(tool="remove", gate="destructive"))
+    assert (loop.state, calling(loop)) == ("CONFIRMING", [])
+    (asked,) = loop.asked()
+    assert (asked.subject, asked.risk) == ({"tool": "remove", "arguments": {"path": "x"}}, "high")
+    assert asked.prompt == "Let model call remove? (it may destroy something)"
+    loop.answers("approve")
+    (made,) = loop.outstanding(CallTool).values()
+    assert (loop.state, made.arguments, made.confirmed) == ("EXECUTING", {"path": "x"}, True)
+
+
+def test_a_confirmation_may_edit_the_arguments_and_what_is_called_is_what_was_edited() -> None:
+    loop = conversing(call(tool="remove", gate="destructive"))
+    loop.answers("edit", {"path": "y"})
+    assert [effect.arguments for effect in loop.outstanding(CallTool).values()] == [{"path": "y"}]
+
+
+def test_a_rejected_call_goes_back_to_the_model_with_the_reason() -> None:
+    loop = conversing(call(tool="remove", gate="destructive"))
+    loop.answers("reject", reason="keep it")
+    assert (loop.state, calling(loop)) == ("EXECUTING", [])
+    assert loop.memory.active["a"].rounds[0].calls[0].result == {"status": "denied", "reason": "me said no", "feedback": "keep it"}
+    assert loop.outstanding(AskModel)
+
+
+def test_always_for_this_run_is_asked_once() -> None:
+    loop = conversing(call("c1", "remove", gate="destructive"))
+    loop.answers("approve", {"always": True})
+    loop.returns("c1")
+    loop.replies("", call("c2", "remove", gate="destructive"))
+    assert (loop.state, calling(loop)) == ("EXECUTING", ["c2"])
+
+
+def test_a_plain_yes_is_to_one_call_only() -> None:
+    loop = conversing(call("c1", "remove", gate="destructive"))
+    loop.answers("approve")
+    loop.returns("c1")
+    loop.replies("", call("c2", "remove", gate="destructive"))
+    assert loop.state == "CONFIRMING"
+
+
+def test_a_first_call_is_confirmed_and_the_second_is_not() -> None:
+    loop = conversing(call("c1", "new", gate="first_time"))
+    assert loop.state == "CONFIRMING"
+    loop.answers("approve")
+    loop.returns("c1")
+    loop.replies("", call("c2", "new", gate="first_time"))
+    assert calling(loop) == ["c2"]
+
+
+def test_what_needs_no_yes_goes_on_while_the_rest_is_asked() -> None:
+    loop = conversing(call("c1"), call("c2", "remove", gate="destructive"))
+    assert (loop.state, calling(loop), len(loop.asked())) == ("EXECUTING", ["c1"], 1)
+    loop.returns("c1")
+    assert loop.state == "CONFIRMING"
+
+
+def test_several_gates_are_answered_in_one_go() -> None:
+    loop = conversing(call("c1", "remove", gate="destructive"), call("c2", "send", gate="external"))
+    assert len(loop.asked()) == 2
+    loop.batch(loop.answer("approve", number=0), loop.answer("reject", number=1))
+    assert (loop.state, calling(loop)) == ("EXECUTING", ["c1"])
+    loop.assert_replays()
+
+
+def test_a_call_that_may_have_been_made_is_asked_about() -> None:
+    loop = conversing(call(tool="send"))
+    effect = loop.effect(CallTool)
+    loop.batch(loop.outstanding(CallTool)[effect].interrupted(effect, "killed"))
+    assert loop.state == "WAITING"
+    loop.answers("respond", "sent already")
+    assert loop.memory.active["a"].rounds[0].calls[0].result == "sent already"
+
+
+def test_the_conversation_is_bounded_by_name() -> None:
+    loop = Loop(*steps("a:model"), max_rounds=2)
+    for number in (1, 2):
+        loop.replies("", call(f"c{number}"))
+        loop.returns(f"c{number}")
+    assert loop.state == "REFLECTING"
+    assert loop.memory.findings[0].reason == "no answer after 2 replies (max_rounds)"
+
+
+def test_a_model_that_cannot_be_had_fails_its_step() -> None:
+    loop = conversing()
+    loop.replies(error="no model")
+    assert (loop.memory.findings[0].status, loop.memory.findings[0].reason) == ("failed", "no model")
+
+
+@pytest.mark.parametrize(("idempotent", "state"), [(True, "EXECUTING"), (False, "WAITING")])
+def test_a_fork_in_the_middle_of_a_call_repeats_it_or_asks(*, idempotent: bool, state: str) -> None:
+    loop = conversing(call(idempotent=idempotent))
+    loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
+    loop.call_off()
+    assert loop.state == state
+    loop.assert_replays()
+
+
+def test_a_fork_in_the_middle_of_a_confirmation_asks_again() -> None:
+    loop = conversing(call(tool="remove", gate="destructive"))
+    loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
+    loop.call_off()
+    assert (loop.state, len(loop.asked())) == ("CONFIRMING", 1)
+    loop.answers("approve")
+    assert calling(loop) == ["c1"]
