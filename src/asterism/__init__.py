@@ -18,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
+    from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
     from asterism.constellation.profile import AgentProfile as AgentProfile
     from asterism.constellation.task import TaskStar as TaskStar
     from asterism.devices.skill import SkillContext as SkillContext
@@ -33,6 +34,7 @@ _HOME_OF = {
     "InvalidInput": "asterism.errors",
     "SkillContext": "asterism.devices.skill",
     "TaskStar": "asterism.constellation.task",
+    "open": "asterism.bootstrap",
     "skill": "asterism.devices.skill",
 }
 """Public name -> the module it lives in, imported when the name is first asked for."""

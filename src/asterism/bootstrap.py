@@ -21,10 +21,12 @@ from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports import Attempt, Device, Observer, Performer, Planner, Store
 from asterism.runtime.runtime import Runtime
+from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
@@ -132,3 +134,33 @@ async def open_runtime(
                 taken.append(telemetry.taken)
             async with driver.opened():
                 yield Runtime(store, driver, clock)
+
+
+@contextlib.asynccontextmanager
+async def open(  # noqa: A001 - `asterism.open()` is its name
+    database: Path | str | None = None,
+    *,
+    fleet: Path | str | None = None,
+    planner: Planner | None = None,
+    observers: Sequence[Observer] = (),
+) -> AsyncIterator[Runtime]:
+    """A runtime over a database, for programs; what is run within the ``async with`` and names no other runtime runs in it.
+
+    Args:
+        database: file with the journals, made if it is not there; by default where the commands have theirs.
+        fleet: fleet file with the devices; without one there are none.
+        planner: who plans; by default the planner without a model.
+        observers: told of everything that happens.
+
+    Raises:
+        InvalidInput: the fleet file cannot be used.
+        StoreUnavailable: the database cannot be used.
+    """
+    path = database_path(Path(database) if database is not None else None)
+    async with contextlib.AsyncExitStack() as stack:
+        devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
+        store = await stack.enter_async_context(open_store(path, create=True))
+        runtime = await stack.enter_async_context(open_runtime(store, devices, path, planner=planner, observers=observers))
+        token = CURRENT.set(runtime)
+        stack.callback(CURRENT.reset, token)
+        yield runtime

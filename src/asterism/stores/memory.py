@@ -8,6 +8,7 @@ scheduler can interleave handles and a cancelled operation was not done.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -31,6 +32,12 @@ class Memory:
         self.inbox: dict[tuple[str, str], InboxRow] = {}
         self.living: set[str] = set()
         self.handles = 0
+
+
+@functools.cache
+def process_memory() -> Memory:
+    """The content that is shared by all of this process that names no other, and forgotten with it."""
+    return Memory()
 
 
 class MemoryStore:
