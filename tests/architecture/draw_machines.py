@@ -9,6 +9,7 @@ from typing import Any
 from asterism.kernel.diagram import mermaid
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
@@ -26,6 +27,10 @@ INTRODUCTIONS = {
         "Plans a request as a constellation, runs it, and replans on what comes back. Its table is\n"
         "`asterism.machines.constellation_agent.table`; an edge from a state to itself is part of the matrix."
     ),
+    FLOW_AGENT.name: (
+        "A conversation that collects fields, asks for approval, and then acts. Its table is `asterism.machines.flow_agent.table`;\n"
+        "where it goes is the agent's to say (`Entered`, `Handled`), and only along these edges."
+    ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
         "the others is another table, `COUPLING` in `asterism.machines.wiring`."
@@ -35,7 +40,7 @@ INTRODUCTIONS = {
 
 def page() -> str:
     """The whole page."""
-    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, TASK_LIFECYCLE)
+    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, FLOW_AGENT, TASK_LIFECYCLE)
     return "\n".join([HEAD, *("\n".join(_section(machine)) for machine in machines)])
 
 
