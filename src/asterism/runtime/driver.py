@@ -97,6 +97,11 @@ class Driver:
         """Add an observer."""
         self._observers.append(observer)
 
+    def unobserve(self, observer: Observer) -> None:
+        """Take an observer out again; one that was dropped is gone already."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
     def tell(self, run: str, entries: Sequence[Entry]) -> None:
         """Tell the observers what is durable now. One that fails is dropped, aloud: nothing depends on what it does."""
         for observer in tuple(self._observers):

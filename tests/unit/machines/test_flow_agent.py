@@ -46,7 +46,7 @@ class Talk:
     """A conversation whose handlers are played by the test."""
 
     def __init__(self, **begun: Any) -> None:
-        self.run = Run(FLOW_AGENT, "r")
+        self.run: Any = Run(FLOW_AGENT, "r")
         self.entries: list[Entry] = []
         self.now = 1000.0
         self.take(Begun(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))

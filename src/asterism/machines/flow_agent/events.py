@@ -67,7 +67,7 @@ HANDLERS: Mapping[AgentStatus, Handler] = {
 """Who is given a message in a state."""
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a person said.
 
     Attributes:
@@ -144,6 +144,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         metadata: sub-states, as the seed shows them.
         flags: instance variables.
         asking: the field that was asked for last; empty if none.
+        hush: what is asked for is a secret.
         misses: answers in a row that could not be used.
     """
 
@@ -153,6 +154,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
     asking: str = ""
+    hush: bool = False
     misses: int = 0
 
 
@@ -180,6 +182,7 @@ class Handled(Outcome, frozen=True, kw_only=True):
         code, reason: what went wrong, in a word and in words for the person.
         interrupted: its process ended while ``on_running`` was under way; what came of it is not known.
         again: enter ``on_running`` once more.
+        leave: the person wants it cancelled.
     """
 
     path: tuple[AgentStatus, ...] = ()
@@ -190,6 +193,7 @@ class Handled(Outcome, frozen=True, kw_only=True):
     reason: str = ""
     interrupted: bool = False
     again: bool = False
+    leave: bool = False
 
 
 class Reported(Event, frozen=True, kw_only=True):

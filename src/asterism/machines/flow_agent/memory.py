@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.flow_agent.events import Handler, Limits, Message, View
+from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
 
 HISTORY = 50
 """Utterances that are remembered; the journal has all of them."""
@@ -26,6 +26,7 @@ class FlowMemory(msgspec.Struct, kw_only=True):
 
     Attributes:
         agent, tenant, limits: as it began.
+        status: the state, for who is given only the memory.
         view: what handlers have left of the agent.
         history: what was said, the last ``HISTORY`` of it.
         queue: messages that no handler has been given.
@@ -39,7 +40,7 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         unclear: ``on_running`` was interrupted, and a person is to say what came of it.
         due: when the open question expires, seconds since the epoch; None for never.
         wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
-        before: the state that was paused.
+        before: the state that was paused, and ``before_prompt`` what the agent had said in it.
         told: ``on_error`` was called.
         paused: start nothing new.
         prompt: what the agent has said last.
@@ -50,6 +51,7 @@ class FlowMemory(msgspec.Struct, kw_only=True):
     agent: str = ""
     tenant: str = ""
     limits: Limits = Limits()
+    status: AgentStatus = AgentStatus.INITIALIZING
     view: View = View()
     history: list[Utterance] = msgspec.field(default_factory=list)
     queue: list[Message] = msgspec.field(default_factory=list)
@@ -57,14 +59,15 @@ class FlowMemory(msgspec.Struct, kw_only=True):
     handler: Handler | Literal[""] = ""
     message: Message = Message()
     entered: bool = False
-    path: list[str] = msgspec.field(default_factory=list)
+    path: list[AgentStatus] = msgspec.field(default_factory=list)
     again: bool = False
     ask: str = ""
     shown: str = ""
     unclear: bool = False
     wants: Literal["", "pause", "resume", "cancel"] = ""
     wanted_by: str = ""
-    before: str = ""
+    before: AgentStatus = AgentStatus.INITIALIZING
+    before_prompt: str = ""
     told: bool = False
     prompt: str = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)

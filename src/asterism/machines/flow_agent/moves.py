@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Answered, Ask, Withdraw
+from asterism.machines.control import Answered, Ask, Verb, Withdraw
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -102,18 +102,20 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
     memory.data = event.data or memory.data
     if event.code:
         memory.code, memory.reason = event.code, event.reason
+    if event.leave:
+        memory.wants, memory.wanted_by = "cancel", event.reason
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
     """Make the next of the transitions that have no entry yet; stay where there is none."""
-    return arrive(memory, state, AgentStatus(memory.path.pop(0)), turn) if memory.path else state
+    return arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
 
 
 def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -> AgentStatus:
     """Be in a state, with what follows from it."""
     if now is PAUSED and was is not PAUSED:
         memory.before = was
-    memory.paused = now is PAUSED and not memory.path
+    memory.status, memory.paused = now, now is PAUSED and not memory.path
     if now in (COMPLETED, ERROR, CANCELLED):
         memory.path, memory.queue, memory.wants, memory.again, memory.unclear = [], [], "", False, False
         if now is COMPLETED:
@@ -175,7 +177,7 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
         return None if was_told else ("on_error", memory.message)
     if memory.again or (state is RUNNING and not memory.entered and not memory.unclear):
         return "on_running", memory.message
-    if memory.wants == "pause":
+    if memory.wants == "pause" and not (state is INITIALIZING and memory.queue):
         return "pause", Message(text=memory.wanted_by)
     if memory.wants == "resume":
         return "resume", Message()
@@ -189,6 +191,8 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
 
 def _call(memory: FlowMemory, handler: Handler, message: Message, turn: Turn) -> None:
     withdraw_ask(memory, turn)
+    if handler == "pause":
+        memory.before_prompt = memory.prompt
     memory.wants, memory.again, memory.entered, memory.shown = "", False, False, ""
     memory.handler, memory.message = handler, memory.message if handler in ASIDE else message
     memory.handling = turn.perform(Handle(handler=handler, message=message))
@@ -196,16 +200,17 @@ def _call(memory: FlowMemory, handler: Handler, message: Message, turn: Turn) ->
 
 def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
     approval = state is WAITING_FOR_APPROVAL
+    verbs: tuple[Verb, ...] = ("respond",)
+    if approval or memory.unclear:
+        verbs = ("approve", "edit", "reject", "respond") if approval else ("approve", "reject", "respond")
+    elif memory.view.hush:
+        verbs = ()  # a secret is told to the process that holds the conversation, and written nowhere
     limits = [limit for limit in (memory.limits.idle_s, memory.limits.approval_s if approval else None) if limit is not None]
     expires_at = turn.at + min(limits) if limits else 0.0
     asked = Ask(
         prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
         subject={"agent": memory.agent, "fields": memory.view.fields},
-        verbs=("approve", "edit", "reject", "respond")
-        if approval
-        else ("approve", "reject", "respond")
-        if memory.unclear
-        else ("respond",),
+        verbs=verbs,
         risk="medium" if approval or memory.unclear else "low",
         expires_at=expires_at,
     )

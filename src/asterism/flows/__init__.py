@@ -1,0 +1,19 @@
+"""Flow agents: conversations that collect fields, ask for approval, and then act.
+
+``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words`` what people's words say · ``collecting`` how
+it talks by default · ``seat`` where a view of it stands · ``performer`` calls its handlers · ``conversation`` its user's side.
+"""
+
+from __future__ import annotations
+
+from asterism.flows.agent import StandardAgent as StandardAgent
+from asterism.flows.agent import flowagent as flowagent
+from asterism.flows.conversation import Conversation as Conversation
+from asterism.flows.conversation import StreamEvent as StreamEvent
+from asterism.flows.fields import InputField as InputField
+from asterism.flows.fields import OutputField as OutputField
+from asterism.flows.fields import rule as rule
+from asterism.flows.seat import AgentResult as AgentResult
+from asterism.machines.flow_agent.events import STATE_TRANSITIONS as STATE_TRANSITIONS
+from asterism.machines.flow_agent.events import AgentStatus as AgentStatus
+from asterism.machines.flow_agent.events import Message as Message
