@@ -85,6 +85,7 @@ class Stage:
                 return answered
             task.cancel()
             await asyncio.wait([task])
+            _ = task.cancelled() or task.exception()  # what the dead say is nobody's concern
             self.run = conversation.run
         self.deaths, self.dies_after = self.deaths + 1, NEVER
         return await self.look()

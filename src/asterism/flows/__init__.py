@@ -1,7 +1,8 @@
 """Flow agents: conversations that collect fields, ask for approval, and then act.
 
-``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words`` what people's words say · ``collecting`` how
-it talks by default · ``seat`` where a view of it stands · ``performer`` calls its handlers · ``conversation`` its user's side.
+``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
+``collecting`` how it talks by default · ``seat`` where a view of it stands · ``performer`` calls its handlers · ``registry`` the agents
+of this process · ``conversation`` its user's side.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from asterism.flows.conversation import Conversation, StreamEvent
 from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, Seat, restore
+from asterism.flows.taking import in_words
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 from asterism.runtime.runtime import Runtime
 
@@ -181,9 +182,10 @@ class StandardAgent:
 
     def get_approval_prompt(self) -> str:
         """The question for approval; what it shows is what is approved."""
-        secret = {name for name, field in self.input_fields().items() if field.secret}
-        shown = [f"{name.replace('_', ' ')}: {HIDDEN if name in secret else value}" for name, value in self.collected_fields.items()]
-        return f"{self.description or type(self).__name__} ({', '.join(shown)}). Go ahead? (yes/no)"
+        given = {name: field for name, field in self.input_fields().items() if self.collected_fields.get(name) is not None}
+        shown = [f"{field.label}: {HIDDEN if field.secret else in_words(self.collected_fields[name])}" for name, field in given.items()]
+        what = self.description or type(self).__name__
+        return f"{what} ({', '.join(shown)}). Go ahead? (yes/no)" if shown else f"{what}. Go ahead? (yes/no)"
 
     async def extract_fields(self, msg: Message) -> dict[str, Any]:
         """Values that a message gives by itself, by field name; words, or values of the field's type.
@@ -194,7 +196,8 @@ class StandardAgent:
             found = await self._seat.host.extract(self, msg)
             if found is not None:
                 return found
-        matches = {name: field.pattern.search(msg.get_text()) for name, field in self.input_fields().items() if field.pattern}
+        wanted = {name: self.input_fields()[name].pattern for name in self._get_missing_fields() if name in self.input_fields()}
+        matches = {name: pattern.search(msg.get_text()) for name, pattern in wanted.items() if pattern}
         return {name: match[1] if match.re.groups else match[0] for name, match in matches.items() if match}
 
     async def proceed(self, msg: Message) -> AgentResult | None:

@@ -6,55 +6,16 @@ Rasa's patterns of conversation repair: correct, skip, cancel, explain, repeat, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterable
 
 from asterism.flows import words
 from asterism.flows.fields import Field, complaint
-from asterism.flows.seat import AgentResult, Seat
+from asterism.flows.seat import AgentResult
+from asterism.flows.taking import Talker, corrected, in_words, said_of, seat_of, take, unsaid
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 MANY_MISSES = 3
 """Answers that could not be used, after which the way out is told."""
-
-
-class Talker(Protocol):
-    """What a conversation needs of its agent."""
-
-    requires_approval: ClassVar[bool]
-    _seat: Seat
-
-    @property
-    def collected_fields(self) -> dict[str, Any]:
-        """Values of its fields."""
-        ...
-
-    @classmethod
-    def input_fields(cls) -> dict[str, Field]:
-        """Its fields."""
-        ...
-
-    def _get_missing_fields(self) -> list[str]: ...
-
-    def get_approval_prompt(self) -> str:
-        """The question for approval."""
-        ...
-
-    def transition_to(self, to_state: AgentStatus) -> None:
-        """Make a transition."""
-        ...
-
-    def make_result(self, status: AgentStatus | None = None, raw_message: str = "") -> AgentResult:
-        """The result of a handler."""
-        ...
-
-    async def extract_fields(self, msg: Message) -> dict[str, Any]:
-        """Values that a message gives by itself."""
-        ...
-
-    async def on_running(self, msg: Message) -> AgentResult | None:
-        """The task itself."""
-        ...
 
 
 # -- what comes next -------------------------------------------------------------------------------
@@ -71,7 +32,7 @@ async def advance(agent: Talker, msg: Message, said: Iterable[str] = ()) -> Agen
     wanted = agent._get_missing_fields()  # noqa: SLF001 - the seed names it so
     if wanted:
         return ask(agent, wanted[0], told)
-    _seat(agent).asking = ""
+    seat_of(agent).asking = ""
     if agent.requires_approval:
         return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*told, agent.get_approval_prompt()]))
     agent.transition_to(AgentStatus.RUNNING)
@@ -80,7 +41,7 @@ async def advance(agent: Talker, msg: Message, said: Iterable[str] = ()) -> Agen
 
 def ask(agent: Talker, name: str, told: Iterable[str] = ()) -> AgentResult:
     """Ask for a field, after what there is to tell."""
-    seat, field = _seat(agent), agent.input_fields().get(name)
+    seat, field = seat_of(agent), agent.input_fields().get(name)
     if seat.asking != name:
         seat.misses = 0
     seat.asking = name
@@ -102,37 +63,8 @@ def _broken_rules(agent: Talker) -> list[str]:
                 complaint(getattr(agent, name))
             except ValueError as error:
                 del agent.collected_fields[involved[0]]
-                told.append(_said_of(agent.input_fields()[involved[0]], error))
+                told.append(said_of(agent.input_fields()[involved[0]], error))
     return told
-
-
-# -- taking values ---------------------------------------------------------------------------------
-
-
-def take(agent: Talker, values: Mapping[str, Any], at: float) -> list[str]:
-    """Take values by field name; returns what is wrong with those that cannot be taken."""
-    told, fields = [], agent.input_fields()
-    for name, value in values.items():
-        if name not in fields:
-            told.append(f"There is no {name.replace('_', ' ')} here.")
-            continue
-        try:
-            found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
-        except ValueError as error:
-            told.append(_said_of(fields[name], error))
-        else:
-            agent.collected_fields.pop(name, None)  # so that the last in order is the last that was said
-            agent.collected_fields[name] = found
-    return told
-
-
-def _said_of(field: Field, error: ValueError) -> str:
-    said = str(error).rstrip(".") or "that is not valid"
-    return f"{field.label.capitalize()}: {said}."
-
-
-def _seat(agent: Talker) -> Seat:
-    return agent._seat  # noqa: SLF001 - the framework's side of the agent
 
 
 # -- the default handlers --------------------------------------------------------------------------
@@ -150,7 +82,7 @@ async def hear_first(agent: Talker, msg: Message) -> AgentResult | None:
 
 async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
     """Take an answer, or a turn of the conversation."""
-    seat, text = _seat(agent), msg.get_text().strip()
+    seat, text = seat_of(agent), msg.get_text().strip()
     wanted = agent._get_missing_fields()  # noqa: SLF001 - the seed names it so
     asked = agent.input_fields().get(seat.asking) if seat.asking in wanted else None
     if msg.values:
@@ -165,21 +97,26 @@ async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
 
 async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | None) -> list[str]:
     """Values from an answer: corrections, what it gives by itself, else all of it for the field that was asked for."""
-    seat, told = _seat(agent), list[str]()
-    if (corrected := _corrected(agent, text, msg.at, asked)) is not None:
-        return corrected
+    seat, told = seat_of(agent), list[str]()
+    before = dict(agent.collected_fields)
+    if (fixed := corrected(agent, text, msg.at, asked)) is not None:
+        fields = agent.input_fields()
+        changed = [name for name, value in agent.collected_fields.items() if name in before and before[name] != value]
+        return [*fixed, *(f"All right, {fields[name].label}: {in_words(agent.collected_fields[name])}." for name in changed)]
     secret = asked is not None and asked.secret  # a secret is nobody's to look through
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
     told += take(agent, found, msg.at)
     if asked is not None and not found:
         told += take(agent, {asked.name: text}, msg.at)
+    elif asked is not None and asked.name not in found and asked.kind is not str:
+        take(agent, {asked.name: unsaid(agent, found, text)}, msg.at)  # what is left may be the answer, and need not be
     still = asked is not None and asked.name not in agent.collected_fields
     seat.misses = seat.misses + 1 if still else 0
     return told
 
 
 async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field | None) -> AgentResult | None:
-    seat = _seat(agent)
+    seat = seat_of(agent)
     given = [name for name in agent.collected_fields if name in agent.input_fields()]
     told = []
     if turn == "cancel":
@@ -200,37 +137,9 @@ async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field
 
 def leave(agent: Talker, msg: Message) -> AgentResult:
     """The person wants it cancelled."""
-    seat = _seat(agent)
+    seat = seat_of(agent)
     seat.leave, seat.reason = True, f"cancelled by {msg.by}" if msg.by else "cancelled"
     return agent.make_result()
-
-
-def _corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:
-    """Take a correction of what was said before; None where the words are none."""
-    said = words.change(text)
-    if said is None:
-        return None
-    named, value = said
-    fields = agent.input_fields()
-    if named:
-        meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
-        return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
-    given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
-    fits = [field for field in given if field.kind is not str and _fits(agent, field, value, at)]
-    fits = fits or [field for field in given if field.kind is str]
-    if asked is not None:  # "I meant 5" is about what was said last; else it answers what was asked
-        return take(agent, {fits[-1].name: value}, at) if fits and fits[-1] is given[-1] and asked.kind is not fits[-1].kind else None
-    if len(fits) == 1:
-        return take(agent, {fits[0].name: value}, at)
-    return [f"Which one shall be {value}: {', '.join(field.label for field in fits)}?"] if fits else ["I do not see what that changes."]
-
-
-def _fits(agent: Talker, field: Field, value: str, at: float) -> bool:
-    try:
-        field.parse(agent, value, at)
-    except ValueError:
-        return False
-    return True
 
 
 async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
@@ -245,7 +154,7 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
         return await agent.on_running(msg)
     refusal = text if msg.verb == "reject" else words.denial(text)
     if refusal is not None:
-        seat = _seat(agent)
+        seat = seat_of(agent)
         seat.code, seat.reason = "rejected", refusal or "rejected"
         told = "All right, it is not done" + (f": {refusal}." if refusal else ".")
         return agent.make_result(AgentStatus.CANCELLED, raw_message=told)
@@ -260,9 +169,9 @@ async def _discuss(agent: Talker, msg: Message, text: str) -> AgentResult | None
     if turn == "back" and (given := [name for name in agent.collected_fields if name in agent.input_fields()]):
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
-    corrected = None if turn else _corrected(agent, text, msg.at, None)
+    fixed = None if turn else corrected(agent, text, msg.at, None)
     unclear = ["Please answer yes or no, or say what to change."] if not turn or turn == "help" else []
-    return await advance(agent, msg, unclear if corrected is None else corrected)
+    return await advance(agent, msg, unclear if fixed is None else fixed)
 
 
 async def hear_while_paused(agent: Talker, msg: Message) -> AgentResult | None:
@@ -277,7 +186,7 @@ async def hear_while_paused(agent: Talker, msg: Message) -> AgentResult | None:
 
 def go_on(agent: Talker) -> AgentResult:
     """Resume where it was paused, with what was said there."""
-    seat = _seat(agent)
+    seat = seat_of(agent)
     return agent.make_result(seat.before, raw_message="" if seat.before is AgentStatus.RUNNING else seat.before_prompt)
 
 
@@ -287,7 +196,7 @@ def hear_of_interruption(agent: Talker, msg: Message, prompt: str) -> tuple[Agen
     if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
         return None, True
     if msg.verb == "reject" or words.denial(text) is not None or words.turn(text) == "cancel":
-        seat = _seat(agent)
+        seat = seat_of(agent)
         seat.code, seat.reason = "interrupted", "it was interrupted; whether it finished is not known"
         return agent.make_result(
             AgentStatus.ERROR, raw_message="It was not run again. Whether it finished the first time is not known."

@@ -170,6 +170,9 @@ class Conversation:
         if not self.run:
             raise Refused("this conversation has not begun")
         async with self._runtime() as runtime:
+            row = await runtime.store.run(self.run)
+            if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
+                raise Refused(f"this conversation has ended ({row.state})")
             key = runtime.clock.new_id()
             await runtime.post(self.run, event, actor=self.user, key=key)
             return await self._settled(runtime, key)

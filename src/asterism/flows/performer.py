@@ -7,10 +7,9 @@ in the journal. What it raises is an ERROR with a message for the person; the tr
 from __future__ import annotations
 
 import asyncio
+import logging
 import traceback
 from typing import Any, Protocol
-
-import structlog
 
 from asterism.errors import AsterismError
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
@@ -34,7 +33,7 @@ from asterism.runtime.ports import Performer, Tell
 
 HANDLER_TIMEOUT_S = 300.0
 """Bound on a handler that does not enter ``on_running``."""
-log = structlog.get_logger("asterism.flows")
+log = logging.getLogger("asterism.flows")
 
 
 class Extractor(Protocol):
@@ -136,7 +135,7 @@ class Visit:
         try:
             return await self._extractor.extract({**schema, "properties": open_, "required": []}, agent._seat.asking, message.get_text())  # noqa: SLF001 - as above
         except AsterismError as error:
-            log.warning("no model; going on without one", run=self.key, error=str(error))
+            log.warning("%s: no model, going on without one: %s", self.key, error)
             return None
 
 
@@ -187,7 +186,7 @@ class HandlePerformer:
                 handled = _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
             else:
                 trace = hide("".join(traceback.format_exception(error)), _secrets(agent))
-                log.error("a handler failed", agent=memory.agent, handler=effect.handler, run=run, trace=trace)  # noqa: TRY400 - a trace without secrets
+                log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)  # noqa: TRY400 - a trace without secrets
                 said = str(error).partition("\n")[0]
                 handled = _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
         return self._without_secrets(agent, run, handled, message.secret)

@@ -21,6 +21,7 @@ _YES = _phrases(
     "of course|absolutely|definitely|looks good|sounds good|that is right|that's right|correct|right"
 )
 _NO = _phrases("no|n|nope|nah|reject|rejected|deny|denied|decline|declined|don't|do not|no thanks|no thank you|not now|no way")
+_POLITE = _phrases("please|thanks|thank you")
 _TURNS: dict[Turn, frozenset[str]] = {
     "cancel": _phrases("cancel|stop|abort|quit|exit|never mind|nevermind|forget it|forget about it|cancel it|cancel that"),
     "help": _phrases(
@@ -73,10 +74,12 @@ def turn(text: str) -> Turn:
 def change(text: str) -> tuple[str, str] | None:
     """(field in the person's words, new value) of a correction; the field is empty where only a value is said ("make it 80")."""
     for pattern in _CHANGES:
-        if found := pattern.match(text):
-            return plain(found.groupdict().get("field") or ""), found["value"].rstrip(" .!")
+        found = pattern.match(text)
+        field = plain(found.groupdict().get("field") or "") if found else ""
+        if found and field not in _YES | _NO:
+            return field, found["value"].rstrip(" .!")
     return None
 
 
 def _is_made_of(parts: list[str], words: frozenset[str]) -> bool:
-    return all(part in words for part in parts if part) and any(parts)
+    return all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)

@@ -148,7 +148,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     if memory.due is not None and turn.at >= memory.due:
         memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.wants == "cancel":
-        return _leave(memory, state, turn)
+        return leave(memory, state, turn)
     queued = len(memory.queue)
     if called := _whose_turn(memory, state):
         _call(memory, *called, turn)
@@ -159,7 +159,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     return state if queued else None
 
 
-def _leave(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
+def leave(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
     """Cancel: at once where the table has the edge, else through PAUSED."""
     memory.wants = ""
     memory.prompt = "It has been too long; this is cancelled." if memory.code == "expired" else "Cancelled."

@@ -31,7 +31,7 @@ from asterism.machines.flow_agent.events import (
     Woken,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
 
 
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
@@ -126,9 +126,10 @@ def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
 def _cancel_row(state: AgentStatus) -> Row:
     def cancelled(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentStatus:
         want_cancel(memory, event.reason, turn)
-        return state
+        # A run in ERROR has ended: nobody would come and look at the whole.
+        return leave(memory, state, turn) if state is ERROR and not memory.handling else state
 
-    return row(cancelled)
+    return row(cancelled, CANCELLED, internal=True) if state is ERROR else row(cancelled)
 
 
 def _late_rows(state: AgentStatus) -> dict[type[Event], Row]:
