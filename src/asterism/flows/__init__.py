@@ -2,7 +2,7 @@
 
 ``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
 ``collecting`` how it talks by default · ``seat`` where a view of it stands · ``performer`` calls its handlers · ``registry`` the agents
-of this process · ``conversation`` its user's side.
+of this process · ``conversation`` its user's side · ``orchestrator`` many agents, many users.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from asterism.flows.conversation import StreamEvent as StreamEvent
 from asterism.flows.fields import InputField as InputField
 from asterism.flows.fields import OutputField as OutputField
 from asterism.flows.fields import rule as rule
+from asterism.flows.orchestrator import Orchestrator as Orchestrator
+from asterism.flows.orchestrator import Router as Router
 from asterism.flows.seat import AgentResult as AgentResult
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS as STATE_TRANSITIONS
 from asterism.machines.flow_agent.events import AgentStatus as AgentStatus

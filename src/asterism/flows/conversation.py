@@ -199,6 +199,11 @@ class Conversation:
             result = turn.result()
             yield StreamEvent(kind="result", status=result.status, text=result.raw_message, result=result)
 
+    async def settle(self) -> AgentResult:
+        """Wait until it rests, and say what it says then."""
+        async with self._runtime() as runtime:
+            return await self._settled(runtime)
+
     # -- waiting, and reading ----------------------------------------------------------------------
 
     async def _settled(self, runtime: Runtime, key: str = "") -> AgentResult:

@@ -134,6 +134,12 @@ class Said(Event, frozen=True, kw_only=True):
     secret: str = ""
 
 
+class Recalled(Event, frozen=True, kw_only=True):
+    """Its person has come back to it after talking to somebody else."""
+
+    from_outside: ClassVar[bool] = True
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a handler has left of the agent: all of it, in place of what was there.
 

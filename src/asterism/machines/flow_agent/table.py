@@ -25,6 +25,7 @@ from asterism.machines.flow_agent.events import (
     Handle,
     Handled,
     Message,
+    Recalled,
     Reported,
     Said,
     Wake,
@@ -98,7 +99,10 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         memory.wants = "resume" if state is PAUSED else ""
         return state
 
-    return {Said: row(said), Answered: row(answered), Pause: row(paused), Unpause: row(unpaused)}
+    def recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> AgentStatus:
+        return state
+
+    return {Recalled: row(recalled), Said: row(said), Answered: row(answered), Pause: row(paused), Unpause: row(unpaused)}
 
 
 def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
