@@ -32,6 +32,7 @@ MAX_RUNS = 100_000
 """Conversations that are looked through, once, for those that are still open."""
 
 
+_OPENINGS = "i want to|i would like to|i'd like to|i need to|i need|can you|could you|please|let's|now|first"
 ENDED = (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED)
 
 
@@ -89,6 +90,7 @@ class Orchestrator:
         self._vault = vault or process_vault()
         self._by_name = {name_of(agent): agent for agent in agents}
         self._open: dict[str, dict[str, str]] | None = None  # session -> run -> name of its agent, as the journals have it
+        self._reading = asyncio.Lock()
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: collections.Counter[str] = collections.Counter()
 
@@ -150,9 +152,7 @@ class Orchestrator:
         with "I want to …", changes the topic.
         """
         said = words.plain(text)
-        lead = (
-            r"^(?:(?:i want to|i would like to|i'd like to|i need to|i need|can you|could you|please|let's|now|first) )*(?:an? |my |the )?"
-        )
+        lead = rf"^(?:(?:(?:{_OPENINGS}) )+(?:an? |my |the )?)?"
         for agent in self.agents:
             for trigger in agent.triggers:
                 word = rf"\b{re.escape(words.plain(trigger))}\b"
@@ -220,19 +220,15 @@ class Orchestrator:
 
     async def _known(self) -> dict[str, dict[str, str]]:
         """The open conversations by session, read from the store once and kept up from then on."""
-        if self._open is None:
-            found: dict[str, dict[str, str]] = {}
-            rows = await self.runtime.runs(limit=MAX_RUNS)
-            for row in rows:
-                if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
-                    (first, *_) = await self.runtime.store.records(row.run, limit=1)
-                    if (name := _begun_agent(first.body)) in self._by_name:
-                        found.setdefault(row.session, {})[row.run] = name
-            self._open = self._open or {
-                session: mine
-                for session, runs in found.items()
-                if (mine := {run: name for run, name in runs.items() if name in self._by_name})
-            }
+        async with self._reading:
+            if self._open is None:
+                found: dict[str, dict[str, str]] = {}
+                for row in await self.runtime.runs(limit=MAX_RUNS):
+                    if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
+                        (first, *_) = await self.runtime.store.records(row.run, limit=1)
+                        if (name := _begun_agent(first.body)) in self._by_name:
+                            found.setdefault(row.session, {})[row.run] = name
+                self._open = found
         return self._open
 
     @contextlib.asynccontextmanager
