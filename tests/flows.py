@@ -17,8 +17,8 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit, InboxRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import load
+from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.world import WorldClock
 from asterism.stores.memory import Memory, MemoryStore
 
 NEVER = 10**9

@@ -16,9 +16,12 @@ from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import StoreUnavailable
+from asterism.flows.conversation import process_vault
+from asterism.flows.performer import flow_performers
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.planner.offline_planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.current import CURRENT
@@ -30,7 +33,7 @@ from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
-MACHINES: Mapping[str, Machine[Any]] = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, FLOW_AGENT)}
 """The machines a run can be of, by name."""
 
 
@@ -100,6 +103,7 @@ async def open_runtime(
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
+            **flow_performers(process_vault()),
         }
         driver = Driver(
             store=store,

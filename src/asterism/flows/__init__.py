@@ -1,14 +1,17 @@
 """Flow agents: conversations that collect fields, ask for approval, and then act.
 
 ``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
-``collecting`` how it talks by default · ``seat`` where a view of it stands · ``performer`` calls its handlers · ``registry`` the agents
-of this process · ``conversation`` its user's side · ``orchestrator`` many agents, many users.
+``collecting`` how it talks by default · ``children`` what it can start · ``seat`` where a view of it stands · ``performer`` calls its
+handlers · ``registry`` the agents of this process · ``conversation`` its user's side · ``orchestrator`` many agents, many users.
 """
 
 from __future__ import annotations
 
 from asterism.flows.agent import StandardAgent as StandardAgent
 from asterism.flows.agent import flowagent as flowagent
+from asterism.flows.children import ChildFailed as ChildFailed
+from asterism.flows.children import constellation as constellation
+from asterism.flows.children import flow as flow
 from asterism.flows.conversation import Conversation as Conversation
 from asterism.flows.conversation import StreamEvent as StreamEvent
 from asterism.flows.fields import InputField as InputField

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from asterism.errors import InvalidInput
+from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import advance, hear_answer, hear_approval, hear_first, hear_while_paused, missing
 from asterism.flows.conversation import Conversation, StreamEvent
 from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, Seat, restore
 from asterism.flows.taking import in_words
+from asterism.machines.control import StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 from asterism.runtime.runtime import Runtime
 
@@ -208,6 +210,29 @@ class StandardAgent:
         """Say how far a handler is, to whoever watches."""
         if self._seat.host is not None:
             self._seat.host.report(text)
+
+    async def child(self, key: str, start: StartChild) -> Any:
+        """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.
+
+        After a crash the child of a key is not started twice: its result is the recorded one, or it goes on.
+
+        Args:
+            key: names it among the children of this conversation.
+            start: what to run: ``constellation(…)``, ``flow(…)``, or any machine the runtime has.
+
+        Returns:
+            What the child reports.
+
+        Raises:
+            ChildFailed: it failed, or was cancelled.
+            InvalidInput: no run of this agent is under way.
+        """
+        if self._seat.host is None:
+            raise InvalidInput(f"{type(self).__name__}.child is for its handlers")
+        ended = await self._seat.host.child(self, key, start)
+        if ended.outcome != "finished":
+            raise ChildFailed(key, ended)
+        return ended.result
 
     # -- as a conversation -------------------------------------------------------------------------
 

@@ -15,22 +15,22 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.flows import words
 from asterism.flows.performer import Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.control import Cancel, Pause, Unpause, Verb
 from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Reported, Said
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
+from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import ACCEPTED, load
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import MemoryStore, process_memory
 
 PLACEHOLDER = "[secret]"
 """What the journal has in place of a message that answers a secret field."""
@@ -83,20 +83,14 @@ class Conversation:
         self.tenant = tenant
         self.vault = vault or process_vault()
         self._given = runtime
-        self._memory = Memory()
 
     @contextlib.asynccontextmanager
     async def _runtime(self) -> AsyncIterator[Runtime]:
-        if self._given is not None:
-            yield self._given
-            return
-        store, clock = MemoryStore(self._memory), SystemClock()
-        try:
-            driver = Driver(store=store, clock=clock, machines={FLOW_AGENT.name: FLOW_AGENT}, performers=flow_performers(self.vault))
-            async with driver.opened():
-                yield Runtime(store, driver, clock)
-        finally:
-            await store.close()
+        machines, performers = {FLOW_AGENT.name: FLOW_AGENT}, flow_performers(self.vault)
+        async with runtime_at_hand(
+            self._given, store=lambda: MemoryStore(process_memory()), machines=machines, performers=performers
+        ) as runtime:
+            yield runtime
 
     # -- what can be done --------------------------------------------------------------------------
 
@@ -132,9 +126,30 @@ class Conversation:
         row = await runtime.store.run(self.run)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
-        asked = next(iter(await runtime.store.inquiries(run=self.run)), None)
-        key = await self._post(runtime, asked, text, _data(values))
-        return await self._settled(runtime, key)
+        asked = await self._asked(runtime)
+        if asked is not None and asked.run != self.run and not values:
+            verb, text = await self._nested(runtime, asked, text)
+            if verb is None:
+                result = await self.result(runtime, row)
+                return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+            if verb != "respond":
+                key = (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key
+                return await self._settled(runtime, key, asked.run)
+        return await self._settled(runtime, await self._post(runtime, asked, text, _data(values)), asked.run if asked else "")
+
+    async def _asked(self, runtime: Runtime) -> InquiryRow | None:
+        """The question that is open: its own, else one of a run below it."""
+        own = await runtime.store.inquiries(run=self.run)
+        return next(iter(own or await runtime.store.inquiries(root=self.run)), None)
+
+    async def _nested(self, runtime: Runtime, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
+        """How words answer the question of a run below. A conversation there hears the words; anything else wants a clear yes or no."""
+        if (await runtime.store.run(asked.run)).machine == FLOW_AGENT.name:
+            return "respond", text
+        if words.is_yes(text):
+            return "approve", ""
+        refusal = words.denial(text)
+        return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
@@ -151,7 +166,7 @@ class Conversation:
             text = PLACEHOLDER
         said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token)
         key = runtime.clock.new_id()
-        await runtime.post(self.run, said, actor=self.user, key=key)
+        await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
 
     async def pause(self, reason: str = "") -> AgentResult:
@@ -206,7 +221,7 @@ class Conversation:
 
     # -- waiting, and reading ----------------------------------------------------------------------
 
-    async def _settled(self, runtime: Runtime, key: str = "") -> AgentResult:
+    async def _settled(self, runtime: Runtime, key: str = "", of: str = "") -> AgentResult:
         """Drive it until only its person can move it on, and say what it says then.
 
         Raises:
@@ -217,7 +232,7 @@ class Conversation:
                 await runtime.drive(self.run)
             except RunOwned:
                 runtime.driver.look()
-            verdict = await runtime.store.verdict(self.run, key) if key else ACCEPTED
+            verdict = await runtime.store.verdict(of or self.run, key) if key else ACCEPTED
             row = await runtime.store.run(self.run)
             if verdict and row.status != "active":
                 if verdict != ACCEPTED:
@@ -229,7 +244,10 @@ class Conversation:
     async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
         live: Run[FlowMemory] = await load(runtime.store, FLOW_AGENT, self.run)
-        return result_of(live.memory, row or await runtime.store.run(self.run))
+        result = result_of(live.memory, row or await runtime.store.run(self.run))
+        if live.memory.resting and (asked := await self._asked(runtime)):  # a run below has a question: it comes up here
+            return msgspec.structs.replace(result, raw_message=asked.prompt)
+        return result
 
 
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:

@@ -17,8 +17,10 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, view_of
 from asterism.kernel.machine import Effect, Outcome
+from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import (
     AgentStatus,
+    ChildWanted,
     Entered,
     Handle,
     Handled,
@@ -113,6 +115,20 @@ class Visit:
             while not self._is_in():  # bounded by the handler's time
                 await self.woken.wait()
                 self.woken.clear()
+
+    async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
+        """The end of the child of a key, which is started once."""
+        self.check_wants()
+        self._tell(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
+        while (ended := self._ended(key)) is None:  # bounded by the handler's time
+            await self.woken.wait()
+            self.woken.clear()
+            self.check_wants()
+        return ended
+
+    def _ended(self, key: str) -> ChildEnded | None:
+        child = self.memory.children.get(key)
+        return child.ended if child else None
 
     def _is_in(self) -> bool:
         return self.memory.entered and not self.memory.path

@@ -11,6 +11,7 @@ import msgspec
 
 from asterism.errors import IllegalTransition, InvalidInput
 from asterism.flows.fields import Field, declared
+from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 
 HIDDEN = "•••"
@@ -53,6 +54,10 @@ class Host(Protocol):
 
     def report(self, text: str) -> None:
         """Say how far it is."""
+        ...
+
+    async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
+        """The end of the child run of a key."""
         ...
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:

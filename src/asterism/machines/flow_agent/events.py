@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
-from asterism.machines.control import Verb
+from asterism.machines.control import StartChild, Verb
 
 
 class AgentStatus(StrEnum):
@@ -207,6 +207,22 @@ class Reported(Event, frozen=True, kw_only=True):
 
     of: str
     text: str
+
+
+class ChildWanted(Event, frozen=True, kw_only=True):
+    """A handler wants the child run of a key: started if there is none, told of if there is.
+
+    Attributes:
+        of: id of the handler's effect.
+        key: names it among the children of this conversation.
+        start: how it begins.
+        resumable: the handler may be ended while the child waits for people, and called again when it has ended.
+    """
+
+    of: str
+    key: str
+    start: StartChild
+    resumable: bool = False
 
 
 class Woken(Outcome, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asterism.machines.control import ChildEnded
 from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
 
 HISTORY = 50
@@ -19,6 +20,18 @@ class Utterance(msgspec.Struct, frozen=True):
 
     by: str
     text: str
+
+
+class ChildRun(msgspec.Struct, kw_only=True):
+    """A child run, as far as its conversation knows.
+
+    Attributes:
+        effect: id of the effect that started it.
+        ended: how it ended; None while it has not.
+    """
+
+    effect: str
+    ended: ChildEnded | None = None
 
 
 class FlowMemory(msgspec.Struct, kw_only=True):
@@ -41,6 +54,9 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         due: when the open question expires, seconds since the epoch; None for never.
         wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
         before: the state that was paused, and ``before_prompt`` what the agent had said in it.
+        children: child runs, by key.
+        resting: effects that wait only for people, through a child: the child's, and the handler's if it may be called again.
+        resumable: the handler that runs may be called again.
         told: ``on_error`` was called.
         paused: start nothing new.
         prompt: what the agent has said last.
@@ -68,6 +84,9 @@ class FlowMemory(msgspec.Struct, kw_only=True):
     wanted_by: str = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
+    children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
+    resting: set[str] = msgspec.field(default_factory=set)
+    resumable: bool = False
     told: bool = False
     prompt: str = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -94,6 +113,10 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         """What came of it: ``text``, the output fields and what it returned; ``code`` and ``reason`` where it did not finish."""
         found = {"text": self.prompt, **self.view.outputs, **self.data}
         return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+
+    def child_of(self, effect: str) -> ChildRun | None:
+        """The child that an effect started."""
+        return next((child for child in self.children.values() if child.effect == effect), None)
 
     def say(self, by: str, text: str) -> None:
         """Remember what was said."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Answered, Ask, Verb, Withdraw
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw
+from asterism.machines.flow_agent.children import tell_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -69,7 +70,8 @@ def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
 
 
 def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
-    """Have it cancelled at the next chance."""
+    """Have it cancelled at the next chance, and its children now."""
+    tell_children(memory, Cancel(reason=reason), turn)
     memory.wants, memory.wanted_by = "cancel", f"cancelled by {turn.actor}" + (f": {reason}" if reason else "")
 
 
@@ -90,6 +92,7 @@ def check_path(state: AgentStatus, path: Iterable[AgentStatus]) -> None:
 
 def take_in(memory: FlowMemory, event: Handled) -> None:
     """Take in what a handler did; its transitions follow one by one."""
+    memory.resting.discard(memory.handling)
     memory.handling, memory.path, memory.again = "", [*memory.path, *event.path], event.again
     if event.interrupted:
         memory.unclear = memory.entered or memory.handler == "on_running"
@@ -126,6 +129,8 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
             memory.code = memory.code if memory.code in ("rejected", "expired") else "cancelled"
             memory.reason = memory.reason or memory.wanted_by
         withdraw_ask(memory, turn)
+        if was is not ERROR:
+            tell_children(memory, Cancel(reason=f"its conversation is {now}"), turn)
     return now
 
 

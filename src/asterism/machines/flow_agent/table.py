@@ -11,7 +11,22 @@ from typing import Any
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.control import (
+    Answered,
+    Ask,
+    Broke,
+    Cancel,
+    Claimed,
+    Drained,
+    Forked,
+    Pause,
+    Relay,
+    StartChild,
+    Unpause,
+    Withdraw,
+    Withdrawn,
+)
+from asterism.machines.flow_agent.children import child_rows, leave_children, tell_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -91,12 +106,14 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if state is PAUSED:
             raise Refused("this conversation is paused already")
         memory.wants, memory.wanted_by = "pause", event.reason
+        tell_children(memory, event, turn)
         return state
 
     def unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> AgentStatus:
         if state is not PAUSED and memory.wants != "pause":
             raise Refused("this conversation is not paused")
         memory.wants = "resume" if state is PAUSED else ""
+        tell_children(memory, event, turn)
         return state
 
     def recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> AgentStatus:
@@ -109,9 +126,11 @@ def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
     """What is journaled in every state, and moves none."""
 
     def claimed(memory: FlowMemory, event: Claimed, turn: Turn) -> AgentStatus:
+        memory.resting = set()  # its children will say how they are
         return state
 
     def forked(memory: FlowMemory, event: Forked, turn: Turn) -> AgentStatus:
+        leave_children(memory, turn)
         if memory.handling:  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
             turn.perform(Withdraw(target=memory.handling))
             take_in(memory, Handled(effect=memory.handling, interrupted=True))
@@ -124,7 +143,7 @@ def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
     def closed(memory: FlowMemory, event: Withdrawn | Woken, turn: Turn) -> AgentStatus:
         return state
 
-    return {Claimed: row(claimed), Forked: row(forked), Withdrawn: row(closed), Woken: row(closed)}
+    return {Claimed: row(claimed), Forked: row(forked), Withdrawn: row(closed), Woken: row(closed), **child_rows(state)}
 
 
 def _cancel_row(state: AgentStatus) -> Row:
@@ -171,7 +190,7 @@ FLOW_AGENT: Machine[FlowMemory] = Machine(
     states=AgentStatus,
     initial=INITIALIZING,
     table=_TABLE,
-    effects=(Handle, Wake, Ask, Withdraw),
+    effects=(Handle, Wake, StartChild, Relay, Ask, Withdraw),
     memory=FlowMemory,
     ends=[ERROR],
 )
