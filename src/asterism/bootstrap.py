@@ -103,7 +103,7 @@ async def open_runtime(
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
-            **flow_performers(process_vault()),
+            **flow_performers(process_vault(), fleet=[device.profile for device in devices.values()]),
         }
         driver = Driver(
             store=store,

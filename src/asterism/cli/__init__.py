@@ -7,6 +7,7 @@
     reasons      why: how one task came about
     people       inbox, answer
     editing      mcp edit: a run or a plan file, for MCP clients
+    flowing      chat, flow run
     journals     fork, export, import, prune: whole journals
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
@@ -47,6 +48,10 @@ _fleet.command(
 )
 _mcp = App(name="mcp", help="Serve programs that speak MCP.")
 _mcp.command("asterism.cli.editing:edit", name="edit", help="Let an MCP client watch and edit a run that is under way, or a plan file.")
+_flow = App(name="flow", help="Run flow agents.")
+_flow.command(
+    "asterism.cli.flowing:run_flow", name="run", help="Run a flow agent with the fields that are given; what is missing is asked for."
+)
 
 app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.")
 app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
@@ -67,6 +72,8 @@ app.command("asterism.cli.journals:import_journal", name="import", help="Take in
 app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.")
 app.command(_fleet)
 app.command(_mcp)
+app.command(_flow)
+app.command("asterism.cli.flowing:chat", name="chat", help="Talk to flow agents.")
 app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
 
 

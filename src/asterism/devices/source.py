@@ -1,6 +1,6 @@
 """Where a skill comes from: ``file.py:function`` relative to a folder, or ``package.module:function``.
 
-Runs inside workers only: it imports user code.
+It imports user code: skills are imported inside workers only, definitions of loops by whoever drives them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
     place, _, name = source.rpartition(":")
     if not place or not name.isidentifier():
         raise InvalidInput("a skill is written file.py:function or package.module:function")
-    module = _import(place, folder)
+    module = imported(place, folder)
     found = getattr(module, name, None)
     if found is None:
         skills = sorted(key for key, value in vars(module).items() if is_skill(value))
@@ -64,7 +64,12 @@ def _is_user_code(filename: str) -> bool:
     return not filename.startswith((_LIBRARY, _PACKAGE, "<")) and f"{os.sep}site-packages{os.sep}" not in filename
 
 
-def _import(place: str, folder: Path) -> ModuleType:
+def imported(place: str, folder: Path) -> ModuleType:
+    """The module of that name, or of that file in a folder.
+
+    Raises:
+        InvalidInput: there is none, or it does not import.
+    """
     path = (folder / place).resolve() if place.endswith(".py") else None
     if path and not path.is_file():
         raise InvalidInput(f"there is no file {place}")

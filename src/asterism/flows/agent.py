@@ -10,6 +10,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar, overload
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import advance, hear_answer, hear_approval, hear_first, hear_while_paused, missing
@@ -98,6 +99,11 @@ class StandardAgent:
     def run(self) -> str:
         """Id of its run; empty before it has begun."""
         return self.key.rpartition(":")[0] if self.key else self._conversation.run if self._conversation else ""
+
+    @property
+    def fleet(self) -> tuple[AgentProfile, ...]:
+        """Profiles of the devices its runtime has, for a constellation that it starts. Empty outside of a handler."""
+        return self._seat.host.fleet if self._seat.host else ()
 
     @classmethod
     def input_fields(cls) -> dict[str, Field]:

@@ -169,6 +169,11 @@ class Orchestrator:
                 known.pop(row.run, None)
         return sorted((row for row in rows if row.status != "ended"), key=lambda row: (row.updated_at, row.seq))
 
+    async def current(self, user: str, tenant: str = "") -> Conversation | None:
+        """The conversation that a user is in; None if there is none."""
+        stack = await self.stack(user, tenant)
+        return self._conversation(stack[-1], _Person(user=user, tenant=tenant)) if stack else None
+
     async def expire_idle(self) -> int:
         """Cancel the conversations that nobody has spoken in for ``idle_s``; returns how many."""
         expired = 0

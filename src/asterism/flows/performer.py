@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import Iterable
 from typing import Any, Protocol
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
@@ -92,8 +94,11 @@ class AskAgain(BaseException):
 class Visit:
     """One handler at work: the host of its view."""
 
-    def __init__(self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None) -> None:
+    def __init__(
+        self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, fleet: tuple[AgentProfile, ...] = ()
+    ) -> None:
         self.key = effect_id
+        self.fleet = fleet
         self.memory = memory
         self.timeout: asyncio.Timeout | None = None
         self.woken = asyncio.Event()
@@ -158,10 +163,11 @@ class Visit:
 class HandlePerformer:
     """Performs ``Handle``."""
 
-    def __init__(self, vault: Vault, extractor: Extractor | None = None) -> None:
+    def __init__(self, vault: Vault, extractor: Extractor | None, fleet: tuple[AgentProfile, ...]) -> None:
         self.vault = vault
         self.visits: dict[str, Visit] = {}
         self._extractor = extractor
+        self._fleet = fleet
 
     async def perform(self, effect_id: str, effect: Handle, memory: FlowMemory, tell: Tell) -> Outcome:
         """Call the handler; what it did, or what went wrong, is the outcome."""
@@ -171,7 +177,7 @@ class HandlePerformer:
             return _failed(effect_id, "no_agent", str(error), memory)
         if memory.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
-        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor)
+        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._fleet)
         try:
             return await self._visited(agent, effect, visit)
         finally:
@@ -233,9 +239,15 @@ class WakePerformer:
         return Woken(effect=effect_id)
 
 
-def flow_performers(vault: Vault, extractor: Extractor | None = None) -> dict[type[Effect], Performer]:
-    """The performers of a process, by kind of effect."""
-    handles = HandlePerformer(vault, extractor)
+def flow_performers(vault: Vault, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = ()) -> dict[type[Effect], Performer]:
+    """The performers of a process, by kind of effect.
+
+    Args:
+        vault: its secrets.
+        extractor: finds fields by a model; None for none.
+        fleet: profiles of the devices that a child constellation may use.
+    """
+    handles = HandlePerformer(vault, extractor, tuple(fleet))
     return {Handle: handles, Wake: WakePerformer(handles.visits)}
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition, InvalidInput
 from asterism.flows.fields import Field, declared
 from asterism.machines.control import ChildEnded, StartChild
@@ -47,6 +48,7 @@ class Host(Protocol):
     """What a view asks of the run it belongs to."""
 
     key: str
+    fleet: tuple[AgentProfile, ...]
 
     async def enter(self, agent: Any) -> None:
         """Have the transitions so far journaled, before the body of ``on_running`` is entered."""
