@@ -1,4 +1,4 @@
-"""Four flow agents that do something small and real: a booking, a leave request, an expense claim, a deletion.
+"""Four flow agents that do something small and real: a booking, a leave request, an expense claim, a deployment.
 
     asterism chat examples/flows/flows.py
 
@@ -10,21 +10,32 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
+from asterism.flows import (
+    AgentResult,
+    AgentStatus,
+    InputField,
+    Message,
+    OutputField,
+    StandardAgent,
+    constellation,
+    flowagent,
+    rule,
+)
 
-DESK = Path("flows-desk")
-"""Where the agents write."""
+PLAN = Path(__file__).parents[1] / "digits" / "plan.json"
 
 
 def note(agent: StandardAgent, kind: str, **what: Any) -> str:
     """Write one record, named by the idempotency key of the run: doing it again writes the same file."""
-    DESK.mkdir(exist_ok=True)
-    number = agent.run or "draft"
-    (DESK / f"{kind}-{number}.json").write_text(json.dumps(what, default=str, indent=2) + "\n", encoding="utf-8")
-    return f"{kind}-{number}"
+    desk = Path(os.environ.get("ASTERISM_FLOWS_DIR", "flows-desk"))
+    desk.mkdir(exist_ok=True)
+    number = f"{kind}-{agent.run}"
+    (desk / f"{number}.json").write_text(json.dumps(what, default=str, indent=2) + "\n", encoding="utf-8")
+    return number
 
 
 class Seating(enum.Enum):
@@ -108,3 +119,25 @@ class Expense(StandardAgent):
         """Hand it in; the account is told to nobody else."""
         number = note(self, "expense", amount=self.amount, what=self.what)
         return self.make_result(AgentStatus.COMPLETED, f"Claimed: {number}.")
+
+
+@flowagent(triggers=["deploy", "release"], requires_approval=True, description="Train and deploy the digits model")
+class Deploy(StandardAgent):
+    """The constellation of examples/digits, after a yes; what it asks is asked here."""
+
+    resumable = True
+
+    accuracy: float = InputField("Which accuracy must it reach, in percent?", ge=50, le=100, pattern=r"(\d+(?:\.\d+)?) ?%")
+
+    def get_approval_prompt(self) -> str:
+        """What is deployed, and when."""
+        return f"Train on the GPU server, and deploy to production above {self.accuracy:g} %? (yes/no)"
+
+    async def on_running(self, msg: Message) -> AgentResult:  # noqa: ARG002 - as above
+        """Run it; after a crash the same run goes on."""
+        plan = json.loads(PLAN.read_text(encoding="utf-8"))
+        plan["dependencies"][-1]["condition"] = f"accuracy > {self.accuracy / 100}"
+        done = await self.child("deployment", constellation(plan, self.fleet, request="deploy the digits model"))
+        measured = done["results"]["task_003"]["accuracy"]
+        verdict = "It is live" if "task_004" in done["results"] else "It is not deployed"
+        return self.make_result(AgentStatus.COMPLETED, f"{verdict}: the measured accuracy is {measured:.1%}.", data={"accuracy": measured})

@@ -78,7 +78,7 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, fleet: Path | 
         desk = Orchestrator(agents, runtime=runtime)
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. /help says more.")
         if there := await desk.current(user):
-            _say(await there.result(runtime))
+            _say(await there.settle())  # what was interrupted goes on first
         while (line := await _line()) is not None:  # until the person leaves
             if line.strip() == "/quit":
                 break
