@@ -140,3 +140,13 @@ def test_the_deploy_example_runs_its_constellation_below_the_conversation(desk: 
     said = desk.chat("deploy above 95 %", "yes", source=FLOWS, options=("--fleet", fleet))
     assert said[0] == "Train on the GPU server, and deploy to production above 95 %? (yes/no)"
     assert said[1].startswith("It is live: the measured accuracy is 9")
+
+
+def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Conversations\n", 1)[1]
+    code, shown = section.split("```python\n", 1)[1].split("```", 1)
+    desk = Desk(tmp_path)
+    (tmp_path / "orders.py").write_text(code, encoding="utf-8")
+    lines = [line[4:] for line in shown.split("    $ asterism chat orders.py\n", 1)[1].split("\n\n", 1)[0].splitlines()]
+    replies = desk.chat(*[line[2:] for line in lines if line.startswith("> ")], source="orders.py")
+    assert replies == [line for line in lines[1:] if not line.startswith("> ")]
