@@ -150,3 +150,19 @@ def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
     lines = [line[4:] for line in shown.split("    $ asterism chat orders.py\n", 1)[1].split("\n\n", 1)[0].splitlines()]
     replies = desk.chat(*[line[2:] for line in lines if line.startswith("> ")], source="orders.py")
     assert replies == [line for line in lines[1:] if not line.startswith("> ")]
+
+
+def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
+    run = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))["run"]
+    assert "waits for a person: How much?" in desk.do("show", run)
+    assert "INITIALIZING → WAITING_FOR_INPUT" in desk.do("log", run)
+    assert json.loads(desk.do("show", run, "--json"))["history"][-1] == {"by": "agent", "text": "How much?"}
+    assert "WAITING_FOR_APPROVAL" in desk.do("answer", run, "respond", "--value", '"40"', code=3)
+    assert "for a person" in desk.do("resume", run, code=3)
+    fork = desk.do("fork", run, "--at", "4", code=3).split()[1]
+    assert "amount  40 here, 40 there" not in desk.do("show", fork)
+    (desk.folder / "quick").touch()
+    assert "Paid 40." in desk.do("answer", run, "approve")
+    assert "on_running is entered" in desk.do("log", run)
+    assert "machine 'flow agent'; this command is for constellations" in desk.do("why", run, "x", code=2)
+    assert "machine 'flow agent'; this command is for constellations" in desk.do("follow", run, "more", code=2)

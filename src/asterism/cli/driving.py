@@ -22,10 +22,10 @@ from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import INTERRUPTED, code_of
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
-from asterism.cli.picture import count_words
 from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.story import Story
+from asterism.cli.telling import story_for, telling_of
 from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
@@ -67,7 +67,7 @@ class Teller:
         self._store = store
         self._unpack = packer(machine).unpack
         self._reporter = reporter
-        self.story = Story(machine, row.run)
+        self.story = story_for(machine, row.run)
 
     async def read(self, *, silently: bool = False) -> None:
         """Read on to the end of the journal."""
@@ -100,8 +100,11 @@ def reporter_for(*, as_json: bool) -> Reporter:
 
 
 @contextlib.asynccontextmanager
-async def opened_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """The devices of a fleet; nothing is left on the disk if no database has come of it."""
+async def opened_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
+    """The devices of a fleet, none without one; nothing is left on the disk if no database has come of it."""
+    if fleet_file is None:
+        yield {}, {}
+        return
     with _leaving_nothing(database):
         async with open_devices(fleet_file, database) as opened:
             yield opened
@@ -210,23 +213,13 @@ def _is_heeded(number: signal.Signals) -> bool:
 
 def result_of(story: Story, row: RunRow) -> dict[str, Any]:
     """What a run has come to, for programs."""
-    tasks = {
-        task.task_id: {
-            "name": task.name,
-            "device": task.device,
-            "status": str(task.status),
-            "result": task.result,
-            "error": msgspec.to_builtins(task.error),
-        }
-        for task in story.constellation.in_order()
-    }
     return {
         "run": row.run,
         "state": row.state,
         "outcome": row.outcome,
         "status": row.status,
         "result": story.run.memory.result(),
-        "tasks": tasks,
+        **telling_of(story).outcome(story),
     }
 
 
@@ -252,7 +245,8 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     if row.status == "ended":
         result = story.run.memory.result()
         told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]
-        told += [] if told[-1].startswith(f"{result['total_tasks']} task") else [count_words(story.constellation)]
+        has_counted = told[-1].startswith((f"{result.get('total_tasks')} task", f"{result.get('steps')} step"))
+        told += [] if has_counted else [telling_of(story).counted(story)]
         told += [plain(result["reason"], 2000)] if result.get("reason") else []
         return [*told, f"more: asterism show {run}"]
     if stopped:

@@ -10,10 +10,12 @@ from typing import Any
 
 from asterism.bootstrap import MACHINES, open_store
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import story_for
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import Machine
 from asterism.kernel.run import check_whole, packer
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
@@ -73,7 +75,7 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
 async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:
     """The whole story of a run, as far as its journal goes."""
     machine = machine_of(row)
-    story = Story(machine, row.run)
+    story = story_for(machine, row.run)
     records = await store.records(row.run)
     check_whole(row.run, row.seq, records[-1].seq if records else 0)
     return story, records, story.read(map(packer(machine).unpack, records))
@@ -88,6 +90,16 @@ def machine_of(row: RunRow) -> Machine[Any]:
     if row.machine not in MACHINES:
         raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
     return MACHINES[row.machine]
+
+
+def check_planned(row: RunRow) -> None:
+    """See that a run is of a constellation.
+
+    Raises:
+        InvalidInput: it is of another machine.
+    """
+    if row.machine != CONSTELLATION_AGENT.name:
+        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this command is for constellations")
 
 
 def _begins(identity: str, named: str) -> bool:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.driving import opened_devices
-from asterism.cli.finding import find_run, read_story, reading
+from asterism.cli.finding import check_planned, find_run, read_story, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.running import begin, fleet_file_of
 from asterism.errors import InvalidInput
@@ -38,6 +38,7 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
     path = database_path(database)
     async with reading(database) as store:
         row = await find_run(store, named)
+        check_planned(row)
         if row.status != "ended":
             raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
         story, _, _ = await read_story(store, row)

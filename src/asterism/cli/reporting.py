@@ -12,8 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from asterism.cli.output import complain, put, put_line
-from asterism.cli.picture import count_words, plan_lines, status_lines
+from asterism.cli.picture import plan_lines
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import telling_of
 from asterism.cli.words import duration, plain, time_of_day
 from asterism.kernel.journal import Record
 from asterism.runtime.clock import Clock
@@ -144,12 +145,13 @@ class Picture:
 
     def _lines(self, story: Story, limit: int) -> Iterable[Text]:
         now = self._clock.now()
-        if not story.constellation.tasks:
+        telling = telling_of(story)
+        if not (lines := telling.picture(story, now, limit, self._frame)):
             yield Text("planning …" if not story.run.ended else "", "dim")
             return
-        yield from status_lines(story, now, limit=limit, frame=self._frame)
+        yield from lines
         elapsed = duration((story.last_at if story.run.ended else now) - story.first_at)
-        yield Text(f"\n{count_words(story.constellation)}, {elapsed}", "dim")
+        yield Text(f"\n{telling.counted(story)}, {elapsed}", "dim")
 
 
 def happening_line(story: Story, happening: Happening) -> Text:

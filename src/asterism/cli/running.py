@@ -26,6 +26,7 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports import Device, RunRow, Store
 from asterism.settings import database_path
 
@@ -171,7 +172,8 @@ async def take_up(
     row = await store.run(row.root)
     if row.owner:
         raise RunOwned(row.run, row.owner)
-    fleet_file = fleet or await fleet_file_of(store, row)
+    # A conversation names no fleet: what it starts has its devices where it is held, or by --fleet.
+    fleet_file = fleet or (None if row.machine == FLOW_AGENT.name else await fleet_file_of(store, row))
     async with opened_devices(fleet_file, database) as (_, devices):
         await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):

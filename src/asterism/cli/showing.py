@@ -14,17 +14,16 @@ from rich.text import Text
 
 from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.codes import FINISHED
-from asterism.cli.comparing import differences
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
 from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.picture import status_lines
 from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
+from asterism.cli.telling import differences, story_for, telling_of
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
@@ -103,7 +102,8 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
     started = {child_of(effect): task_id for effect, task_id in story.children.items()}
     for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
         children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
-    decisions = Chronicle(machine_of(row), row.run).read(map(packer(machine_of(row)).unpack, records))
+    is_planned = telling_of(story).sections is None
+    decisions = Chronicle(machine_of(row), row.run).read(map(packer(machine_of(row)).unpack, records)) if is_planned else []
     return Shown(row, story, records, happenings, decisions, children)
 
 
@@ -171,7 +171,7 @@ def _show_data(shown: Shown, now: float) -> dict[str, Any]:
         "states": state_history(records, constellation_id=story.constellation.constellation_id),
         "time_per_state": time_per_state(records, until),
         "metrics": msgspec.to_builtins(measure(story, now)),
-        **_planning_data(story, shown.decisions),
+        **(_planning_data(story, shown.decisions) if telling_of(story).sections is None else {}),
         "children": [{"task_id": task_id, **_show_data(child, now)} for task_id, runs in shown.children.items() for child in runs],
     }
 
@@ -186,20 +186,29 @@ def _show_lines(shown: Shown, *, now: float) -> list[Text]:
         lines.append(Text(f"part of run {row.root}", "dim"))
     if story.submitted is not None and story.submitted.fleet_file:
         lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
+    telling = telling_of(story)
+    lines += _session_lines(row, story) if telling.sections is None else []
+    if row.status == "ended":
+        result = story.run.memory.result()
+        lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
+    if picture := telling.picture(story, now, MAX_DRAWN, 0):
+        lines += [Text(), *picture]
+    lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
+    if telling.sections:
+        return [*lines, Text(), *telling.sections(story, shown.happenings, now)]
+    lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
+    lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
+    return lines + _planning_lines(story, shown.decisions)
+
+
+def _session_lines(row: RunRow, story: Story) -> list[Text]:
+    lines = []
     if story.run.memory.earlier:
         before = ", ".join(str(earlier.get("run", "")) for earlier in story.run.memory.earlier)
         lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
     if story.run.memory.limit:
         lines.append(Text(f"paused itself: {plain(story.run.memory.limit)}", "yellow"))
-    if row.status == "ended":
-        result = story.run.memory.result()
-        lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
-    if story.constellation.tasks:
-        lines += [Text(), *status_lines(story, now, limit=MAX_DRAWN)]
-    lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
-    lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
-    lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
-    return lines + _planning_lines(story, shown.decisions)
+    return lines
 
 
 def _question_lines(asked: list[InquiryRow]) -> list[Text]:
@@ -260,9 +269,18 @@ def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
         for child in shown.children.get(task.task_id, ()):
             words, style = _standing(child.row)
             lines.append(Text(f"      run {child.row.run}  ", "dim").append(words, style))
-            lines += [Text("      ").append_text(line) for line in _task_lines(child, measure(child.story, now), now)]
+            lines_below = _below(child, now)
+            lines += [Text("      ").append_text(line) for line in lines_below]
     left = len(tasks) - len(chosen)
     return [*lines, Text(f"  and {count(left, 'task')} more; --json has all", "dim")] if left else lines
+
+
+def _below(child: Shown, now: float) -> list[Text]:
+    """What is told of the run of a task."""
+    telling = telling_of(child.story)
+    if telling.sections:
+        return telling.picture(child.story, now, MAX_TOLD, 0)
+    return _task_lines(child, measure(child.story, now), now)
 
 
 def _is_remarkable(task: TaskStar) -> bool:
@@ -328,7 +346,7 @@ def log(
 async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        story = Story(machine_of(row), row.run)
+        story = story_for(machine_of(row), row.run)
         while True:
             await _print_on(store, row, story, after, as_json=as_json)
             if not follow or story.run.ended:

@@ -228,7 +228,7 @@ class Story:
                 yield Happening(entry, f"device {plain(event.device)} is {said}")
             case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | Broke():
                 self.forked = event if isinstance(event, Forked) else self.forked
-                yield Happening(entry, _control_words(entry))
+                yield Happening(entry, control_words(entry))
             case _:
                 return
         if isinstance(event, Outcome):
@@ -346,7 +346,8 @@ def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) 
     return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said
 
 
-def _control_words(entry: Entry) -> str:
+def control_words(entry: Entry) -> str:
+    """What was done to a run from outside, or what became of it, in words."""
     actor, event = plain(entry.actor), entry.event
     match event:
         case Pause(reason=reason) | Cancel(reason=reason):

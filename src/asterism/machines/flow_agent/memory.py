@@ -114,6 +114,11 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         found = {"text": self.prompt, **self.view.outputs, **self.data}
         return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
 
+    def result(self) -> dict[str, Any]:
+        """The result for the user: ``summary`` is what it said last; with code and reason where it did not finish."""
+        found = {"summary": self.prompt, "data": {**self.view.outputs, **self.data}}
+        return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+
     def child_of(self, effect: str) -> ChildRun | None:
         """The child that an effect started."""
         return next((child for child in self.children.values() if child.effect == effect), None)
