@@ -186,7 +186,7 @@ class HandlePerformer:
     async def _visited(self, agent: Any, effect: Handle, visit: Visit) -> Outcome:
         memory, seat, run = visit.memory, agent._seat, visit.key.rpartition(":")[0]  # noqa: SLF001 - the framework's side of the agent
         restore(agent, memory.view, self.vault.of(run))
-        seat.status, seat.prompt, seat.host = memory.status, memory.prompt, visit
+        seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
         seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at
         message = effect.message
         if message.secret:

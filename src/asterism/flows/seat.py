@@ -78,6 +78,7 @@ class Seat:
         asking: the field asked for last; ``misses`` answers to it in a row could not be used.
         prompt: what the agent said last.
         at: when the message was said, seconds since the epoch.
+        began: the status in which its handler was called; None for a view that no run has.
         before, before_prompt: what was paused.
         depth: how deep in bodies of ``on_running`` (of the class and its parents) it is; ``entered`` that it was in one.
         code, reason, leave: what the result is to say of the end.
@@ -93,6 +94,7 @@ class Seat:
         self.misses = 0
         self.prompt = ""
         self.at = 0.0
+        self.began: AgentStatus | None = None
         self.before = AgentStatus.INITIALIZING
         self.before_prompt = ""
         self.depth = 0
@@ -106,13 +108,21 @@ class Seat:
         """Make a transition.
 
         Raises:
-            IllegalTransition: the table has no such edge, or the agent's ``can_transition`` forbids it; nothing has changed.
+            IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or it leads to RUNNING past the
+                approval that the agent requires; nothing has changed.
         """
+        if to is AgentStatus.RUNNING and agent.requires_approval and self._is_unasked():
+            raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
         if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
             allowed = [target for target in STATE_TRANSITIONS[self.status] if agent.can_transition(self.status, target)]
             raise IllegalTransition(type(agent).__name__, self.status, f"a transition to {to}", allowed)
         self.status = to
         self.path.append(to)
+
+    def _is_unasked(self) -> bool:
+        """True where no person can have approved: what is shown for approval is shown between two handlers."""
+        origin = self.before if self.began is AgentStatus.PAUSED else self.began
+        return origin in (AgentStatus.INITIALIZING, AgentStatus.WAITING_FOR_INPUT)
 
     def take_path(self) -> tuple[AgentStatus, ...]:
         """The transitions since they were last taken."""

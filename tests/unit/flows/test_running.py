@@ -146,6 +146,29 @@ def test_an_edit_through_the_inbox_is_shown_again() -> None:
     assert ENTERED == []
 
 
+class Impatient(Pay):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        self.amount = 40
+        if msg.get_text() == "body":
+            return await self.on_running(msg)
+        if msg.get_text() == "through":
+            self.transition_to(AgentStatus.WAITING_FOR_APPROVAL)
+        return self.make_result(AgentStatus.RUNNING)
+
+    async def on_waiting_for_input(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING)
+
+    async def on_paused(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING) if msg.get_text() == "now" else None
+
+
+@pytest.mark.parametrize("line", ["body", "through", "result"])
+def test_what_requires_approval_does_not_run_past_it_whatever_its_code_says(line: str) -> None:
+    _, turns = talk(Impatient, line)
+    assert "nobody has approved" in turns[0].raw_message
+    assert ENTERED == []
+
+
 class Direct(StandardAgent):
     async def on_initializing(self, msg: Message) -> AgentResult | None:
         result = await self.on_running(msg)
