@@ -220,7 +220,9 @@ class StandardAgent:
     async def child(self, key: str, start: StartChild) -> Any:
         """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.
 
-        After a crash the child of a key is not started twice: its result is the recorded one, or it goes on.
+        After a crash the child of a key is not started twice: its result is the recorded one, or it goes on. While a child waits for
+        a person, an agent that is ``resumable`` or ``idempotent`` is not kept in memory, and is called again when the child has ended;
+        any other waits where it is, and is interrupted if its process ends.
 
         Args:
             key: names it among the children of this conversation.

@@ -227,25 +227,35 @@ class Conversation:
         Raises:
             Refused: what was put into its inbox was refused.
         """
+        driving = runtime.driver.start(self.run)
         for _ in range(MAX_POLLS):
-            try:
-                await runtime.drive(self.run)
-            except RunOwned:
+            await asyncio.wait([driving], timeout=POLL_S)
+            if driving.done() and isinstance(driving.exception(), RunOwned):
                 runtime.driver.look()
+                await asyncio.sleep(POLL_S)
+                driving = runtime.driver.start(self.run)
+            elif driving.done():
+                driving.result()
             verdict = await runtime.store.verdict(of or self.run, key) if key else ACCEPTED
             row = await runtime.store.run(self.run)
-            if verdict and row.status != "active":
+            if verdict and (row.status != "active" or await self._is_asked_below(runtime)):
                 if verdict != ACCEPTED:
                     raise Refused(verdict)
                 return await self.result(runtime, row)
-            await asyncio.sleep(POLL_S)
+            if driving.done():  # what came meanwhile is not taken yet
+                driving = runtime.driver.start(self.run)
         raise Refused(f"run {self.run} is still at work; `asterism show {self.run}`")
+
+    async def _is_asked_below(self, runtime: Runtime) -> bool:
+        """True when a run below has a question: it comes up here, and what else is under way goes on."""
+        return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
 
     async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
         live: Run[FlowMemory] = await load(runtime.store, FLOW_AGENT, self.run)
         result = result_of(live.memory, row or await runtime.store.run(self.run))
-        if live.memory.resting and (asked := await self._asked(runtime)):  # a run below has a question: it comes up here
+        asked = await self._asked(runtime)
+        if asked is not None and asked.run != self.run:
             return msgspec.structs.replace(result, raw_message=asked.prompt)
         return result
 

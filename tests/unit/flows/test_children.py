@@ -74,6 +74,30 @@ def test_a_nested_question_comes_up_and_its_answer_goes_down() -> None:
     assert STARTED == ["signed"]
 
 
+class Bold(Paint):
+    resumable = False
+
+
+def test_an_agent_that_cannot_be_called_again_goes_on_where_it_waits_while_its_process_lives() -> None:
+    stage = Stage(Bold)
+
+    async def play() -> list[AgentResult]:
+        async with stage.process() as (_, conversation, _):
+            said = [await conversation.say(line) for line in LINES]
+            stage.run = conversation.run
+            return said
+
+    assert [(turn.raw_message, str(turn.status)) for turn in stage.play(play())] == [
+        ("Paint what?", "WAITING_FOR_INPUT"),
+        ("Which colour?", "RUNNING"),
+        ("Sign. Go ahead? (yes/no)", "RUNNING"),
+        ("the fence is red.", "COMPLETED"),
+    ]
+    assert sum(record.kind == "Claimed" for record in stage.records) == 2, "its process kept it while its children were asking"
+    _, turns = talk(Bold, *LINES[:3])
+    assert turns[-1].raw_message.startswith("It was interrupted"), "and when its process has gone, a person is asked"
+
+
 def test_it_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
     expected = [turn.raw_message for turn in talk(Paint, *LINES)[1]]
     length = len(talk(Paint, *LINES)[0].records)
