@@ -34,7 +34,7 @@ Fleet = Annotated[
 ]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed."""
-HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with \\ goes on in the next; an empty line ends nothing"
+HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with a backslash goes on in the next"
 
 
 def agents_of(source: str) -> list[type[StandardAgent]]:
@@ -107,7 +107,8 @@ async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> N
 
 def _say(result: AgentResult) -> None:
     put(plain(result.raw_message, MAX_SHOWN))
-    put(f"  [{result.status}]")
+    if result.run:  # else it is nobody's answer
+        put(f"  [{result.status}]")
 
 
 async def _line() -> str | None:
