@@ -8,7 +8,7 @@ The house, from the ground up; imports point down (``.importlinter``):
     machines                        pure: the tables, and the wiring between them
     runtime                         the ports, and the driver: the only loop in the program
     planner, devices, stores        the adapters, which do not know each other
-    loops                           orchestration loops in Python, and how their effects are carried out
+    flows, loops                    flow agents and orchestration loops in Python, and how their effects are carried out
     simulation                      the same machines in a world of virtual time and seeded faults
     settings, bootstrap, cli        what was asked for, the one place that knows every class, the command
 """

@@ -16,11 +16,14 @@ from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import MissingExtra, StoreUnavailable
+from asterism.flows.conversation import process_vault
+from asterism.flows.performer import flow_performers
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline_planner import OfflinePlanner
@@ -34,7 +37,7 @@ from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
-MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP)}
+MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
 """The machines a run can be of, by name."""
 
 
@@ -125,6 +128,7 @@ async def open_runtime(
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
+            **flow_performers(process_vault(), fleet=[device.profile for device in devices.values()]),
         }
         driver = Driver(
             store=store,

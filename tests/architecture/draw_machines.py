@@ -9,6 +9,7 @@ from typing import Any
 from asterism.kernel.diagram import mermaid
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 
@@ -31,6 +32,10 @@ INTRODUCTIONS = {
         "One agent working through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The first\n"
         "seven states are the contract. PARALLEL, CONFIRMING and CANCELLED, and the edges to and from them, only add to it."
     ),
+    FLOW_AGENT.name: (
+        "A conversation that collects fields, asks for approval, and then acts. Its table is `asterism.machines.flow_agent.table`;\n"
+        "where it goes is the agent's to say (`Entered`, `Handled`), and only along these edges."
+    ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
         "the others is another table, `COUPLING` in `asterism.machines.wiring`."
@@ -40,7 +45,7 @@ INTRODUCTIONS = {
 
 def page() -> str:
     """The whole page."""
-    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, TASK_LIFECYCLE)
+    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT, TASK_LIFECYCLE)
     return "\n".join([HEAD, *("\n".join(_section(machine)) for machine in machines)])
 
 

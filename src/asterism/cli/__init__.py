@@ -8,6 +8,7 @@
     people       inbox, answer
     editing      mcp edit: a run or a plan file, for MCP clients
     looping      loop run
+    flowing      chat, flow run
     journals     fork, export, import, prune: whole journals
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
@@ -48,6 +49,10 @@ _fleet.command(
 )
 _mcp = App(name="mcp", help="Serve programs that speak MCP.")
 _mcp.command("asterism.cli.editing:edit", name="edit", help="Let an MCP client watch and edit a run that is under way, or a plan file.")
+_flow = App(name="flow", help="Run flow agents.")
+_flow.command(
+    "asterism.cli.flowing:run_flow", name="run", help="Run a flow agent with the fields that are given; what is missing is asked for."
+)
 
 _loop = App(name="loop", help="Orchestration loops that are defined in Python or TOML.")
 _loop.command("asterism.cli.looping:run", name="run", help="Take a request through a loop.")
@@ -72,6 +77,8 @@ app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs
 app.command(_fleet)
 app.command(_mcp)
 app.command(_loop)
+app.command(_flow)
+app.command("asterism.cli.flowing:chat", name="chat", help="Talk to flow agents.")
 app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
 
 

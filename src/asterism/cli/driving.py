@@ -99,8 +99,11 @@ def reporter_for(*, as_json: bool) -> Reporter:
 
 
 @contextlib.asynccontextmanager
-async def opened_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """The devices of a fleet; nothing is left on the disk if no database has come of it."""
+async def opened_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
+    """The devices of a fleet, none without one; nothing is left on the disk if no database has come of it."""
+    if fleet_file is None:
+        yield {}, {}
+        return
     with _leaving_nothing(database):
         async with open_devices(fleet_file, database) as opened:
             yield opened

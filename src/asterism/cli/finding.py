@@ -15,6 +15,7 @@ from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import Machine
 from asterism.kernel.run import check_whole, packer
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
@@ -89,6 +90,16 @@ def machine_of(row: RunRow) -> Machine[Any]:
     if row.machine not in MACHINES:
         raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
     return MACHINES[row.machine]
+
+
+def check_planned(row: RunRow) -> None:
+    """See that a run is of a constellation.
+
+    Raises:
+        InvalidInput: it is of another machine.
+    """
+    if row.machine != CONSTELLATION_AGENT.name:
+        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this command is for constellations")
 
 
 def _begins(identity: str, named: str) -> bool:

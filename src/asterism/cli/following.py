@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from asterism.bootstrap import open_planner
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.driving import opened_devices
-from asterism.cli.finding import find_run, read_story, reading
+from asterism.cli.finding import check_planned, find_run, read_story, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.running import begin, choice_of, first_of, fleet_file_of
 from asterism.errors import InvalidInput
@@ -40,6 +40,7 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
     path = database_path(database)
     async with reading(database) as store:
         row = await find_run(store, named)
+        check_planned(row)
         if row.status != "ended":
             raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
         before = await first_of(store, row)

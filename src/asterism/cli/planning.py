@@ -28,6 +28,7 @@ from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 from asterism.planner.model_choice import ModelChoice
@@ -36,6 +37,7 @@ from asterism.settings import model_choice
 _MACHINES: Mapping[str, Machine[Any]] = {
     "constellation-agent": CONSTELLATION_AGENT,
     "orchestration-loop": ORCHESTRATION_LOOP,
+    "flow-agent": FLOW_AGENT,
     "task": TASK_LIFECYCLE,
 }
 
@@ -88,7 +90,9 @@ def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet fil
     return FINISHED
 
 
-def diagram(machine: Annotated[Literal["constellation-agent", "task"], Parameter(name="MACHINE", help="Which one.")], /) -> int:
+def diagram(
+    machine: Annotated[Literal["constellation-agent", "flow-agent", "task"], Parameter(name="MACHINE", help="Which one.")], /
+) -> int:
     """Print a state machine as a Mermaid diagram."""
     put(mermaid_diagram(_MACHINES[machine]).rstrip())
     return FINISHED

@@ -39,6 +39,7 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.ports import Device, Planner, RunRow, Store
@@ -263,12 +264,12 @@ async def first_of(store: Store, row: RunRow) -> Submitted | LoopSubmitted | Non
 
 
 def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path | None:
-    """The fleet file that a run was started with; None for a loop that has no devices.
+    """The fleet file that a run was started with; None for a loop that has no devices, and for a conversation, which names none.
 
     Raises:
         InvalidInput: it does not say.
     """
-    if isinstance(first, LoopSubmitted) and not first.fleet_file:
+    if row.machine == FLOW_AGENT.name or (isinstance(first, LoopSubmitted) and not first.fleet_file):
         return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")

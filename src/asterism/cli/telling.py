@@ -9,11 +9,13 @@ import msgspec
 from rich.text import Text
 
 from asterism.cli.comparing import standings
+from asterism.cli.flow_story import FlowStory
 from asterism.cli.loop_story import LoopStory
 from asterism.cli.picture import count_words, status_lines
 from asterism.cli.story import Happening, Story
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 
 
@@ -66,6 +68,14 @@ _TELLINGS: Mapping[str, Telling] = {
         outcome=lambda story: cast("LoopStory", story).outcome(),
         standing=lambda story: cast("LoopStory", story).standing(),
         sections=lambda story, happenings, now: cast("LoopStory", story).sections(happenings, now),
+    ),
+    FLOW_AGENT.name: Telling(
+        story=FlowStory,
+        picture=lambda story, _, limit, __: cast("FlowStory", story).lines(limit),
+        counted=lambda story: cast("FlowStory", story).counted(),
+        outcome=lambda story: cast("FlowStory", story).outcome(),
+        standing=lambda story: cast("FlowStory", story).standing(),
+        sections=lambda story, happenings, now: cast("FlowStory", story).sections(happenings, now),
     ),
 }
 

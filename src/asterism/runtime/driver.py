@@ -85,6 +85,8 @@ class Driver:
         self._poll_s = poll_s
         self._spacing = spacing
         self._sessions: dict[str, Session] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._started: set[asyncio.Task[None]] = set()
         self.starters: dict[str, str] = {}
         self._fresh: dict[str, Run[Any]] = {}
         self._mail = asyncio.Event()
@@ -95,10 +97,13 @@ class Driver:
         """The driver with its postman running; leaving lets go of everything."""
         async with task_group() as group:
             postman = group.create_task(self._deliver_mail(), name="postman")
+            self._group = group
             try:
                 yield self
             finally:
-                postman.cancel()
+                self._group = None
+                for task in (postman, *self._started):
+                    task.cancel()
 
     def submitted(self, live: Run[Any]) -> None:
         """A run was written from here. Whoever drives it first needs not read back what is known."""
@@ -109,6 +114,11 @@ class Driver:
     def observe(self, observer: Observer) -> None:
         """Add an observer."""
         self._observers.append(observer)
+
+    def unobserve(self, observer: Observer) -> None:
+        """Take an observer out again; one that was dropped is gone already."""
+        if observer in self._observers:
+            self._observers.remove(observer)
 
     def tell(self, run: str, entries: Sequence[Entry]) -> None:
         """Tell the observers what is durable now. One that fails is dropped, aloud: nothing depends on what it does."""
@@ -159,6 +169,31 @@ class Driver:
             return row
         await self._own(row, park=park)
         return await self.store.run(row.run)
+
+    def start(self, run: str) -> asyncio.Future[RunRow]:
+        """Drive a run for as long as this driver is open, whether or not anybody waits for it; what ``drive`` returns, or raises."""
+        if self._group is None:
+            raise InvalidInput("this driver is not open; enter driver.opened() first")
+        end: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
+        end.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody need have waited
+
+        async def driven() -> None:
+            try:
+                row = await self.drive(run)
+            except asyncio.CancelledError:
+                end.cancel()
+                raise
+            except Exception as error:  # boundary: it is told to whoever waits, and ends no other run
+                if not end.done():
+                    end.set_exception(error)
+            else:
+                if not end.done():
+                    end.set_result(row)
+
+        task = self._group.create_task(driven(), name=f"drives {run}")
+        self._started.add(task)
+        task.add_done_callback(self._started.discard)
+        return end
 
     async def drive_child(self, run: str, rested: Callable[[bool], None]) -> Run[Any]:
         """Take a child to its end, and return it as it is then.

@@ -1,0 +1,103 @@
+"""``python -m benchmarks.conversations``: a thousand conversations at once in one process; what a turn and a waiting one cost.
+
+Every user has one conversation; all speak at once, three times, through one orchestrator over a fresh SQLite file. One that waits is
+in the journal and not in memory: what is measured is what is left after all have been asked, by tracemalloc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import tempfile
+import time
+import tracemalloc
+from pathlib import Path
+
+from asterism.bootstrap import open as open_runtime
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flowagent
+from benchmarks.machine import described
+
+RESULTS = Path(__file__).with_name("CONVERSATIONS.md")
+AT_ONCE = 100
+"""Messages under way at once; the others queue, as in a server."""
+
+
+@flowagent(triggers=["echo"], description="Echo")
+class Echo(StandardAgent):
+    """Asks for two fields and says them."""
+
+    word: str = InputField("Which word?")
+    times: int = InputField("How many times?", ge=1, le=9)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        """Say them."""
+        return self.make_result(AgentStatus.COMPLETED, " ".join([self.word] * self.times))
+
+
+async def measure(count: int) -> list[str]:
+    """Hold that many conversations; returns lines of a report."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_runtime(Path(folder) / "flows.db") as runtime:
+            desk = Orchestrator([Echo], runtime=runtime, max_open=count + 1)
+            await desk.handle("echo", user="the first, so that everything is imported")
+            places = asyncio.Semaphore(AT_ONCE)
+
+            async def say(user: int, text: str) -> AgentResult:
+                async with places:
+                    return await desk.handle(text, user=f"user {user}")
+
+            async def everybody(text: str) -> tuple[list[AgentResult], float]:
+                started = time.perf_counter()
+                async with asyncio.TaskGroup() as group:
+                    turns = [group.create_task(say(user, text.format(user))) for user in range(count)]
+                return [turn.result() for turn in turns], time.perf_counter() - started
+
+            gc.collect()
+            tracemalloc.start()
+            before, _ = tracemalloc.get_traced_memory()
+            await everybody("echo")
+            gc.collect()
+            after, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            _, second_s = await everybody("word {}")
+            said, third_s = await everybody("2")
+            right = sum(result.raw_message == f"word {user} word {user}" for user, result in enumerate(said))
+            if right != count:
+                raise RuntimeError(f"{count - right} conversations have got another one's words")
+    return [
+        f"| a waiting conversation | {(after - before) / count / 1000:,.1f} kB |",
+        f"| a turn that asks for the next field | {second_s / count * 1000:,.2f} ms |",
+        f"| a turn that enters `on_running` and completes | {third_s / count * 1000:,.2f} ms |",
+        f"| conversations that got their own words | {right:,} of {count:,} |",
+    ]
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.conversations", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few conversations, and nothing is written: to see that it works")
+    quick = parser.parse_args().quick
+    count = 20 if quick else 1000
+    lines = asyncio.run(measure(count))
+    page = "\n".join([
+        "# Conversations",
+        "",
+        f"Written by `python -m benchmarks.conversations`: {count:,} users in one process, {AT_ONCE} messages under way at once, one fresh",
+        f"SQLite file. {described()}.",
+        "",
+        "| | |",
+        "|---|--:|",
+        *lines,
+        "",
+        "A conversation that waits is not in memory: whoever speaks next finds it in its journal. What is left of it is its place in the",
+        "orchestrator's list. The time of a turn is wall time over all turns: claiming, replaying, stepping, and writing to the disk.",
+        "",
+    ])  # fmt: skip
+    print(page)
+    if not quick:
+        RESULTS.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The story of a conversation: what was said, where it went, what it started; told as ``Story`` tells a constellation's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+from rich.text import Text
+
+from asterism.cli.story import Happening, Span, Story, control_words
+from asterism.cli.words import count, duration, plain, preview, time_of_day
+from asterism.constellation.constellation import TaskConstellation
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Outcome
+from asterism.machines.control import Answered, Ask, Broke, Cancel, ChildEnded, Claimed, Forked, Pause, StartChild, Unpause, child_of
+from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said
+from asterism.machines.flow_agent.memory import FlowMemory
+
+_NONE = TaskConstellation()
+
+
+class FlowStory(Story):
+    """A conversation as far as it has been read; it has fields where a constellation has tasks."""
+
+    @property
+    def flow(self) -> FlowMemory:
+        """What the conversation remembers."""
+        return cast("FlowMemory", self.run.memory)
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        """It has none."""
+        return _NONE
+
+    def task_of(self, effect: str) -> str:
+        """The child that an effect started, by its key; empty for any other effect."""
+        return next((key for key, child in self.flow.children.items() if child.effect == effect), "")
+
+    def _take(self, entry: Entry) -> list[Happening]:
+        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+        was = self.run.state
+        self.run.replay([entry])
+        if entry.note:
+            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+            return [Happening(entry, plain(why), weight="event" if entry.key else "detail")]
+        told = list(self._event(entry))
+        if self.run.state != was:
+            sub_state = self.flow.view.metadata.get("sub_state")
+            told.append(Happening(entry, f"{was} → {self.run.state}" + (f" ({plain(str(sub_state))})" if sub_state else "")))
+        told += self._effects(entry)
+        return told or [Happening(entry, type(entry.event).__name__, weight="detail")]
+
+    def _event(self, entry: Entry) -> Iterator[Happening]:
+        event = entry.event
+        if isinstance(event, Outcome) and event.effect in self.spans:
+            self.spans[event.effect].until = entry.at
+        match event:
+            case Begun() | Said() | Answered():
+                if words := _said_words(entry, event):
+                    yield Happening(entry, words)
+            case Claimed(epoch=epoch, owner=owner):
+                yield Happening(entry, f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail")
+            case Entered():
+                yield Happening(entry, "on_running is entered")
+            case Handled(text=text):
+                yield Happening(entry, _handled_words(event), weight="event" if text or event.interrupted else "detail")
+            case Reported(text=text):
+                yield Happening(entry, plain(text), weight="progress")
+            case ChildEnded(outcome=outcome, reason=reason):
+                yield Happening(entry, f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), self.task_of(event.effect))
+            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                self.forked = event if isinstance(event, Forked) else self.forked
+                yield Happening(entry, control_words(entry))
+            case _:
+                return
+
+    def _effects(self, entry: Entry) -> Iterator[Happening]:
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            self.spans[effect_id] = Span(effect, entry.at)
+            match effect:
+                case Handle(handler=handler):
+                    yield Happening(entry, f"{handler} is called", weight="detail")
+                case StartChild(title=title):
+                    self.children[effect_id] = self.task_of(effect_id)
+                    yield Happening(entry, f"started as run {plain(child_of(effect_id))}: {plain(title)}", self.task_of(effect_id))
+                case Ask(prompt=prompt):
+                    yield Happening(entry, f"waits for a person: {plain(prompt)}", weight="detail")
+                case _:
+                    continue
+
+    # -- how it stands -----------------------------------------------------------------------------
+
+    def lines(self, limit: int) -> list[Text]:
+        """Its fields, its metadata, its children, and what it said last."""
+        memory = self.flow
+        lines = [
+            Text("● ", "green").append(f"{plain(name)}  ", "bold").append(preview(value)) for name, value in memory.view.fields.items()
+        ]
+        lines += [Text("● ", "green").append(f"{plain(name)}  ", "bold").append("withheld", "dim") for name in memory.view.withheld]
+        lines += (
+            [Text("○ ").append(f"{plain(memory.view.asking)}  asked for", "dim")]
+            if memory.view.asking not in ("", *memory.view.fields)
+            else []
+        )
+        lines += [Text(f"  {plain(name)} = {preview(value)}", "dim") for name, value in memory.view.metadata.items()]
+        for key, child in memory.children.items():
+            how = child.ended.outcome if child.ended else "waits for a person" if child.effect in memory.resting else "under way"
+            lines.append(Text(f"  {plain(key)}  run {plain(child_of(child.effect))}  {how}"))
+        return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
+
+    def counted(self) -> str:
+        """How much is collected."""
+        return f"{count(len(self.flow.view.fields) + len(self.flow.view.withheld), 'field')} collected"
+
+    def standing(self) -> dict[str, str]:
+        """What each field and child has come to, by its name."""
+        found = {name: json.dumps(value) for name, value in self.flow.view.fields.items()}
+        return found | {key: child.ended.outcome if child.ended else "under way" for key, child in self.flow.children.items()}
+
+    def outcome(self) -> dict[str, Any]:
+        """What it has come to, for programs."""
+        memory = self.flow
+        view, history = memory.view, msgspec.to_builtins(memory.history)
+        return {"fields": view.fields, "withheld": list(view.withheld), "metadata": view.metadata, "history": history}
+
+    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+        """What ``show`` tells of it: what was said and done, and how long it took."""
+        lines = [Text("conversation", "bold")]
+        for it in happenings:
+            if it.weight == "event":
+                what = f"{plain(it.task_id)}  {it.text}" if it.task_id else it.text
+                lines.append(Text(f"  {time_of_day(it.entry.at)}  ", "dim").append(what))
+        wall_s = (self.last_at if self.run.ended else max(now, self.last_at)) - self.first_at
+        return [*lines, Text(), Text("metrics", "bold"), Text(f"  {self.counted()}; wall time {duration(wall_s)}")]
+
+
+def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
+    """What a person said; empty where nobody did."""
+    who = plain(entry.actor)
+    match event:
+        case Begun(agent=agent, message=message):
+            return f"{who} begins {plain(agent)}: {preview(message.text or message.values)}"
+        case Said(text=text, values=values):
+            return f"{who} says {preview(text or values)}"
+        case Answered(withdrawn=True):
+            return ""
+        case Answered(verb=verb, value=value, reason=reason):
+            words = f" {preview(value)}" if value is not None else ""
+            return f"{who} answers {verb}{words}" + (f": {plain(reason)}" if reason else "")
+
+
+def _handled_words(event: Handled) -> str:
+    if event.interrupted:
+        return "on_running was interrupted; what came of it is not known"
+    words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
+    return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code else "")

@@ -1,0 +1,173 @@
+"""Commands for flow agents: chat, and flow run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json as json_text
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.bootstrap import open as open_all
+from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
+from asterism.cli.finding import actor
+from asterism.cli.options import Database, Json
+from asterism.cli.output import put
+from asterism.cli.words import plain
+from asterism.devices.source import imported
+from asterism.errors import AsterismError, InvalidInput
+from asterism.flows.agent import StandardAgent
+from asterism.flows.conversation import Conversation
+from asterism.flows.orchestrator import Orchestrator
+from asterism.flows.seat import AgentResult
+from asterism.machines.flow_agent.events import AgentStatus
+from asterism.runtime.runtime import Runtime
+
+Agents = Annotated[str, Parameter(name="AGENTS", help="Where the agents are: file.py or package.module, or one of them: file.py:Name.")]
+Fleet = Annotated[
+    Path | None, Parameter(name=["--fleet", "-f"], help="TOML file that names the devices, for agents that start constellations.")
+]
+MAX_SHOWN = 2000
+"""Characters of an answer that are printed."""
+HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with a backslash goes on in the next"
+
+
+def agents_of(source: str) -> list[type[StandardAgent]]:
+    """The agents of a module or file, or the one that is named.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    place, _, name = source.rpartition(":") if ":" in source else (source, "", "")
+    module = imported(place, Path.cwd())
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, StandardAgent)
+        and value.__module__ == module.__name__
+        and name in ("", value.__name__)
+    ]
+    if not found:
+        raise InvalidInput(f"{place} has no flow agent {name}".rstrip())
+    return found
+
+
+def chat(
+    source: Agents,
+    /,
+    *,
+    user: Annotated[str | None, Parameter(help="Who talks [default: you].")] = None,
+    fleet: Fleet = None,
+    database: Database = None,
+) -> int:
+    """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
+    agents = agents_of(source)
+    return asyncio.run(_chat(agents, user or actor(), fleet, database))
+
+
+async def _chat(agents: Sequence[type[StandardAgent]], user: str, fleet: Path | None, database: Path | None) -> int:
+    async with open_all(database, fleet=fleet) as runtime:
+        desk = Orchestrator(agents, runtime=runtime)
+        put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. /help says more.")
+        if there := await desk.current(user):
+            _say(await there.settle())  # what was interrupted goes on first
+        while (line := await _line()) is not None:  # until the person leaves
+            if line.strip() == "/quit":
+                break
+            try:
+                await _take(desk, runtime, user, line)
+            except AsterismError as error:
+                put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
+    return FINISHED
+
+
+async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> None:
+    if not line.startswith("/"):
+        _say(await desk.handle(line, user=user))
+        return
+    there = await desk.current(user)
+    command = line.strip()[1:]
+    if command not in ("pause", "resume", "cancel", "fields"):
+        put(HELP)
+    elif there is None:
+        put("(no conversation is open)")
+    elif command == "fields":
+        put(json_text.dumps((await there.result(runtime)).fields, ensure_ascii=False))
+    else:
+        _say(await getattr(there, command)())
+
+
+def _say(result: AgentResult) -> None:
+    put(plain(result.raw_message, MAX_SHOWN))
+    if result.run:  # else it is nobody's answer
+        put(f"  [{result.status}]")
+
+
+async def _line() -> str | None:
+    """What the person types, several lines where each but the last ends with a backslash; None at the end of the input."""
+    lines: list[str] = []
+    while True:  # bounded by what is typed
+        try:
+            lines.append(await asyncio.to_thread(input, "> " if sys.stdin.isatty() else ""))
+        except EOFError:
+            return "\n".join(lines) if lines else None
+        if not lines[-1].endswith("\\"):
+            return "\n".join(lines)
+        lines[-1] = lines[-1][:-1]
+
+
+def run_flow(
+    source: Agents,
+    /,
+    *,
+    field: Annotated[Sequence[str], Parameter(name="--field", help="NAME=VALUE; as often as there are fields.", negative=())] = (),
+    text: Annotated[str, Parameter(help="The first message.")] = "",
+    fleet: Fleet = None,
+    database: Database = None,
+    json: Json = False,
+) -> int:
+    """Run one flow agent with the fields that are given. What is missing is asked for, and left open; nothing is approved here."""
+    agents = agents_of(source)
+    if len(agents) > 1:
+        raise InvalidInput(f"{source} has {len(agents)} agents; name one: {source}:{agents[0].__name__}")
+    return asyncio.run(_run(agents[0], _values(agents[0], field), text, fleet, database, as_json=json))
+
+
+def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for item in given:
+        name, sign, value = item.partition("=")
+        if not sign or name not in agent.input_fields():
+            raise InvalidInput(
+                f"--field {item}: {agent.__name__} takes {', '.join(f'{known}=…' for known in agent.input_fields()) or 'none'}"
+            )
+        if agent.input_fields()[name].secret:
+            raise InvalidInput(
+                f"--field {name}: a secret is not for the command line, where others can read it; it is asked for in `asterism chat`"
+            )
+        values[name] = value
+    return values
+
+
+async def _run(
+    agent: type[StandardAgent], values: dict[str, Any], text: str, fleet: Path | None, database: Path | None, *, as_json: bool
+) -> int:
+    async with open_all(database, fleet=fleet) as runtime:
+        result = await Conversation(agent, runtime=runtime, user=actor()).say(text, values)
+        if as_json:
+            put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))
+        else:
+            put(f"run {result.run}")
+            _say(result)
+            for asked in await runtime.store.inquiries(root=result.run):
+                put(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
+    codes = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
+    return codes.get(result.status, WAITING)

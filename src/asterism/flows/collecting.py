@@ -1,0 +1,204 @@
+"""How an agent that overrides nothing talks: it collects its fields, repairs what people correct, and asks for approval.
+
+Valid values survive an invalid neighbour. The message that began the agent is never taken whole as its first field. What follows
+Rasa's patterns of conversation repair: correct, skip, cancel, explain, repeat, go back, cannot handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from asterism.flows import words
+from asterism.flows.fields import Field, complaint
+from asterism.flows.seat import AgentResult
+from asterism.flows.taking import Talker, corrected, in_words, said_of, seat_of, take, unsaid
+from asterism.machines.flow_agent.events import AgentStatus, Message
+
+MANY_MISSES = 3
+"""Answers that could not be used, after which the way out is told."""
+
+
+# -- what comes next -------------------------------------------------------------------------------
+
+
+def missing(agent: Talker) -> list[str]:
+    """Names of the fields that would be asked for, in order."""
+    return [name for name, field in agent.input_fields().items() if field.asked and name not in agent.collected_fields]
+
+
+async def advance(agent: Talker, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
+    """Ask for what is missing, then for approval, then run."""
+    told = [*said, *_broken_rules(agent)]
+    wanted = agent._get_missing_fields()  # noqa: SLF001 - the seed names it so
+    if wanted:
+        return ask(agent, wanted[0], told)
+    seat_of(agent).asking = ""
+    if agent.requires_approval:
+        return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*told, agent.get_approval_prompt()]))
+    agent.transition_to(AgentStatus.RUNNING)
+    return await agent.on_running(msg)
+
+
+def ask(agent: Talker, name: str, told: Iterable[str] = ()) -> AgentResult:
+    """Ask for a field, after what there is to tell."""
+    seat, field = seat_of(agent), agent.input_fields().get(name)
+    if seat.asking != name:
+        seat.misses = 0
+    seat.asking = name
+    way_out = []
+    if seat.misses >= MANY_MISSES:
+        way_out = [field.description] if field and field.description else []
+        way_out.append('Say "cancel" to stop.')
+    prompt = field.prompt if field else f"{name}?"
+    return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*told, *way_out, prompt]))
+
+
+def _broken_rules(agent: Talker) -> list[str]:
+    """Ask each rule whose fields all have values; a value that breaks one is dropped, so that it is asked for again."""
+    told = []
+    for name in dir(type(agent)):
+        involved = getattr(getattr(type(agent), name, None), "__asterism_rule__", ())
+        if involved and all(agent.collected_fields.get(field) is not None for field in involved):
+            try:
+                complaint(getattr(agent, name))
+            except ValueError as error:
+                del agent.collected_fields[involved[0]]
+                told.append(said_of(agent.input_fields()[involved[0]], error))
+    return told
+
+
+# -- the default handlers --------------------------------------------------------------------------
+
+
+async def hear_first(agent: Talker, msg: Message) -> AgentResult | None:
+    """Take what the first message gives by itself: named values, and what patterns or a model find in it."""
+    known = agent.input_fields()
+    told = take(agent, msg.values, msg.at)
+    if msg.get_text():
+        found = await agent.extract_fields(msg)
+        told += take(agent, {name: value for name, value in found.items() if name in known}, msg.at)
+    return await advance(agent, msg, told)
+
+
+async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
+    """Take an answer, or a turn of the conversation."""
+    seat, text = seat_of(agent), msg.get_text().strip()
+    wanted = agent._get_missing_fields()  # noqa: SLF001 - the seed names it so
+    asked = agent.input_fields().get(seat.asking) if seat.asking in wanted else None
+    if msg.values:
+        return await advance(agent, msg, take(agent, msg.values, msg.at))
+    # Nothing to take: an override has answered the question, or on_running has asked something that is no field and hears the answer.
+    if not text or not wanted or (seat.asking and asked is None):
+        return await advance(agent, msg)
+    if turn := words.turn(text):
+        return await _take_turn(agent, turn, msg, asked)
+    return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
+
+
+async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | None) -> list[str]:
+    """Values from an answer: corrections, what it gives by itself, else all of it for the field that was asked for."""
+    seat, told = seat_of(agent), list[str]()
+    before = dict(agent.collected_fields)
+    if (fixed := corrected(agent, text, msg.at, asked)) is not None:
+        fields = agent.input_fields()
+        changed = [name for name, value in agent.collected_fields.items() if name in before and before[name] != value]
+        return [*fixed, *(f"All right, {fields[name].label}: {in_words(agent.collected_fields[name])}." for name in changed)]
+    secret = asked is not None and asked.secret  # a secret is nobody's to look through
+    found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
+    told += take(agent, found, msg.at)
+    if asked is not None and not found:
+        told += take(agent, {asked.name: text}, msg.at)
+    elif asked is not None and asked.name not in found and asked.kind is not str:
+        take(agent, {asked.name: unsaid(agent, found, text)}, msg.at)  # what is left may be the answer, and need not be
+    still = asked is not None and asked.name not in agent.collected_fields
+    seat.misses = seat.misses + 1 if still else 0
+    return told
+
+
+async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field | None) -> AgentResult | None:
+    seat = seat_of(agent)
+    given = [name for name in agent.collected_fields if name in agent.input_fields()]
+    told = []
+    if turn == "cancel":
+        return leave(agent, msg)
+    if turn == "back" and given:
+        del agent.collected_fields[given[-1]]
+        return ask(agent, given[-1])
+    if turn == "back":
+        told = ["There is nothing before this."]
+    elif asked is not None and turn == "help":
+        told = [asked.description or f"It is the {asked.label} I need."]
+    elif asked is not None and turn == "skip" and asked.optional:
+        agent.collected_fields[asked.name], seat.misses = None, 0
+    elif asked is not None and turn == "skip":
+        told = [f"I cannot go on without the {asked.label}."]
+    return await advance(agent, msg, told)
+
+
+def leave(agent: Talker, msg: Message) -> AgentResult:
+    """The person wants it cancelled."""
+    seat = seat_of(agent)
+    seat.leave, seat.reason = True, f"cancelled by {msg.by}" if msg.by else "cancelled"
+    return agent.make_result()
+
+
+async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
+    """A clear yes runs it, a clear no cancels it, a change is shown again; anything else is asked again."""
+    text = msg.get_text().strip()
+    if agent._get_missing_fields():  # noqa: SLF001 - a secret that did not outlive its process
+        return await advance(agent, msg)
+    if msg.verb == "edit" or msg.values:
+        return await advance(agent, msg, take(agent, msg.values, msg.at))
+    if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
+        agent.transition_to(AgentStatus.RUNNING)
+        return await agent.on_running(msg)
+    refusal = text if msg.verb == "reject" else words.denial(text)
+    if refusal is not None:
+        seat = seat_of(agent)
+        seat.code, seat.reason = "rejected", refusal or "rejected"
+        told = "All right, it is not done" + (f": {refusal}." if refusal else ".")
+        return agent.make_result(AgentStatus.CANCELLED, raw_message=told)
+    return await _discuss(agent, msg, text)
+
+
+async def _discuss(agent: Talker, msg: Message, text: str) -> AgentResult | None:
+    """What is neither yes nor no: a turn, a correction, or unclear."""
+    turn = words.turn(text)
+    if turn == "cancel":
+        return leave(agent, msg)
+    if turn == "back" and (given := [name for name in agent.collected_fields if name in agent.input_fields()]):
+        del agent.collected_fields[given[-1]]
+        return await advance(agent, msg)
+    fixed = None if turn else corrected(agent, text, msg.at, None)
+    unclear = ["Please answer yes or no, or say what to change."] if not turn or turn == "help" else []
+    return await advance(agent, msg, unclear if fixed is None else fixed)
+
+
+async def hear_while_paused(agent: Talker, msg: Message) -> AgentResult | None:
+    """Go on, cancel, or say that it is paused."""
+    turn = words.turn(msg.get_text())
+    if turn == "resume":
+        return go_on(agent)
+    if turn == "cancel":
+        return leave(agent, msg)
+    return agent.make_result(raw_message='This is paused. Say "resume" to go on, or "cancel" to stop.')
+
+
+def go_on(agent: Talker) -> AgentResult:
+    """Resume where it was paused, with what was said there."""
+    seat = seat_of(agent)
+    return agent.make_result(seat.before, raw_message="" if seat.before is AgentStatus.RUNNING else seat.before_prompt)
+
+
+def hear_of_interruption(agent: Talker, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
+    """What a person says of an interrupted ``on_running``: the result, and whether to enter it once more."""
+    text = msg.get_text().strip()
+    if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
+        return None, True
+    if msg.verb == "reject" or words.denial(text) is not None or words.turn(text) == "cancel":
+        seat = seat_of(agent)
+        seat.code, seat.reason = "interrupted", "it was interrupted; whether it finished is not known"
+        return agent.make_result(
+            AgentStatus.ERROR, raw_message="It was not run again. Whether it finished the first time is not known."
+        ), False
+    return agent.make_result(raw_message=prompt), False

@@ -1,0 +1,318 @@
+"""A conversation from its user's side: say something, wait until the agent has answered, read the answer from the journal.
+
+It runs in the runtime it is given, else in the one at hand, else in one of its own in memory. Nothing of it is kept in memory between
+two turns: whoever speaks next, in whichever process, finds it in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.flows import words
+from asterism.flows.performer import Vault, flow_performers
+from asterism.flows.registry import agent_class, name_of
+from asterism.flows.seat import HIDDEN, AgentResult
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event
+from asterism.kernel.run import Run
+from asterism.machines.control import Cancel, Pause, Unpause, Verb
+from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Reported, Said
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.runtime.current import runtime_at_hand
+from asterism.runtime.ports import InquiryRow, RunRow
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.session import ACCEPTED
+from asterism.runtime.snapshots import load
+from asterism.stores.memory import MemoryStore, process_memory
+
+PLACEHOLDER = "[secret]"
+"""What the journal has in place of a message that answers a secret field."""
+POLL_S = 0.05
+MAX_POLLS = 20 * 86_400 * 7
+"""How long another owner's answer is waited for: a week. Its handlers are bounded; this only keeps the wait from being endless."""
+STREAMED = 1000
+"""Events a stream keeps for a slow reader; older ones are dropped."""
+
+
+class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something on the way to an answer; the last one has the result."""
+
+    kind: Literal["status", "report", "result"]
+    status: AgentStatus
+    text: str = ""
+    result: AgentResult | None = None
+
+
+@functools.cache
+def process_vault() -> Vault:
+    """The secrets of this process."""
+    return Vault()
+
+
+class Conversation:
+    """One conversation with an agent.
+
+    Args:
+        agent: its class.
+        runtime: where it runs; by default one of its own, in memory.
+        run: id of the run, to go on with one that has begun.
+        user, tenant: who talks, and whose it is.
+        vault: where its secrets are kept; the performers of its runtime have the same.
+    """
+
+    def __init__(
+        self,
+        agent: type,
+        *,
+        runtime: Runtime | None = None,
+        run: str = "",
+        user: str = "user",
+        tenant: str = "",
+        vault: Vault | None = None,
+    ) -> None:
+        self.agent = agent
+        self.run = run
+        self.user = user
+        self.tenant = tenant
+        self.vault = vault or process_vault()
+        self._given = runtime
+
+    @contextlib.asynccontextmanager
+    async def _runtime(self) -> AsyncIterator[Runtime]:
+        machines, performers = {FLOW_AGENT.name: FLOW_AGENT}, flow_performers(self.vault)
+        async with runtime_at_hand(
+            self._given, store=lambda: MemoryStore(process_memory()), machines=machines, performers=performers
+        ) as runtime:
+            yield runtime
+
+    # -- what can be done --------------------------------------------------------------------------
+
+    async def say(self, message: Message | str = "", values: dict[str, Any] | None = None) -> AgentResult:
+        """Say something, and wait until the agent has answered; the first message begins the conversation.
+
+        Raises:
+            Refused: it has ended.
+            InvalidInput: there is nothing in it.
+        """
+        text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
+        async with self._runtime() as runtime:
+            if self.run:
+                return await self._answer(runtime, text, {**named, **(values or {})})
+            await self.begin(runtime, text, {**named, **(values or {})})
+            return await self._settled(runtime)
+
+    async def begin(self, runtime: Runtime, text: str, values: dict[str, Any], *, session: str = "") -> str:
+        """Write the run of a new conversation, and do not drive it yet; returns its id."""
+        agent: Any = self.agent
+        limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
+        begun = Begun(
+            agent=name_of(agent),
+            message=Message(text=text, by=self.user, at=runtime.clock.now(), values=_data(values)),
+            tenant=self.tenant,
+            limits=limits,
+        )
+        self.run = runtime.clock.new_id()
+        title = agent.description or agent.__name__
+        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session)
+
+    async def _answer(self, runtime: Runtime, text: str, values: dict[str, Any]) -> AgentResult:
+        row = await runtime.store.run(self.run)
+        if row.status == "ended":
+            raise Refused(f"this conversation has ended ({row.state})")
+        asked = await self._asked(runtime)
+        if asked is not None and asked.run != self.run and not values:
+            verb, text = await self._nested(runtime, asked, text)
+            if verb is None:
+                result = await self.result(runtime, row)
+                return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+            if verb != "respond":
+                key = (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key
+                return await self._settled(runtime, key, asked.run)
+        return await self._settled(runtime, await self._post(runtime, asked, text, _data(values)), asked.run if asked else "")
+
+    async def _asked(self, runtime: Runtime) -> InquiryRow | None:
+        """The question that is open: its own, else one of a run below it."""
+        own = await runtime.store.inquiries(run=self.run)
+        return next(iter(own or await runtime.store.inquiries(root=self.run)), None)
+
+    async def _nested(self, runtime: Runtime, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
+        """How words answer the question of a run below. A conversation there hears the words; anything else wants a clear yes or no."""
+        if (await runtime.store.run(asked.run)).machine == FLOW_AGENT.name:
+            return "respond", text
+        if words.is_yes(text):
+            return "approve", ""
+        refusal = words.denial(text)
+        return ("reject", refusal) if refusal is not None else (None, "")
+
+    async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
+        """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
+        if asked is not None and asked.verbs:
+            try:
+                verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
+                return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, value=values or text)).key
+            except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
+                pass
+        token = ""
+        if asked is not None and not asked.verbs and not values:  # a secret: only this process hears it
+            token = runtime.clock.new_id()
+            self.vault.put(token, text)
+            text = PLACEHOLDER
+        said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token)
+        key = runtime.clock.new_id()
+        await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
+        return key
+
+    async def pause(self, reason: str = "") -> AgentResult:
+        """Suspend it."""
+        return await self._command(Pause(reason=reason))
+
+    async def resume(self) -> AgentResult:
+        """Go on where it was paused."""
+        return await self._command(Unpause())
+
+    async def cancel(self, reason: str = "") -> AgentResult:
+        """Stop it for good; of one that has failed, the outcome becomes ``cancelled``."""
+        return await self._command(Cancel(reason=reason))
+
+    async def _command(self, event: Event) -> AgentResult:
+        if not self.run:
+            raise Refused("this conversation has not begun")
+        async with self._runtime() as runtime:
+            row = await runtime.store.run(self.run)
+            if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
+                raise Refused(f"this conversation has ended ({row.state})")
+            key = runtime.clock.new_id()
+            await runtime.post(self.run, event, actor=self.user, key=key)
+            return await self._settled(runtime, key)
+
+    async def stream(self, message: Message | str, values: dict[str, Any] | None = None) -> AsyncIterator[StreamEvent]:
+        """As ``say``, with what happens on the way; the last event has the result."""
+        events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
+        watcher = _Watcher(lambda: self.run, events)
+        async with self._runtime() as runtime:
+            runtime.driver.observe(watcher)
+            own = Conversation(self.agent, runtime=runtime, run=self.run, user=self.user, tenant=self.tenant, vault=self.vault)
+            watcher.run = lambda: own.run
+            try:
+                async with asyncio.TaskGroup() as group:
+                    turn = group.create_task(own.say(message, values))
+                    turn.add_done_callback(lambda _: events.put_nowait(None))
+                    while (event := await events.get()) is not None:
+                        yield event
+            except* (Refused, InvalidInput) as refused:
+                raise refused.exceptions[0] from None
+            finally:
+                runtime.driver.unobserve(watcher)
+                self.run = own.run
+            result = turn.result()
+            yield StreamEvent(kind="result", status=result.status, text=result.raw_message, result=result)
+
+    async def settle(self) -> AgentResult:
+        """Wait until it rests, and say what it says then."""
+        async with self._runtime() as runtime:
+            return await self._settled(runtime)
+
+    # -- waiting, and reading ----------------------------------------------------------------------
+
+    async def _settled(self, runtime: Runtime, key: str = "", of: str = "") -> AgentResult:
+        """Drive it until only its person can move it on, and say what it says then.
+
+        Raises:
+            Refused: what was put into its inbox was refused.
+        """
+        driving = runtime.driver.start(self.run)
+        for _ in range(MAX_POLLS):
+            await asyncio.wait([driving], timeout=POLL_S)
+            if driving.done() and isinstance(driving.exception(), RunOwned):
+                runtime.driver.look()
+                await asyncio.sleep(POLL_S)
+                driving = runtime.driver.start(self.run)
+            elif driving.done():
+                driving.result()
+            verdict = await runtime.store.verdict(of or self.run, key) if key else ACCEPTED
+            row = await runtime.store.run(self.run)
+            if verdict and (row.status != "active" or await self._is_asked_below(runtime)):
+                if verdict != ACCEPTED:
+                    raise Refused(verdict)
+                return await self.result(runtime, row)
+            if driving.done():  # what came meanwhile is not taken yet
+                driving = runtime.driver.start(self.run)
+        raise Refused(f"run {self.run} is still at work; `asterism show {self.run}`")
+
+    async def _is_asked_below(self, runtime: Runtime) -> bool:
+        """True when a run below has a question: it comes up here, and what else is under way goes on."""
+        return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
+
+    async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
+        """What it said last, as its journal has it."""
+        live: Run[FlowMemory]
+        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        result = result_of(live.memory, row or await runtime.store.run(self.run))
+        asked = await self._asked(runtime)
+        if asked is not None and asked.run != self.run:
+            return msgspec.structs.replace(result, raw_message=asked.prompt)
+        return result
+
+
+def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
+    """The result of a conversation that rests."""
+    agent, view = agent_class(memory.agent), memory.view
+    fields = {**view.fields, **dict.fromkeys(view.withheld, HIDDEN)}
+    return AgentResult(
+        status=AgentStatus(row.state),
+        raw_message=memory.prompt,
+        data={**view.outputs, **memory.data},
+        metadata=dict(view.metadata),
+        fields=fields,
+        missing_fields=tuple(name for name, field in agent.input_fields().items() if field.asked and name not in fields),
+        run=row.run,
+        code=memory.code if memory.code != "finished" else "",
+        reason=memory.reason,
+    )
+
+
+class _Watcher:
+    """Tells a stream what becomes durable."""
+
+    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None]) -> None:
+        self.run = run
+        self._events = events
+        self._state = ""
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+        """These entries are durable now."""
+        if run != self.run():
+            return
+        for entry in entries:
+            if self._events.qsize() >= STREAMED:
+                self._events.get_nowait()
+            status = AgentStatus(entry.state)
+            if isinstance(entry.event, Reported):
+                self._events.put_nowait(StreamEvent(kind="report", status=status, text=entry.event.text))
+            elif entry.state != self._state:
+                self._state = entry.state
+                self._events.put_nowait(StreamEvent(kind="status", status=status))
+
+    def trouble(self, run: str, message: str) -> None:
+        """Nothing that a stream tells."""
+
+
+def _data(values: dict[str, Any]) -> dict[str, Any]:
+    """Named values as JSON data.
+
+    Raises:
+        InvalidInput: they are not data.
+    """
+    try:
+        found: dict[str, Any] = msgspec.to_builtins(values)
+    except TypeError as error:
+        raise InvalidInput(f"these values are no data: {error}") from None
+    return found

@@ -1,0 +1,257 @@
+"""The fields of a flow agent: what it asks for, and what it gives back.
+
+The type is the annotation, the bounds are arguments, validators are functions in any of the three styles people write: return an
+error or None, raise ValueError, or return a bool. A rule looks at several fields and is reported at one of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.flows.parsing import bare, options_of, parse
+
+F = TypeVar("F", bound=Callable[..., Any])
+Validator = Callable[..., Any]
+MISSING = object()
+
+
+class Field:
+    """One input field: what it is declared as, and the value of it on an agent. Made by :func:`InputField`."""
+
+    def __init__(self, prompt: str, *, validators: Sequence[Validator], bounds: dict[str, Any], **said: Any) -> None:
+        self.prompt = prompt
+        self.validators = tuple(validators)
+        self.bounds = bounds
+        self.description: str = said["description"]
+        self.default: Any = said["default"]
+        self.required: bool | None = said["required"]
+        self.secret: bool = said["secret"]
+        self.pattern: re.Pattern[str] | None = re.compile(said["pattern"], re.IGNORECASE) if said["pattern"] else None
+        self.name = ""
+        self.owner: type = object
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self.owner = name, owner
+
+    def __get__(self, agent: Any, _: type | None = None) -> Any:
+        if agent is None:
+            return self
+        found = agent.collected_fields.get(self.name)
+        return self.default if found is None and self.default is not MISSING else found
+
+    def __set__(self, agent: Any, value: Any) -> None:
+        agent.collected_fields[self.name] = self.check(agent, value)
+
+    @functools.cached_property
+    def _annotation(self) -> tuple[Any, bool]:
+        try:
+            return bare(typing.get_type_hints(self.owner).get(self.name, str))
+        except NameError as error:
+            raise InvalidInput(
+                f"{self.owner.__name__}.{self.name}: its type cannot be found ({error}); define it at module level"
+            ) from None
+
+    @property
+    def kind(self) -> Any:
+        """Its type, without None."""
+        return self._annotation[0]
+
+    @property
+    def optional(self) -> bool:
+        """True where it may be skipped."""
+        return self._annotation[1] if self.required is None else not self.required
+
+    @property
+    def label(self) -> str:
+        """Its name in words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def asked(self) -> bool:
+        """True where the person is asked for it; a field with a default may be told, and is not asked for."""
+        return self.default is MISSING
+
+    def constrained(self) -> Any:
+        """Its type with its bounds, as msgspec and JSON Schema know them."""
+        return Annotated[self.kind, msgspec.Meta(**self.bounds)] if self.bounds else self.kind
+
+    def parse(self, agent: Any, text: str, at: float) -> Any:
+        """The value that some words say, checked.
+
+        Raises:
+            ValueError: they say none that can be taken; the text is for the person.
+        """
+        return self.check(agent, parse(self.kind, text, at))
+
+    def check(self, agent: Any, value: Any) -> Any:
+        """A value, as its type; with all its validators satisfied.
+
+        Raises:
+            ValueError: it cannot be taken.
+        """
+        if value is None and self.optional:
+            return None
+        try:
+            found = msgspec.convert(msgspec.to_builtins(value), self.constrained(), strict=False)
+        except (msgspec.ValidationError, TypeError):
+            raise ValueError(self._bounds_in_words(value)) from None
+        for validator in self.validators:
+            complaint(validator, found)
+        if own := getattr(agent, f"validate_{self.name}", None):
+            complaint(own, found)
+        return found
+
+    def _bounds_in_words(self, value: Any) -> str:
+        low, high = self.bounds.get("ge"), self.bounds.get("le")
+        if isinstance(value, str) and self.kind in (int, float):
+            return "it is a number"
+        if low is not None and high is not None:
+            return f"it must be between {low} and {high}"
+        words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
+        said = [f"{words[name]} {bound}" for name, bound in self.bounds.items() if name in words]
+        said += [f"{which} {self.bounds[name]} characters" for name, which in _LENGTHS.items() if name in self.bounds]
+        return f"it must be {' and '.join(said)}" if said else f"it is {_kind_in_words(self.kind)}"
+
+
+_LENGTHS = {"min_length": "at least", "max_length": "at most"}
+
+
+def _kind_in_words(kind: Any) -> str:
+    if options := options_of(kind):
+        return f"one of {', '.join(options)}"
+    return {int: "a whole number", float: "a number", bool: "yes or no"}.get(kind, f"a {getattr(kind, '__name__', kind)}")
+
+
+def complaint(validator: Validator, *values: Any) -> None:
+    """Ask a validator, in whichever of the three styles it is written.
+
+    Raises:
+        ValueError: it does not take the value.
+    """
+    said = validator(*values)
+    if inspect.iscoroutine(said):
+        said.close()
+        raise InvalidInput(f"validator {validator.__qualname__} is async; check what takes time in on_running")
+    if said is False:
+        raise ValueError("that is not valid")
+    if isinstance(said, str) and said:
+        raise ValueError(said)
+
+
+def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where a class would, as the seed writes it
+    prompt: str,
+    *,
+    description: str = "",
+    default: Any = MISSING,
+    required: bool | None = None,
+    validator: Validator | Sequence[Validator] = (),
+    pattern: str = "",
+    secret: bool = False,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+    min_length: int | None = None,
+    max_length: int | None = None,
+) -> Any:
+    """A field that the agent asks for. Its type is its annotation; text where there is none.
+
+    Args:
+        prompt: the question.
+        description: what it means, for who asks "what do you mean?".
+        default: its value where the person says none; such a field is not asked for.
+        required: False lets it be skipped; by default, what is annotated ``| None``.
+        validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is one as well.
+        pattern: regular expression that finds it within a longer message; its first group, or all of it.
+        secret: never shown, logged or journaled; asked for again after a restart.
+        ge, gt, le, lt: bounds of a number.
+        min_length, max_length: bounds of a text, in characters.
+    """
+    bounds = {"ge": ge, "gt": gt, "le": le, "lt": lt, "min_length": min_length, "max_length": max_length}
+    return Field(
+        prompt,
+        validators=(validator,) if callable(validator) else validator,
+        bounds={name: bound for name, bound in bounds.items() if bound is not None},
+        description=description,
+        default=default,
+        required=required,
+        pattern=pattern,
+        secret=secret,
+    )
+
+
+class Output:
+    """One output field. Made by :func:`OutputField`."""
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, agent: Any, _: type | None = None) -> Any:
+        return self if agent is None else agent.outputs.get(self.name)
+
+    def __set__(self, agent: Any, value: Any) -> None:
+        agent.outputs[self.name] = value
+
+
+def OutputField(description: str = "") -> Any:  # noqa: N802 - as InputField
+    """A field that the agent sets; it is in the data of every result."""
+    return Output(description)
+
+
+def rule(field: str, *, needs: Sequence[str] = ()) -> Callable[[F], F]:
+    """Make a method a rule over several fields: called when all of them have values, and reported at ``field``.
+
+    The method takes only ``self``, and says what is wrong in any of the three styles of a validator.
+    """
+
+    def mark(method: F) -> F:
+        method.__asterism_rule__ = (field, *needs)  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def declared(agent: type, kind: type) -> dict[str, Any]:
+    """The fields of a class by name, inherited ones first; a name that a subclass sets to something else is none any more."""
+    found: dict[str, Any] = {}
+    for base in reversed(agent.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, kind):
+                found[name] = value
+            elif name in found:
+                del found[name]
+    return found
+
+
+def json_schema(agent: type) -> dict[str, Any]:
+    """The JSON Schema of what an agent asks for."""
+    fields: dict[str, Field] = declared(agent, Field)
+    schemas, components = msgspec.json.schema_components([field.constrained() for field in fields.values()], ref_template="#/$defs/{name}")
+    properties = {}
+    for field, schema in zip(fields.values(), schemas, strict=True):
+        more: dict[str, Any] = {"description": field.description or field.prompt}
+        if field.default is not MISSING:
+            more["default"] = msgspec.to_builtins(field.default)
+        if field.secret:
+            more["writeOnly"] = True
+        properties[field.name] = {**(schema if "$ref" not in schema else {"allOf": [schema]}), **more}
+    found: dict[str, Any] = {
+        "type": "object",
+        "title": agent.__name__,
+        "properties": properties,
+        "required": [field.name for field in fields.values() if field.asked and not field.optional],
+        "additionalProperties": False,
+    }
+    return {**found, "$defs": components} if components else found

@@ -1,0 +1,262 @@
+"""Many agents, many users: who a message is for.
+
+A message goes to the conversation its user is in. One that begins with another agent's trigger is a digression: the new conversation
+comes first, and when it ends the earlier one is taken up where it was. Which conversations there are, and in which order, is in the
+journals; nothing is kept here that a restart would lose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from asterism.errors import InvalidInput, Refused
+from asterism.flows import words
+from asterism.flows.agent import StandardAgent
+from asterism.flows.conversation import Conversation, process_vault
+from asterism.flows.performer import Vault
+from asterism.flows.registry import name_of
+from asterism.flows.seat import AgentResult
+from asterism.machines.flow_agent.events import AgentStatus, Recalled
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.runtime.ports import RunRow
+from asterism.runtime.runtime import Runtime
+
+MAX_RUNS = 100_000
+"""Conversations that are looked through, once, for those that are still open."""
+
+
+_OPENINGS = "i want to|i would like to|i'd like to|i need to|i need|can you|could you|please|let's|now|first"
+ENDED = (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED)
+
+
+class _Person(msgspec.Struct, frozen=True, kw_only=True):
+    """Who talks."""
+
+    user: str
+    tenant: str = ""
+
+    @property
+    def session(self) -> str:
+        """The session of their conversations. Two tenants never share one, whatever their users are called."""
+        return f"{len(self.tenant)}:{self.tenant}/{self.user}"
+
+
+class Router(Protocol):
+    """Chooses an agent where no trigger does: a model, or a rule of one's own."""
+
+    async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:
+        """The agent a message is for; None for none. Bounded."""
+        ...
+
+
+class Orchestrator:
+    """Routes the messages of users to their conversations.
+
+    Override the hooks ``prepare_context``, ``should_process``, ``post_process`` and ``handle_no_match`` to add to it.
+
+    Args:
+        agents: the classes it may begin conversations with; where two have the same trigger, the first.
+        runtime: where the conversations run.
+        router: asked where no trigger matches and the user is in no conversation.
+        max_per_user: conversations that one user may have open.
+        max_open: conversations that may be open in all.
+        idle_s: a conversation nobody has spoken in for so long may be ended by ``expire_idle``.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[type[StandardAgent]],
+        *,
+        runtime: Runtime,
+        router: Router | None = None,
+        max_per_user: int = 5,
+        max_open: int = 10_000,
+        idle_s: float = 7 * 86_400.0,
+        vault: Vault | None = None,
+    ) -> None:
+        self.agents = tuple(agents)
+        self.runtime = runtime
+        self.max_per_user = max_per_user
+        self.max_open = max_open
+        self.idle_s = idle_s
+        self._router = router
+        self._vault = vault or process_vault()
+        self._by_name = {name_of(agent): agent for agent in agents}
+        self._open: dict[str, dict[str, str]] | None = None  # session -> run -> name of its agent, as the journals have it
+        self._reading = asyncio.Lock()
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._waiting: collections.Counter[str] = collections.Counter()
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    async def prepare_context(self, text: str, user: str, tenant: str) -> dict[str, Any]:
+        """What the other hooks and the router are given."""
+        return {"user": user, "tenant": tenant, "text": text}
+
+    async def should_process(self, text: str, context: dict[str, Any]) -> bool:  # noqa: ARG002 - for who overrides it
+        """False leaves a message to ``handle_no_match``."""
+        return True
+
+    async def post_process(self, result: AgentResult, context: dict[str, Any]) -> AgentResult:  # noqa: ARG002 - as above
+        """The last word on a result."""
+        return result
+
+    async def handle_no_match(self, text: str, context: dict[str, Any]) -> AgentResult:  # noqa: ARG002 - as above
+        """What is said to a message that is for nobody."""
+        able = [agent.description or agent.__name__ for agent in self.agents]
+        return AgentResult(status=AgentStatus.CANCELLED, raw_message=f"I can do this: {'; '.join(able)}.", code="no_match")
+
+    # -- routing -----------------------------------------------------------------------------------
+
+    async def handle(self, text: str, *, user: str, tenant: str = "") -> AgentResult:
+        """One message of one user; those of the same user are taken one after the other.
+
+        Raises:
+            Refused: too many conversations are open.
+        """
+        person = _Person(user=user, tenant=tenant)
+        async with self._turn(person.session):
+            context = await self.prepare_context(text, user, tenant)
+            wanted = await self.should_process(text, context)
+            result = await self._routed(text, person, context) if wanted else await self.handle_no_match(text, context)
+            return await self.post_process(result, context)
+
+    async def _routed(self, text: str, person: _Person, context: dict[str, Any]) -> AgentResult:
+        stack = await self.stack(person.user, person.tenant)
+        here = stack[-1] if stack else None
+        triggered = self.triggered(text, leading=here is not None)
+        there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
+        if here is not None and (triggered is None or there is here):
+            return await self._said(self._conversation(here, person), text, stack)
+        if there is not None:  # back to one that was left open: it says again what it waits for
+            conversation = self._conversation(there, person)
+            await self.runtime.send(there.run, Recalled(), actor=person.user)
+            return await conversation.result(self.runtime)
+        if triggered is None and self._router is not None:
+            triggered = await self._router.choose(text, self.agents, context)
+        if triggered is None:
+            return await self.handle_no_match(text, context)
+        return await self._begun(triggered, text, person, stack)
+
+    def triggered(self, text: str, *, leading: bool = False) -> type[StandardAgent] | None:
+        """The agent that a message begins by its words: whole words, anywhere in it, or (``leading``) only at its beginning.
+
+        Within a conversation an answer may well contain a trigger; so there only a message that begins with one, or
+        with "I want to …", changes the topic.
+        """
+        said = words.plain(text)
+        lead = rf"^(?:(?:(?:{_OPENINGS}) )+(?:an? |my |the )?)?"
+        for agent in self.agents:
+            for trigger in agent.triggers:
+                word = rf"\b{re.escape(words.plain(trigger))}\b"
+                if re.search(f"{lead}{word}" if leading else word, said):
+                    return agent
+        return None
+
+    async def stack(self, user: str, tenant: str = "") -> list[RunRow]:
+        """The open conversations of a user, the one that is spoken in last."""
+        known = (await self._known()).get(_Person(user=user, tenant=tenant).session, {})
+        rows = [await self.runtime.store.run(run) for run in tuple(known)]
+        for row in rows:
+            if row.status == "ended":
+                known.pop(row.run, None)
+        return sorted((row for row in rows if row.status != "ended"), key=lambda row: (row.updated_at, row.seq))
+
+    async def current(self, user: str, tenant: str = "") -> Conversation | None:
+        """The conversation that a user is in; None if there is none."""
+        stack = await self.stack(user, tenant)
+        return self._conversation(stack[-1], _Person(user=user, tenant=tenant)) if stack else None
+
+    async def expire_idle(self) -> int:
+        """Cancel the conversations that nobody has spoken in for ``idle_s``; returns how many."""
+        expired = 0
+        for session, known in (await self._known()).items():
+            for run in tuple(known):
+                row = await self.runtime.store.run(run)
+                if row.status in ("waiting", "paused") and row.updated_at <= self.runtime.clock.now() - self.idle_s:
+                    async with self._turn(session):
+                        await self._conversation(row, _Person(user="idle", tenant=row.tenant)).cancel("nobody has spoken for a long time")
+                    expired += 1
+        return expired
+
+    # -- conversations -----------------------------------------------------------------------------
+
+    async def _begun(self, agent: type[StandardAgent], text: str, person: _Person, stack: list[RunRow]) -> AgentResult:
+        if len(stack) >= self.max_per_user:
+            raise Refused(f"{len(stack)} conversations are open already; end one of them first")
+        known = await self._known()
+        if sum(map(len, known.values())) >= self.max_open:
+            raise Refused("too many conversations are open; try again later")
+        conversation = Conversation(agent, runtime=self.runtime, user=person.user, tenant=person.tenant, vault=self._vault)
+        run = await conversation.begin(self.runtime, text, {}, session=person.session)
+        known.setdefault(person.session, {})[run] = name_of(agent)
+        return await self._with_return(await conversation.settle(), person, stack)
+
+    async def _said(self, conversation: Conversation, text: str, stack: list[RunRow]) -> AgentResult:
+        result = await conversation.say(text)
+        rest = [row for row in stack if row.run != conversation.run]
+        return await self._with_return(result, _Person(user=conversation.user, tenant=conversation.tenant), rest)
+
+    async def _with_return(self, result: AgentResult, person: _Person, rest: list[RunRow]) -> AgentResult:
+        """When a conversation has ended and another is open, say what that one waits for."""
+        if result.status not in ENDED:
+            return result
+        (await self._known()).get(person.session, {}).pop(result.run, None)
+        if not rest:
+            return result
+        back = await self._conversation(rest[-1], person).result(self.runtime, rest[-1])
+        return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back.raw_message}".strip())
+
+    def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
+        return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run, ""))
+
+    def _conversation(self, row: RunRow, person: _Person) -> Conversation:
+        agent = self._agent_of(row)
+        if agent is None:
+            raise InvalidInput(f"run {row.run} is of an agent that is not among those here")
+        return Conversation(agent, runtime=self.runtime, run=row.run, user=person.user, tenant=person.tenant, vault=self._vault)
+
+    async def _known(self) -> dict[str, dict[str, str]]:
+        """The open conversations by session, read from the store once and kept up from then on."""
+        async with self._reading:
+            if self._open is None:
+                found: dict[str, dict[str, str]] = {}
+                for row in await self.runtime.runs(limit=MAX_RUNS):
+                    if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
+                        (first, *_) = await self.runtime.store.records(row.run, limit=1)
+                        if (name := _begun_agent(first.body)) in self._by_name:
+                            found.setdefault(row.session, {})[row.run] = name
+                self._open = found
+        return self._open
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, session: str) -> AsyncIterator[None]:
+        lock = self._turns.setdefault(session, asyncio.Lock())
+        self._waiting[session] += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            self._waiting[session] -= 1
+            if not self._waiting[session]:
+                del self._waiting[session], self._turns[session]
+
+
+def _begun_agent(body: str) -> str:
+    """The name of the agent that a first record begins."""
+    return msgspec.json.decode(body, type=_First).event.agent
+
+
+class _Agent(msgspec.Struct):
+    agent: str = ""
+
+
+class _First(msgspec.Struct):
+    event: _Agent

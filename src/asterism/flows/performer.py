@@ -1,0 +1,308 @@
+"""Performs the effects of flow agents: calls a handler over a fresh view of its agent, and brings back what it did.
+
+A handler is bounded in time, one runs at a time in each conversation, and it enters the body of ``on_running`` only when RUNNING is
+in the journal. What it raises is an ERROR with a message for the person; the trace goes to the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from asterism.constellation.profile import AgentProfile
+from asterism.errors import AsterismError
+from asterism.flows.collecting import ask, go_on, hear_of_interruption
+from asterism.flows.fields import Field
+from asterism.flows.registry import agent_class
+from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, view_of
+from asterism.kernel.machine import Effect, Outcome
+from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.flow_agent.events import (
+    AgentStatus,
+    ChildWanted,
+    Entered,
+    Handle,
+    Handled,
+    Message,
+    Reported,
+    Wake,
+    Woken,
+)
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.moves import UNCLEAR
+from asterism.runtime.ports import Performer, Tell
+
+HANDLER_TIMEOUT_S = 300.0
+"""Bound on a handler that does not enter ``on_running``."""
+log = logging.getLogger("asterism.flows")
+
+
+class Extractor(Protocol):
+    """Finds fields in a person's words, by a model."""
+
+    async def extract(self, schema: dict[str, Any], asking: str, text: str) -> dict[str, Any]:
+        """Values by field name, as far as the words give any; bounded.
+
+        Raises:
+            AsterismError: it cannot be had now; the conversation goes on without a model.
+        """
+        ...
+
+
+class Vault:
+    """Secrets of the conversations that this process holds. They are nowhere else."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def put(self, token: str, text: str) -> None:
+        """Keep the words of a message under a token."""
+        self._said[token] = text
+
+    def words(self, token: str) -> str:
+        """The words under a token; empty if this process has not heard them."""
+        return self._said.get(token, "")
+
+    def of(self, run: str) -> dict[str, Any]:
+        """The secret fields of a conversation."""
+        return self._values.setdefault(run, {})
+
+    def keep(self, run: str, values: dict[str, Any], token: str) -> None:
+        """Keep what a handler has collected of them."""
+        self._said.pop(token, None)
+        if values:
+            self._values[run] = values
+        else:
+            self._values.pop(run, None)
+
+
+class CalledOff(BaseException):
+    """A handler is ended at an await of ours: a cancel is wanted. Not an Exception, so that user code lets it through."""
+
+
+class AskAgain(BaseException):
+    """``on_running`` cannot be entered: a secret did not outlive its process."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+
+class Visit:
+    """One handler at work: the host of its view."""
+
+    def __init__(
+        self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, fleet: tuple[AgentProfile, ...] = ()
+    ) -> None:
+        self.key = effect_id
+        self.fleet = fleet
+        self.memory = memory
+        self.timeout: asyncio.Timeout | None = None
+        self.woken = asyncio.Event()
+        self._tell = tell
+        self._extractor = extractor
+
+    async def enter(self, agent: Any) -> None:
+        """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
+        fields: dict[str, Field] = agent.input_fields()
+        for name in agent._get_missing_fields():  # noqa: SLF001 - the framework's side of the agent
+            if fields[name].secret and name in self.memory.view.withheld:
+                raise AskAgain(name)
+        self.check_wants()
+        if self.timeout is not None:
+            self.timeout.reschedule(asyncio.get_running_loop().time() + agent.timeout_s)
+        if not self.memory.entered:
+            seat: Seat = agent._seat  # noqa: SLF001 - as above
+            self._tell(Entered(of=self.key, path=seat.take_path(), view=view_of(agent)))
+            while not self._is_in():  # bounded by the handler's time
+                await self.woken.wait()
+                self.woken.clear()
+
+    async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
+        """The end of the child of a key, which is started once."""
+        self.check_wants()
+        self._tell(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
+        while (ended := self._ended(key)) is None:  # bounded by the handler's time
+            await self.woken.wait()
+            self.woken.clear()
+            self.check_wants()
+        return ended
+
+    def _ended(self, key: str) -> ChildEnded | None:
+        child = self.memory.children.get(key)
+        return child.ended if child else None
+
+    def _is_in(self) -> bool:
+        return self.memory.entered and not self.memory.path
+
+    def check_wants(self) -> None:
+        """Go no further when the conversation is to be cancelled."""
+        if self.memory.wants == "cancel":
+            raise CalledOff
+
+    def report(self, text: str) -> None:
+        """Say how far it is."""
+        self._tell(Reported(of=self.key, text=text))
+
+    async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
+        """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
+        if self._extractor is None:
+            return None
+        schema = agent.json_schema()
+        open_ = {name: about for name, about in schema["properties"].items() if not about.get("writeOnly")}
+        try:
+            return await self._extractor.extract({**schema, "properties": open_, "required": []}, agent._seat.asking, message.get_text())  # noqa: SLF001 - as above
+        except AsterismError as error:
+            log.warning("%s: no model, going on without one: %s", self.key, error)
+            return None
+
+
+class HandlePerformer:
+    """Performs ``Handle``."""
+
+    def __init__(self, vault: Vault, extractor: Extractor | None, fleet: tuple[AgentProfile, ...]) -> None:
+        self.vault = vault
+        self.visits: dict[str, Visit] = {}
+        self._extractor = extractor
+        self._fleet = fleet
+
+    async def perform(self, effect_id: str, effect: Handle, memory: FlowMemory, tell: Tell) -> Outcome:
+        """Call the handler; what it did, or what went wrong, is the outcome."""
+        try:
+            agent = agent_class(memory.agent)()
+        except AsterismError as error:
+            return _failed(effect_id, "no_agent", str(error), memory)
+        if memory.entered and not (agent.idempotent or agent.resumable):
+            return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
+        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._fleet)
+        try:
+            return await self._visited(agent, effect, visit)
+        finally:
+            del self.visits[effect_id]
+
+    async def _visited(self, agent: Any, effect: Handle, visit: Visit) -> Outcome:
+        memory, seat, run = visit.memory, agent._seat, visit.key.rpartition(":")[0]  # noqa: SLF001 - the framework's side of the agent
+        restore(agent, memory.view, self.vault.of(run))
+        seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
+        seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at
+        message = effect.message
+        if message.secret:
+            message = Message(**{**_parts(message), "text": self.vault.words(message.secret)})
+        handled: Handled
+        try:
+            async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
+                result, again = await _call(agent, effect.handler, message, memory)
+            handled = _outcome(agent, visit.key, result, again=again)
+        except CalledOff:
+            handled = Handled(effect=visit.key, view=view_of(agent))
+        except AskAgain as missing:
+            seat.status, seat.path = memory.status, []
+            result = ask(agent, missing.field, ["I have to ask you again."])
+            handled = _outcome(agent, visit.key, result, again=False)
+        except Exception as error:  # boundary: what a handler raises ends its conversation, with words for the person
+            if visit.timeout is not None and visit.timeout.expired():
+                limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
+                handled = _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
+            else:
+                trace = hide("".join(traceback.format_exception(error)), _secrets(agent))
+                log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)  # noqa: TRY400 - a trace without secrets
+                said = str(error).partition("\n")[0]
+                handled = _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
+        return self._without_secrets(agent, run, handled, message.secret)
+
+    def _without_secrets(self, agent: Any, run: str, handled: Handled, token: str) -> Handled:
+        """Keep the secrets here, and none of them in what is journaled."""
+        secret = [name for name, field in agent.input_fields().items() if field.secret and name in agent.collected_fields]
+        values = {name: agent.collected_fields[name] for name in secret}
+        is_over = any(state in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED) for state in handled.path)
+        self.vault.keep(run, {} if is_over else values, token)
+        hidden = _secrets(agent)
+        if not hidden:
+            return handled
+        parts = {name: hide(getattr(handled, name), hidden) for name in ("text", "data", "reason")}
+        return Handled(**{**_parts(handled), **parts})
+
+
+class WakePerformer:
+    """Performs ``Wake``: tells a handler of this process that its journal has moved on."""
+
+    def __init__(self, visits: dict[str, Visit]) -> None:
+        self._visits = visits
+
+    async def perform(self, effect_id: str, effect: Wake, memory: FlowMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - the visit knows the rest
+        """Wake it, if it is here."""
+        if visit := self._visits.get(effect.of):
+            visit.woken.set()
+        return Woken(effect=effect_id)
+
+
+def flow_performers(vault: Vault, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = ()) -> dict[type[Effect], Performer]:
+    """The performers of a process, by kind of effect.
+
+    Args:
+        vault: its secrets.
+        extractor: finds fields by a model; None for none.
+        fleet: profiles of the devices that a child constellation may use.
+    """
+    handles = HandlePerformer(vault, extractor, tuple(fleet))
+    return {Handle: handles, Wake: WakePerformer(handles.visits)}
+
+
+async def _call(agent: Any, handler: str, message: Message, memory: FlowMemory) -> tuple[AgentResult | None, bool]:
+    """Call a handler; its result, and whether ``on_running`` is to be entered once more."""
+    if handler == "on_interrupted":
+        return hear_of_interruption(agent, message, UNCLEAR)
+    if handler == "pause":
+        return await _pause(agent, message), False
+    if handler == "resume":
+        return go_on(agent), False
+    if memory.entered:  # after a crash, and it may be entered again
+        handler, message = "on_running", memory.message
+    result = await getattr(agent, handler)(message)
+    if result is not None and not isinstance(result, AgentResult):
+        raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
+    if result is None and agent._seat.entered and agent.status is AgentStatus.RUNNING:  # noqa: SLF001 - as above
+        raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
+    return result, False
+
+
+async def _pause(agent: Any, message: Message) -> AgentResult | None:
+    if not agent.can_transition(agent.status, AgentStatus.PAUSED):
+        return agent.make_result(raw_message=f"It cannot be paused now. {agent._seat.prompt}".strip())  # type: ignore[no-any-return]  # noqa: SLF001 - as above
+    agent.transition_to(AgentStatus.PAUSED)
+    result: AgentResult | None = await agent.on_paused(message)
+    return result
+
+
+def _outcome(agent: Any, effect: str, result: AgentResult | None, *, again: bool) -> Handled:
+    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    return Handled(
+        effect=effect,
+        path=seat.take_path(),
+        text=result.raw_message if result else "",
+        view=view_of(agent),
+        data=plain_data(result.data, "the data of a result", []) if result else {},
+        code=seat.code,
+        reason=seat.reason,
+        again=again,
+        leave=seat.leave,
+    )
+
+
+def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:
+    """What went wrong, for the person. The agent is left as it was; one that has failed already stays so."""
+    path = () if memory.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
+    text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else memory.prompt
+    return Handled(effect=effect, path=path, text=text, code=code if path else "", reason=reason if path else "")
+
+
+def _secrets(agent: Any) -> list[str]:
+    values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
+    return [str(value) for value in values if value is not None]
+
+
+def _parts(struct: Any) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}

@@ -1,0 +1,200 @@
+"""Where a view of an agent stands: its status, the transitions it has made, its fields, and the way to its run.
+
+A handler works on a fresh view; what it leaves is read back from here (``view_of``) and journaled. Secrets stay in the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from asterism.constellation.profile import AgentProfile
+from asterism.errors import IllegalTransition, InvalidInput
+from asterism.flows.fields import Field, declared
+from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
+
+HIDDEN = "•••"
+"""What is shown in place of a secret."""
+
+
+class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent says after a turn.
+
+    Attributes:
+        status: of the agent, then.
+        raw_message: what it says to the person.
+        data: output fields, and what the handler returned besides.
+        metadata: its sub-states.
+        fields: what it has collected; no secrets.
+        missing_fields: names of what it still needs.
+        run: id of the run; empty for a view that has none.
+        code, reason: why it did not complete; empty otherwise.
+    """
+
+    status: AgentStatus
+    raw_message: str = ""
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    missing_fields: tuple[str, ...] = ()
+    run: str = ""
+    code: str = ""
+    reason: str = ""
+
+
+class Host(Protocol):
+    """What a view asks of the run it belongs to."""
+
+    key: str
+    fleet: tuple[AgentProfile, ...]
+
+    async def enter(self, agent: Any) -> None:
+        """Have the transitions so far journaled, before the body of ``on_running`` is entered."""
+        ...
+
+    def report(self, text: str) -> None:
+        """Say how far it is."""
+        ...
+
+    async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
+        """The end of the child run of a key."""
+        ...
+
+    async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
+        """What a model finds in a message, by field; None where there is no model."""
+        ...
+
+
+class Seat:
+    """The state of one view.
+
+    Attributes:
+        status: of the agent, with what this view has done to it.
+        path: transitions made and not journaled.
+        fields: values by name, as their types.
+        outputs, metadata: as the agent has them.
+        asking: the field asked for last; ``misses`` answers to it in a row could not be used.
+        prompt: what the agent said last.
+        at: when the message was said, seconds since the epoch.
+        began: the status in which its handler was called; None for a view that no run has.
+        before, before_prompt: what was paused.
+        depth: how deep in bodies of ``on_running`` (of the class and its parents) it is; ``entered`` that it was in one.
+        code, reason, leave: what the result is to say of the end.
+    """
+
+    def __init__(self) -> None:
+        self.status = AgentStatus.INITIALIZING
+        self.path: list[AgentStatus] = []
+        self.fields: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+        self.metadata: dict[str, Any] = {}
+        self.asking = ""
+        self.misses = 0
+        self.prompt = ""
+        self.at = 0.0
+        self.began: AgentStatus | None = None
+        self.before = AgentStatus.INITIALIZING
+        self.before_prompt = ""
+        self.depth = 0
+        self.entered = False
+        self.code = ""
+        self.reason = ""
+        self.leave = False
+        self.host: Host | None = None
+
+    def move(self, agent: Any, to: AgentStatus) -> None:
+        """Make a transition.
+
+        Raises:
+            IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or it leads to RUNNING past the
+                approval that the agent requires; nothing has changed.
+        """
+        if to is AgentStatus.RUNNING and agent.requires_approval and self._is_unasked():
+            raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
+        if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
+            allowed = [target for target in STATE_TRANSITIONS[self.status] if agent.can_transition(self.status, target)]
+            raise IllegalTransition(type(agent).__name__, self.status, f"a transition to {to}", allowed)
+        self.status = to
+        self.path.append(to)
+
+    def _is_unasked(self) -> bool:
+        """True where no person can have approved: what is shown for approval is shown between two handlers."""
+        origin = self.before if self.began is AgentStatus.PAUSED else self.began
+        return origin in (AgentStatus.INITIALIZING, AgentStatus.WAITING_FOR_INPUT)
+
+    def take_path(self) -> tuple[AgentStatus, ...]:
+        """The transitions since they were last taken."""
+        taken, self.path = tuple(self.path), []
+        return taken
+
+
+def view_of(agent: Any) -> View:
+    """What a handler has left of its agent, as plain data.
+
+    Raises:
+        InvalidInput: something in it is not data, and could not be journaled.
+    """
+    seat: Seat = agent._seat  # noqa: SLF001 - the seat is the framework's side of the agent
+    fields: dict[str, Field] = declared(type(agent), Field)
+    secret = {name for name, field in fields.items() if field.secret}
+    hidden = [str(value) for name, value in seat.fields.items() if name in secret and value is not None]
+    flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
+    asked = fields.get(seat.asking)
+    return View(
+        fields=plain_data({name: value for name, value in seat.fields.items() if name not in secret}, "collected_fields", hidden),
+        withheld=tuple(sorted(secret & seat.fields.keys())),
+        outputs=plain_data(seat.outputs, "an output field", hidden),
+        metadata=plain_data(seat.metadata, "metadata", hidden),
+        flags=plain_data(flags, "an instance variable (begin its name with _ to keep it out of the journal)", hidden),
+        asking=seat.asking,
+        hush=asked is not None and asked.secret,
+        misses=seat.misses,
+    )
+
+
+def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
+    """Give a fresh agent what an earlier handler has left; a secret that is not known here is missing again."""
+    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    fields: dict[str, Field] = declared(type(agent), Field)
+    for name, value in view.fields.items():
+        field = fields.get(name)
+        try:
+            seat.fields[name] = msgspec.convert(value, field.kind, strict=False) if field and value is not None else value
+        except msgspec.ValidationError:
+            seat.fields[name] = value  # put there by the agent's own code, past the type
+    seat.fields |= {name: secrets[name] for name in view.withheld if name in secrets}
+    seat.outputs, seat.metadata = _copy(view.outputs), _copy(view.metadata)
+    seat.asking, seat.misses = view.asking, view.misses
+    vars(agent).update(_copy(view.flags))
+
+
+def plain_data(value: dict[str, Any], what: str, hidden: list[str]) -> dict[str, Any]:
+    """JSON-able data, with no secret in it.
+
+    Raises:
+        InvalidInput: it is not data.
+    """
+    try:
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidInput(f"{what} cannot be journaled: {error}") from None
+    return hide(found, hidden) if hidden else found
+
+
+def hide(value: Any, hidden: list[str]) -> Any:
+    """The same data, without these secrets."""
+    if isinstance(value, str):
+        for secret in hidden:
+            value = HIDDEN if value == secret else value.replace(secret, HIDDEN) if secret else value
+        return value
+    if isinstance(value, dict):
+        return {name: hide(item, hidden) for name, item in value.items()}
+    if isinstance(value, list):
+        return [hide(item, hidden) for item in value]
+    return HIDDEN if hidden and str(value) in hidden else value
+
+
+def _copy(value: dict[str, Any]) -> dict[str, Any]:
+    return msgspec.json.decode(msgspec.json.encode(value)) if value else {}

@@ -1,0 +1,133 @@
+"""Taking values from what people say: by name, as a correction of what they said before, as what is left of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from asterism.flows import words
+from asterism.flows.fields import Field
+from asterism.flows.parsing import parse
+from asterism.flows.seat import AgentResult, Seat
+from asterism.machines.flow_agent.events import AgentStatus, Message
+
+
+class Talker(Protocol):
+    """What a conversation needs of its agent."""
+
+    requires_approval: ClassVar[bool]
+    _seat: Seat
+
+    @property
+    def collected_fields(self) -> dict[str, Any]:
+        """Values of its fields."""
+        ...
+
+    @classmethod
+    def input_fields(cls) -> dict[str, Field]:
+        """Its fields."""
+        ...
+
+    def _get_missing_fields(self) -> list[str]: ...
+
+    def get_approval_prompt(self) -> str:
+        """The question for approval."""
+        ...
+
+    def transition_to(self, to_state: AgentStatus) -> None:
+        """Make a transition."""
+        ...
+
+    def make_result(self, status: AgentStatus | None = None, raw_message: str = "") -> AgentResult:
+        """The result of a handler."""
+        ...
+
+    async def extract_fields(self, msg: Message) -> dict[str, Any]:
+        """Values that a message gives by itself."""
+        ...
+
+    async def on_running(self, msg: Message) -> AgentResult | None:
+        """The task itself."""
+        ...
+
+
+# -- taking values ---------------------------------------------------------------------------------
+
+
+def take(agent: Talker, values: Mapping[str, Any], at: float) -> list[str]:
+    """Take values by field name; returns what is wrong with those that cannot be taken."""
+    told, fields = [], agent.input_fields()
+    for name, value in values.items():
+        if name not in fields:
+            told.append(f"There is no {name.replace('_', ' ')} here.")
+            continue
+        try:
+            found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
+        except ValueError as error:
+            told.append(said_of(fields[name], error))
+        else:
+            agent.collected_fields.pop(name, None)  # so that the last in order is the last that was said
+            agent.collected_fields[name] = found
+    return told
+
+
+def said_of(field: Field, error: ValueError) -> str:
+    """What is wrong with a value, as a sentence about its field."""
+    said = str(error).rstrip(".") or "that is not valid"
+    return f"{field.label.capitalize()}: {said}."
+
+
+def seat_of(agent: Talker) -> Seat:
+    """Where its view stands."""
+    return agent._seat  # noqa: SLF001 - the framework's side of the agent
+
+
+def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:
+    """Take a correction of what was said before; None where the words are none."""
+    said = words.change(text)
+    if said is None:
+        return None
+    named, value = said
+    fields = agent.input_fields()
+    if named:
+        meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
+        return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
+    given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
+    fits = [field for field in given if field.kind is not str and _fits(field, value, at)]
+    fits = fits or [field for field in given if field.kind is str and asked is None and agent.collected_fields[field.name] is not None]
+    if asked is not None:
+        only = _meant(text, given, fits, answers=asked.kind is not str and _fits(asked, value, at))
+        return take(agent, {only.name: value}, at) if only else None
+    if len(fits) == 1:
+        return take(agent, {fits[0].name: value}, at)
+    return [f"Which one shall be {value}: {', '.join(field.label for field in fits)}?"] if fits else ["I do not see what that changes."]
+
+
+def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:
+    """Which field a value without a name corrects while another is asked for; None where it answers that one."""
+    last = given[-1] if given else None
+    if last is not None and (last in fits or (last.kind is str and "mean" in text.lower())):
+        return last
+    return fits[0] if len(fits) == 1 and not answers else None
+
+
+def unsaid(agent: Talker, found: Mapping[str, Any], text: str) -> str:
+    """The words that no pattern has taken."""
+    for name in found:
+        if pattern := agent.input_fields()[name].pattern:
+            text = pattern.sub(" ", text, count=1)
+    return text
+
+
+def in_words(value: Any) -> str:
+    """A value as it is shown."""
+    return str(getattr(value, "value", value))
+
+
+def _fits(field: Field, value: str, at: float) -> bool:
+    """Whether the words give a value of its type, within its bounds or not."""
+    try:
+        parse(field.kind, value, at)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""What people's words mean where no model is asked: a clear yes, a clear no, and the turns a conversation takes.
+
+Only whole messages count: "yes" is a yes, "yes but not today" is neither. What is not clear means nothing. The turns are those of
+Rasa's conversation repair: cancel, skip, help, repeat, go back, correct.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Turn = Literal["", "cancel", "help", "repeat", "back", "skip", "resume"]
+
+
+def _phrases(said: str) -> frozenset[str]:
+    return frozenset(said.split("|"))
+
+
+_YES = _phrases(
+    "yes|y|yeah|yep|yup|sure|ok|okay|confirm|confirmed|approve|approved|go ahead|do it|please do|proceed|go for it|yes please|"
+    "of course|absolutely|definitely|looks good|sounds good|that is right|that's right|correct|right"
+)
+_NO = _phrases("no|n|nope|nah|reject|rejected|deny|denied|decline|declined|don't|do not|no thanks|no thank you|not now|no way")
+_POLITE = _phrases("please|thanks|thank you")
+_TURNS: dict[Turn, frozenset[str]] = {
+    "cancel": _phrases("cancel|stop|abort|quit|exit|never mind|nevermind|forget it|forget about it|cancel it|cancel that"),
+    "help": _phrases(
+        "help|what do you mean|what does that mean|i don't understand|i do not understand|explain|why|why do you ask|what is that|"
+        "what's that|huh|what|what for"
+    ),
+    "repeat": _phrases("repeat|repeat that|say that again|come again|pardon|sorry|what did you say|again"),
+    "back": _phrases("back|go back|previous|undo|step back|one back"),
+    "skip": _phrases("skip|skip it|skip this|skip that|pass|next|leave it|leave it out|rather not|i'd rather not say"),
+    "resume": _phrases("resume|continue|go on|carry on|unpause|let's go on|keep going"),
+}
+_OPENING = r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
+_NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]+?)\s*"
+_VALUE = r"\s*(?P<value>\S.*?)\s*$"
+_FLAGS = re.IGNORECASE | re.DOTALL
+_REASON = re.compile(r"^\s*(?:no|nope|reject|deny|decline)\s*(?:[,;:.!-]+|\bbecause\b|\bsince\b)\s*(?:because\s+)?(\S.*)$", _FLAGS)
+_CHANGES = (
+    re.compile(_OPENING + r"(?:make (?:it|that)|i meant|i mean|it should be|rather|instead)\s*[,:]?" + _VALUE, _FLAGS),
+    re.compile(_OPENING + r"(?:change|set|correct|update|make|put)\s+" + _NAMED + r"\b(?:to|into|as)\b" + _VALUE, _FLAGS),
+    re.compile(_OPENING + _NAMED + r"(?:\bis\b|\bare\b|\bshould be\b|:|=)" + _VALUE, _FLAGS),
+)
+
+
+def plain(text: str) -> str:
+    """Lower case, one space between words, no marks around them."""
+    return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
+
+
+def is_yes(text: str) -> bool:
+    """True for a clear yes: nothing but words of assent."""
+    words = plain(text)
+    return words in _YES or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _YES)
+
+
+def denial(text: str) -> str | None:
+    """The reason of a clear no, empty where none is given; None for anything else."""
+    words = plain(text)
+    if words in _NO or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _NO):
+        return ""
+    found = _REASON.match(text)
+    return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
+
+
+def turn(text: str) -> Turn:
+    """The turn that a message takes; empty where it is none."""
+    said = plain(text)
+    return next((turn for turn, phrases in _TURNS.items() if said in phrases), "")
+
+
+def change(text: str) -> tuple[str, str] | None:
+    """(field in the person's words, new value) of a correction; the field is empty where only a value is said ("make it 80")."""
+    for pattern in _CHANGES:
+        found = pattern.match(text)
+        field = plain(found.groupdict().get("field") or "") if found else ""
+        if found and field not in _YES | _NO:
+            return field, found["value"].rstrip(" .!")
+    return None
+
+
+def _is_made_of(parts: list[str], words: frozenset[str]) -> bool:
+    return all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)

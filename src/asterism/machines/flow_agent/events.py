@@ -1,0 +1,267 @@
+"""The eight states of a flow agent, where each may lead, what happens to it, and what it asks for.
+
+The states and ``STATE_TRANSITIONS`` are the seed's, to the letter. User code moves a flow only through ``Entered`` and
+``Handled``: what a handler did to its view of the agent, as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.machines.control import StartChild, Verb
+
+
+class AgentStatus(StrEnum):
+    """Where a conversation is. The eight are fixed; sub-states live in its metadata."""
+
+    INITIALIZING = "INITIALIZING"
+    WAITING_FOR_INPUT = "WAITING_FOR_INPUT"
+    WAITING_FOR_APPROVAL = "WAITING_FOR_APPROVAL"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    ERROR = "ERROR"
+    CANCELLED = "CANCELLED"
+
+
+INITIALIZING, WAITING_FOR_INPUT, WAITING_FOR_APPROVAL, RUNNING, PAUSED, COMPLETED, ERROR, CANCELLED = AgentStatus
+
+STATE_TRANSITIONS: Mapping[AgentStatus, tuple[AgentStatus, ...]] = {
+    INITIALIZING: (RUNNING, WAITING_FOR_INPUT, WAITING_FOR_APPROVAL, PAUSED, COMPLETED, ERROR),
+    RUNNING: (COMPLETED, ERROR, PAUSED, WAITING_FOR_INPUT, WAITING_FOR_APPROVAL),
+    WAITING_FOR_INPUT: (RUNNING, WAITING_FOR_APPROVAL, PAUSED, COMPLETED, ERROR, WAITING_FOR_INPUT),
+    WAITING_FOR_APPROVAL: (RUNNING, WAITING_FOR_INPUT, WAITING_FOR_APPROVAL, PAUSED, COMPLETED, CANCELLED, ERROR),
+    PAUSED: (INITIALIZING, RUNNING, WAITING_FOR_INPUT, WAITING_FOR_APPROVAL, CANCELLED, ERROR),
+    COMPLETED: (),
+    ERROR: (CANCELLED,),
+    CANCELLED: (),
+}
+"""Where each state may lead."""
+
+Handler = Literal[
+    "on_initializing",
+    "on_waiting_for_input",
+    "on_waiting_for_approval",
+    "on_running",
+    "on_paused",
+    "on_error",
+    "on_interrupted",
+    "pause",
+    "resume",
+]
+"""What is called on the view of an agent. The last three are not the user's to write."""
+
+HANDLERS: Mapping[AgentStatus, Handler] = {
+    INITIALIZING: "on_initializing",
+    WAITING_FOR_INPUT: "on_waiting_for_input",
+    WAITING_FOR_APPROVAL: "on_waiting_for_approval",
+    RUNNING: "on_running",
+    PAUSED: "on_paused",
+    ERROR: "on_error",
+}
+"""Who is given a message in a state."""
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a person said.
+
+    Attributes:
+        text: the words; of a secret, only a placeholder.
+        by: who said it.
+        at: when, seconds since the epoch; what "tomorrow" is counted from.
+        to: id of the inquiry it answers; empty if it answers none.
+        verb: how it answers, where it was not said in words.
+        values: fields given by name rather than in words.
+        secret: where the owning process keeps the words; they are nowhere else.
+    """
+
+    text: str = ""
+    by: str = ""
+    at: float = 0.0
+    to: str = ""
+    verb: Verb = "respond"
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    secret: str = ""
+
+    def get_text(self) -> str:
+        """The words."""
+        return self.text
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What bounds a conversation.
+
+    Attributes:
+        approval_s: how long a question for approval stays open; None for ever.
+        idle_s: how long the conversation waits for its person; None for ever.
+    """
+
+    approval_s: float | None = None
+    idle_s: float | None = None
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+class Begun(Event, frozen=True, kw_only=True):
+    """A conversation begins.
+
+    Attributes:
+        agent: the class of the agent, as ``module:name``.
+        message: what began it.
+        tenant: whose it is; no other tenant ever sees it.
+    """
+
+    agent: str
+    message: Message = Message()
+    tenant: str = ""
+    limits: Limits = Limits()
+
+
+class Said(Event, frozen=True, kw_only=True):
+    """A person says something, in answer to no particular question or to one that is no longer open."""
+
+    from_outside: ClassVar[bool] = True
+
+    text: str = ""
+    to: str = ""
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    secret: str = ""
+
+
+class Recalled(Event, frozen=True, kw_only=True):
+    """Its person has come back to it after talking to somebody else."""
+
+    from_outside: ClassVar[bool] = True
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a handler has left of the agent: all of it, in place of what was there.
+
+    Attributes:
+        fields: values of the input fields, as JSON.
+        withheld: names of secret fields that have a value, which only the owning process knows.
+        outputs: values of the output fields.
+        metadata: sub-states, as the seed shows them.
+        flags: instance variables.
+        asking: the field that was asked for last; empty if none.
+        hush: what is asked for is a secret.
+        misses: answers in a row that could not be used.
+    """
+
+    fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
+    outputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    flags: dict[str, Any] = msgspec.field(default_factory=dict)
+    asking: str = ""
+    hush: bool = False
+    misses: int = 0
+
+
+class Entered(Event, frozen=True, kw_only=True):
+    """A handler is about to enter the body of ``on_running``; it does so when this is durable.
+
+    Attributes:
+        of: id of the handler's effect.
+        path: the transitions it has made so far; the last leads to RUNNING.
+    """
+
+    of: str
+    path: tuple[AgentStatus, ...] = ()
+    view: View = View()
+
+
+class Handled(Outcome, frozen=True, kw_only=True):
+    """What a handler did.
+
+    Attributes:
+        path: the transitions it has made since it began, or since it entered ``on_running``.
+        text: what it says to the person.
+        view: what it has left of the agent; None leaves all as it was.
+        data: what it returns besides the output fields.
+        code, reason: what went wrong, in a word and in words for the person.
+        interrupted: its process ended while ``on_running`` was under way; what came of it is not known.
+        again: enter ``on_running`` once more.
+        leave: the person wants it cancelled.
+    """
+
+    path: tuple[AgentStatus, ...] = ()
+    text: str = ""
+    view: View | None = None
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
+    code: str = ""
+    reason: str = ""
+    interrupted: bool = False
+    again: bool = False
+    leave: bool = False
+
+
+class Reported(Event, frozen=True, kw_only=True):
+    """A handler says how far it is."""
+
+    of: str
+    text: str
+
+
+class ChildWanted(Event, frozen=True, kw_only=True):
+    """A handler wants the child run of a key: started if there is none, told of if there is.
+
+    Attributes:
+        of: id of the handler's effect.
+        key: names it among the children of this conversation.
+        start: how it begins.
+        resumable: the handler may be ended while the child waits for people, and called again when it has ended.
+    """
+
+    of: str
+    key: str
+    start: StartChild
+    resumable: bool = False
+
+
+class Woken(Outcome, frozen=True, kw_only=True):
+    """A handler was told."""
+
+
+# -- effects ---------------------------------------------------------------------------------------
+
+
+class Handle(Effect, frozen=True, kw_only=True):
+    """Call a handler over a view of the agent.
+
+    After a crash its performer asks the journal what became of it: a handler that had not entered ``on_running`` is
+    called again; what had is interrupted, unless the agent says that it may be entered again.
+    """
+
+    handler: Handler
+    message: Message = Message()
+
+    @property
+    def redo(self) -> Redo:
+        """What a crash means for it."""
+        return Redo.REATTACH
+
+    @property
+    def actor(self) -> str:
+        """Who its outcome comes from."""
+        return "agent"
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Whether it finished is not known."""
+        return Handled(effect=effect, interrupted=True, reason=why)
+
+
+class Wake(Effect, frozen=True, kw_only=True):
+    """Tell a handler that what it waits for is in the journal."""
+
+    of: str
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """There was nobody to tell."""
+        return Woken(effect=effect)

@@ -1,0 +1,129 @@
+"""What a conversation remembers. Plain data; only the moves of the table write it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.machines.control import ChildEnded
+from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
+
+HISTORY = 50
+"""Utterances that are remembered; the journal has all of them."""
+MAX_QUEUED = 100
+"""Messages that may wait while a handler runs."""
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """Something that was said, and by whom; ``agent`` for the agent itself."""
+
+    by: str
+    text: str
+
+
+class ChildRun(msgspec.Struct, kw_only=True):
+    """A child run, as far as its conversation knows.
+
+    Attributes:
+        effect: id of the effect that started it.
+        ended: how it ended; None while it has not.
+    """
+
+    effect: str
+    ended: ChildEnded | None = None
+
+
+class FlowMemory(msgspec.Struct, kw_only=True):
+    """The memory of one conversation.
+
+    Attributes:
+        agent, tenant, limits: as it began.
+        status: the state, for who is given only the memory.
+        view: what handlers have left of the agent.
+        history: what was said, the last ``HISTORY`` of it.
+        queue: messages that no handler has been given.
+        handling: id of the effect that calls a handler; empty while none runs.
+        handler, message: which handler that is or was, and what it was given.
+        entered: the handler has entered the body of ``on_running``.
+        path: transitions a handler has made that have no entry yet.
+        again: ``on_running`` is to be entered once more.
+        ask: id of the open question to the person; empty while there is none.
+        shown: id of the last question that was put; an approval must answer this one.
+        unclear: ``on_running`` was interrupted, and a person is to say what came of it.
+        due: when the open question expires, seconds since the epoch; None for never.
+        wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
+        before: the state that was paused, and ``before_prompt`` what the agent had said in it.
+        children: child runs, by key.
+        resting: effects that wait only for people, through a child: the child's, and the handler's if it may be called again.
+        resumable: the handler that runs may be called again.
+        told: ``on_error`` was called.
+        paused: start nothing new.
+        prompt: what the agent has said last.
+        data: what it has returned besides its output fields.
+        code, reason: why it ended; empty while it has not.
+    """
+
+    agent: str = ""
+    tenant: str = ""
+    limits: Limits = Limits()
+    status: AgentStatus = AgentStatus.INITIALIZING
+    view: View = View()
+    history: list[Utterance] = msgspec.field(default_factory=list)
+    queue: list[Message] = msgspec.field(default_factory=list)
+    handling: str = ""
+    handler: Handler | Literal[""] = ""
+    message: Message = Message()
+    entered: bool = False
+    path: list[AgentStatus] = msgspec.field(default_factory=list)
+    again: bool = False
+    ask: str = ""
+    shown: str = ""
+    unclear: bool = False
+    wants: Literal["", "pause", "resume", "cancel"] = ""
+    wanted_by: str = ""
+    before: AgentStatus = AgentStatus.INITIALIZING
+    before_prompt: str = ""
+    children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
+    resting: set[str] = msgspec.field(default_factory=set)
+    resumable: bool = False
+    told: bool = False
+    prompt: str = ""
+    data: dict[str, Any] = msgspec.field(default_factory=dict)
+    code: str = ""
+    reason: str = ""
+    paused: bool = False
+    due: float | None = None
+
+    def wake_at(self) -> float | None:
+        """When the open question expires, seconds since the epoch; at once where transitions wait for their entries."""
+        return 0.0 if self.path else self.due
+
+    def stirs(self) -> bool:
+        """It never goes on without a person when only people are outstanding."""
+        return bool(self.path)
+
+    def outcome(self) -> str:
+        """How it ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
+        return {"": "", "finished": "finished", "cancelled": "cancelled", "rejected": "cancelled", "expired": "cancelled"}.get(
+            self.code, "failed"
+        )
+
+    def report(self) -> dict[str, Any]:
+        """What came of it: ``text``, the output fields and what it returned; ``code`` and ``reason`` where it did not finish."""
+        found = {"text": self.prompt, **self.view.outputs, **self.data}
+        return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+
+    def result(self) -> dict[str, Any]:
+        """The result for the user: ``summary`` is what it said last; with code and reason where it did not finish."""
+        found = {"summary": self.prompt, "data": {**self.view.outputs, **self.data}}
+        return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+
+    def child_of(self, effect: str) -> ChildRun | None:
+        """The child that an effect started."""
+        return next((child for child in self.children.values() if child.effect == effect), None)
+
+    def say(self, by: str, text: str) -> None:
+        """Remember what was said."""
+        if text:
+            self.history = [*self.history, Utterance(by, text)][-HISTORY:]

@@ -1,0 +1,223 @@
+"""What the moves of a conversation are made of: what people say, what handlers did, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from asterism.errors import IllegalTransition, Refused
+from asterism.kernel.machine import Turn
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw
+from asterism.machines.flow_agent.children import tell_children
+from asterism.machines.flow_agent.events import (
+    CANCELLED,
+    COMPLETED,
+    ERROR,
+    HANDLERS,
+    INITIALIZING,
+    PAUSED,
+    RUNNING,
+    STATE_TRANSITIONS,
+    WAITING_FOR_APPROVAL,
+    AgentStatus,
+    Begun,
+    Handle,
+    Handled,
+    Handler,
+    Message,
+)
+from asterism.machines.flow_agent.memory import MAX_QUEUED, FlowMemory
+
+UNCLEAR = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
+
+ASIDE: tuple[Handler, ...] = ("pause", "resume", "on_interrupted")
+"""What is called beside the conversation: what these are given is not what ``on_running`` is entered with."""
+
+# -- what people say -------------------------------------------------------------------------------
+
+
+def begin(memory: FlowMemory, event: Begun, turn: Turn) -> AgentStatus:
+    """Begin with what was said first."""
+    if memory.agent:
+        raise Refused("this conversation has begun already")
+    memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
+    hear(memory, event.message)
+    return INITIALIZING
+
+
+def hear(memory: FlowMemory, message: Message) -> None:
+    """Queue a message."""
+    if len(memory.queue) >= MAX_QUEUED:
+        raise Refused(f"{MAX_QUEUED} messages wait already; say it again later")
+    memory.queue.append(message)
+    memory.say(message.by, message.text)
+
+
+def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
+    """An answer to the open question becomes the message that closes it."""
+    if event.effect != memory.ask:
+        if event.withdrawn:
+            return
+        raise Refused(f"{event.effect} is not asked any more")
+    if event.verb == "edit" and not isinstance(event.value, dict):
+        raise Refused("an edit gives fields by name, as a JSON object")
+    if not event.withdrawn and event.verb == "cancel":
+        want_cancel(memory, event.reason, turn)
+    elif not event.withdrawn:
+        values = event.value if isinstance(event.value, dict) else {}
+        said = event.reason if event.verb == "reject" else "" if event.value is None or values else str(event.value)
+        hear(memory, Message(text=said, by=turn.actor, at=turn.at, to=event.effect, verb=event.verb, values=values))
+    memory.ask, memory.due = "", None
+
+
+def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
+    """Have it cancelled at the next chance, and its children now."""
+    tell_children(memory, Cancel(reason=reason), turn)
+    memory.wants, memory.wanted_by = "cancel", f"cancelled by {turn.actor}" + (f": {reason}" if reason else "")
+
+
+# -- what handlers did -----------------------------------------------------------------------------
+
+
+def check_path(state: AgentStatus, path: Iterable[AgentStatus]) -> None:
+    """See that each transition is an edge of the table.
+
+    Raises:
+        IllegalTransition: one is not; nothing has changed.
+    """
+    for target in path:
+        if target not in STATE_TRANSITIONS[state]:
+            raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
+        state = target
+
+
+def take_in(memory: FlowMemory, event: Handled) -> None:
+    """Take in what a handler did; its transitions follow one by one."""
+    memory.resting.discard(memory.handling)
+    memory.handling, memory.path, memory.again = "", [*memory.path, *event.path], event.again
+    if event.interrupted:
+        memory.unclear = memory.entered or memory.handler == "on_running"
+        memory.prompt = UNCLEAR if memory.unclear else memory.prompt
+        return
+    memory.unclear = memory.unclear and not (event.again or event.path)
+    memory.view = event.view or memory.view
+    memory.prompt = event.text or ("" if event.path else memory.prompt)
+    memory.say("agent", event.text)
+    memory.data = event.data or memory.data
+    if event.code:
+        memory.code, memory.reason = event.code, event.reason
+    if event.leave:
+        memory.wants, memory.wanted_by = "cancel", event.reason
+
+
+def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
+    """Make the next of the transitions that have no entry yet; stay where there is none."""
+    return arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
+
+
+def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -> AgentStatus:
+    """Be in a state, with what follows from it."""
+    if now is PAUSED and was is not PAUSED:
+        memory.before = was
+    memory.status, memory.paused = now, now is PAUSED and not memory.path
+    if now in (COMPLETED, ERROR, CANCELLED):
+        memory.path, memory.queue, memory.wants, memory.again, memory.unclear = [], [], "", False, False
+        if now is COMPLETED:
+            memory.code = "finished"
+        elif now is ERROR:
+            memory.code = memory.code or "error"
+        else:
+            memory.code = memory.code if memory.code in ("rejected", "expired") else "cancelled"
+            memory.reason = memory.reason or memory.wanted_by
+        withdraw_ask(memory, turn)
+        if was is not ERROR:
+            tell_children(memory, Cancel(reason=f"its conversation is {now}"), turn)
+    return now
+
+
+def withdraw_ask(memory: FlowMemory, turn: Turn) -> None:
+    """Call the open question off, if there is one."""
+    if memory.ask:
+        turn.perform(Withdraw(target=memory.ask))
+    memory.ask, memory.due = "", None
+
+
+# -- whose turn it is ------------------------------------------------------------------------------
+
+
+def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | None:
+    """Look at the whole: make a transition, leave, call the handler whose turn it is, or ask the person."""
+    if memory.path:
+        return step_on(memory, state, turn)
+    if memory.handling or not memory.agent:
+        return None
+    if memory.due is not None and turn.at >= memory.due:
+        memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
+    if memory.wants == "cancel":
+        return leave(memory, state, turn)
+    queued = len(memory.queue)
+    if called := _whose_turn(memory, state):
+        _call(memory, *called, turn)
+        return state
+    if not memory.ask and state not in (PAUSED, ERROR):
+        _ask(memory, state, turn)
+        return state
+    return state if queued else None
+
+
+def leave(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
+    """Cancel: at once where the table has the edge, else through PAUSED."""
+    memory.wants = ""
+    memory.prompt = "It has been too long; this is cancelled." if memory.code == "expired" else "Cancelled."
+    memory.say("agent", memory.prompt)
+    if CANCELLED in STATE_TRANSITIONS[state]:
+        return arrive(memory, state, CANCELLED, turn)
+    memory.path = [CANCELLED]
+    return arrive(memory, state, PAUSED, turn)
+
+
+def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:
+    """The handler to call, and what it is given; None when only the person can go on."""
+    if state is ERROR:
+        was_told, memory.told = memory.told, True
+        return None if was_told else ("on_error", memory.message)
+    if memory.again or (state is RUNNING and not memory.entered and not memory.unclear):
+        return "on_running", memory.message
+    if memory.wants == "pause" and not (state is INITIALIZING and memory.queue):
+        return "pause", Message(text=memory.wanted_by)
+    if memory.wants == "resume":
+        return "resume", Message()
+    bound = state is WAITING_FOR_APPROVAL or memory.unclear
+    while memory.queue:
+        message = memory.queue.pop(0)
+        if not bound or (message.to and message.to == memory.shown):
+            return "on_interrupted" if memory.unclear else HANDLERS[state], message
+    return None
+
+
+def _call(memory: FlowMemory, handler: Handler, message: Message, turn: Turn) -> None:
+    withdraw_ask(memory, turn)
+    if handler == "pause":
+        memory.before_prompt = memory.prompt
+    memory.wants, memory.again, memory.entered, memory.shown = "", False, False, ""
+    memory.handler, memory.message = handler, memory.message if handler in ASIDE else message
+    memory.handling = turn.perform(Handle(handler=handler, message=message))
+
+
+def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
+    approval = state is WAITING_FOR_APPROVAL
+    verbs: tuple[Verb, ...] = ("respond",)
+    if approval or memory.unclear:
+        verbs = ("approve", "edit", "reject", "respond") if approval else ("approve", "reject", "respond")
+    elif memory.view.hush:
+        verbs = ()  # a secret is told to the process that holds the conversation, and written nowhere
+    limits = [limit for limit in (memory.limits.idle_s, memory.limits.approval_s if approval else None) if limit is not None]
+    expires_at = turn.at + min(limits) if limits else 0.0
+    asked = Ask(
+        prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
+        subject={"agent": memory.agent, "fields": memory.view.fields},
+        verbs=verbs,
+        risk="medium" if approval or memory.unclear else "low",
+        expires_at=expires_at,
+    )
+    memory.ask = memory.shown = turn.perform(asked)
+    memory.due = expires_at or None

@@ -1,0 +1,168 @@
+"""Flow agents as a user has them: real processes, killed for real, and a conversation that goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLOWS = str(ROOT / "examples" / "flows" / "flows.py")
+AGENT = """
+import time
+from asterism.flows import AgentStatus, InputField, StandardAgent, flowagent
+
+
+@flowagent(triggers=["pay"], requires_approval=True, description="Pay")
+class Pay(StandardAgent):
+    amount: int = InputField("How much?", ge=1, le=100)
+
+    async def on_running(self, msg):
+        with open("log", "a") as log:
+            print(self.key, file=log, flush=True)
+        for _ in range(400 if not __import__("pathlib").Path("quick").exists() else 0):
+            await __import__("asyncio").sleep(0.05)
+        return self.make_result(AgentStatus.COMPLETED, f"Paid {self.amount}.")
+
+
+@flowagent(triggers=["settle"], requires_approval=True, description="Settle")
+class Settle(Pay):
+    idempotent = True
+"""
+
+
+class Desk:
+    """A folder with agents in it, and a person who types."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "agents.py").write_text(AGENT, encoding="utf-8")
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "ASTERISM_DATABASE": str(self.folder / "flows.db"), "ASTERISM_FLOWS_DIR": str(self.folder / "desk")}
+        environment["ASTERISM_DIGITS_DIR"] = str(self.folder / "digits")
+        return subprocess.Popen(
+            [sys.executable, "-m", "asterism.cli", *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def chat(self, *lines: str, source: str = "agents.py", options: tuple[str, ...] = ()) -> list[str]:
+        process = self.start("chat", source, "--user", "ann", *options)
+        out, err = process.communicate("".join(f"{line}\n" for line in lines), timeout=100)
+        assert (process.returncode, err) == (0, "")
+        return [line for line in out.splitlines()[1:] if not line.startswith("  [")]
+
+    def do(self, *arguments: str, code: int = 0) -> str:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=100)
+        assert process.returncode == code, err
+        return out + err
+
+    def killed_in_the_body(self, *lines: str) -> None:
+        process = self.start("chat", "agents.py", "--user", "ann")
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{line}\n" for line in lines))
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not self.entered():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    def entered(self) -> list[str]:
+        log = self.folder / "log"
+        return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_conversation_goes_on_in_another_process_where_it_was(desk: Desk) -> None:
+    assert desk.chat("pay", "500") == ["How much?", "Amount: it must be between 1 and 100. How much?"]
+    (desk.folder / "quick").touch()
+    assert desk.chat("40", "maybe", "make it 41", "yes") == [
+        "Amount: it must be between 1 and 100. How much?",
+        "Pay (amount: 40). Go ahead? (yes/no)",
+        "Please answer yes or no, or say what to change. Pay (amount: 40). Go ahead? (yes/no)",
+        "Pay (amount: 41). Go ahead? (yes/no)",
+        "Paid 41.",
+    ]
+
+
+def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
+    said: dict[str, Any] = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))
+    assert (said["status"], said["missing_fields"]) == ("WAITING_FOR_INPUT", ["amount"])
+    said = json.loads(desk.do("flow", "run", "agents.py:Pay", "--field", "amount=40", "--json", code=3))
+    assert (said["status"], said["fields"]) == ("WAITING_FOR_APPROVAL", {"amount": 40})
+    assert desk.entered() == []
+    for wrong in (("agents.py:Pay", "--field", "sum=40"), ("agents.py",), ("nowhere.py",), ("agents.py:Nobody",)):
+        assert desk.do("flow", "run", *wrong, code=2).count("\n") == 1
+
+
+@pytest.mark.slow
+def test_killed_in_its_body_it_is_reported_and_not_repeated(desk: Desk) -> None:
+    desk.killed_in_the_body("pay", "40", "yes")
+    (desk.folder / "quick").touch()
+    said = desk.chat("hm")
+    assert said[-1].startswith("It was interrupted while it was under way, and may have finished.")
+    assert len(desk.entered()) == 1
+    assert desk.chat("no")[-1] == "It was not run again. Whether it finished the first time is not known."
+    assert len(desk.entered()) == 1
+
+
+@pytest.mark.slow
+def test_killed_in_its_body_an_idempotent_one_is_repeated_under_the_same_key(desk: Desk) -> None:
+    desk.killed_in_the_body("settle", "40", "yes")
+    (desk.folder / "quick").touch()
+    assert desk.chat() == ["Paid 40."], "whoever opens the chat again takes it up"
+    assert len(desk.entered()) == 2
+    assert len(set(desk.entered())) == 1
+
+
+@pytest.mark.slow
+def test_the_deploy_example_runs_its_constellation_below_the_conversation(desk: Desk) -> None:
+    fleet = str(ROOT / "examples" / "digits" / "fleet.toml")
+    said = desk.chat("deploy above 95 %", "yes", source=FLOWS, options=("--fleet", fleet))
+    assert said[0] == "Train on the GPU server, and deploy to production above 95 %? (yes/no)"
+    assert said[1].startswith("It is live: the measured accuracy is 9")
+
+
+def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Conversations\n", 1)[1]
+    code, shown = section.split("```python\n", 1)[1].split("```", 1)
+    desk = Desk(tmp_path)
+    (tmp_path / "orders.py").write_text(code, encoding="utf-8")
+    lines = [line[4:] for line in shown.split("    $ asterism chat orders.py\n", 1)[1].split("\n\n", 1)[0].splitlines()]
+    replies = desk.chat(*[line[2:] for line in lines if line.startswith("> ")], source="orders.py")
+    assert replies == [line for line in lines[1:] if not line.startswith("> ")]
+
+
+def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
+    run = json.loads(desk.do("flow", "run", "agents.py:Pay", "--json", code=3))["run"]
+    assert "waits for a person: How much?" in desk.do("show", run)
+    assert "INITIALIZING → WAITING_FOR_INPUT" in desk.do("log", run)
+    assert json.loads(desk.do("show", run, "--json"))["history"][-1] == {"by": "agent", "text": "How much?"}
+    assert "WAITING_FOR_APPROVAL" in desk.do("answer", run, "respond", "--value", '"40"', code=3)
+    assert "for a person" in desk.do("resume", run, code=3)
+    fork = desk.do("fork", run, "--at", "4", code=3).split()[1]
+    assert "amount  40 here, 40 there" not in desk.do("show", fork)
+    (desk.folder / "quick").touch()
+    assert "Paid 40." in desk.do("answer", run, "approve")
+    assert "on_running is entered" in desk.do("log", run)
+    assert "machine 'flow agent'; this command is for constellations" in desk.do("why", run, "x", code=2)
+    assert "machine 'flow agent'; this command is for constellations" in desk.do("follow", run, "more", code=2)

@@ -1,0 +1,141 @@
+"""A stage for conversations in virtual time: processes that own nothing between turns, and that can be killed after any entry."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from asterism.flows import AgentResult
+from asterism.flows.conversation import Conversation, result_of
+from asterism.flows.performer import Extractor, Vault, flow_performers
+from asterism.kernel.journal import Record
+from asterism.kernel.run import state_history
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports import Commit, InboxRow
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.snapshots import load
+from asterism.simulation.clock import WorldClock
+from asterism.simulation.loop import run as run_in_virtual_time
+from asterism.stores.memory import Memory, MemoryStore
+
+NEVER = 10**9
+
+
+class MortalStore(MemoryStore):
+    """A handle whose process dies right after it has written an entry, before anything of it is performed."""
+
+    def __init__(self, memory: Memory, dies_after: int) -> None:
+        super().__init__(memory)
+        self.dies_after = dies_after
+        self.died = asyncio.Event()
+
+    async def append(self, commit: Commit) -> None:
+        await super().append(commit)
+        if commit.expected_seq + len(commit.records) >= self.dies_after:
+            self.crash()
+            self.died.set()
+            await asyncio.get_running_loop().create_future()  # the dead get no answer
+
+
+class Stage:
+    """One conversation. Every turn is taken by a fresh process.
+
+    Args:
+        agent: the class that talks.
+        dies_after: seq of the entry after which the process that writes it is killed, once.
+        forgetful: each process has a vault of its own, as separate processes do.
+    """
+
+    def __init__(self, agent: type, *, dies_after: int = NEVER, forgetful: bool = True, extractor: Extractor | None = None) -> None:
+        self.agent = agent
+        self.memory = Memory()
+        self.clock = WorldClock()
+        self.dies_after = dies_after
+        self.deaths = 0
+        self.run = ""
+        self.vault = Vault()
+        self.forgetful = forgetful
+        self.extractor = extractor
+
+    @contextlib.asynccontextmanager
+    async def process(self) -> AsyncIterator[tuple[Runtime, Conversation, MortalStore]]:
+        """One process."""
+        store = MortalStore(self.memory, self.dies_after)
+        vault = Vault() if self.forgetful else self.vault
+        machines = {FLOW_AGENT.name: FLOW_AGENT}
+        driver = Driver(store=store, clock=self.clock, machines=machines, performers=flow_performers(vault, self.extractor), poll_s=1.0)
+        async with driver.opened():
+            runtime = Runtime(store, driver, self.clock)
+            yield runtime, Conversation(self.agent, runtime=runtime, run=self.run, vault=vault), store
+        await store.close()
+
+    async def turn(self, what: str, *said: Any) -> AgentResult:
+        """One turn (``say``, ``pause``, ``resume``, ``cancel``); taken up by another process if this one is killed."""
+        async with self.process() as (_, conversation, store):
+            task = asyncio.ensure_future(getattr(conversation, what)(*said))
+            death = asyncio.ensure_future(store.died.wait())
+            await asyncio.wait([task, death], return_when=asyncio.FIRST_COMPLETED)
+            death.cancel()
+            if not store.died.is_set():
+                self.run = conversation.run
+                answered: AgentResult = await task
+                return answered
+            task.cancel()
+            await asyncio.wait([task])
+            _ = task.cancelled() or task.exception()  # what the dead say is nobody's concern
+            self.run = conversation.run
+        self.deaths, self.dies_after = self.deaths + 1, NEVER
+        return await self.look()
+
+    async def look(self) -> AgentResult:
+        """Whoever comes next takes it up, and reads it."""
+        async with self.process() as (runtime, conversation, _):
+            return await conversation._settled(runtime)
+
+    def say(self, text: str) -> AgentResult:
+        result: AgentResult = self.play(self.turn("say", text))
+        return result
+
+    def play(self, coro: Any) -> Any:
+        return run_in_virtual_time(coro)
+
+    @property
+    def records(self) -> list[Record]:
+        return self.memory.records[self.run]
+
+    @property
+    def states(self) -> list[str]:
+        return [it["state"] for it in state_history(self.records)]
+
+
+def talk(agent: type, *lines: str, **more: Any) -> tuple[Stage, list[AgentResult]]:
+    """Say these lines one after the other, each to a fresh process; a line that begins with ! is a command or a wait in seconds."""
+    stage = Stage(agent, **more)
+
+    async def play() -> list[AgentResult]:
+        return [result for line in lines if (result := await act(stage, line)) is not None]
+
+    return stage, stage.play(play())
+
+
+async def act(stage: Stage, line: str) -> AgentResult | None:
+    """One line of a script."""
+    if not line.startswith("!"):
+        return await stage.turn("say", line)
+    command, _, rest = line[1:].partition(" ")
+    if command == "wait":
+        await asyncio.sleep(float(rest))
+        return None
+    return await stage.turn(command, *([rest] if rest else []))
+
+
+async def memory_of(stage: Stage) -> Any:
+    store = MemoryStore(stage.memory)
+    live, _ = await load(store, FLOW_AGENT, stage.run)
+    return live.memory
+
+
+__all__ = ["InboxRow", "Stage", "act", "memory_of", "result_of", "talk"]

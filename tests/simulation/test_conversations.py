@@ -1,0 +1,53 @@
+"""The written conversations, word for word; and again with the process killed after each entry of the journal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.conversations import Conversation, hold, read
+
+CONVERSATIONS = read()
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path) -> None:
+    os.chdir(tmp_path)
+
+
+def test_there_are_many_and_none_twice() -> None:
+    assert len(CONVERSATIONS) >= 40
+    assert len({conversation.title for conversation in CONVERSATIONS}) == len(CONVERSATIONS)
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.title)
+def test_it_goes_as_it_is_written(conversation: Conversation) -> None:
+    assert hold(conversation)[1] == conversation.text
+
+
+TOLD_AGAIN = [it for it in CONVERSATIONS if it.agent != "Expense" and it.title != "pausing twice"]
+"""A secret dies with its process and is asked for again; a refusal is told only to who sent what was refused."""
+SAMPLE = [it for it in TOLD_AGAIN if it.title in ("three fields in one answer", "a pause during the approval", "a cancel after an error")]
+
+
+def assert_same_when_killed(conversation: Conversation) -> None:
+    length = len(hold(conversation)[0].records)
+    deaths = 0
+    for entry in range(2, length + 1):
+        stage, text = hold(conversation, dies_after=entry)
+        assert text == conversation.text, f"killed after entry {entry}"
+        deaths += stage.deaths
+    assert deaths >= length // 3
+
+
+@pytest.mark.parametrize("conversation", SAMPLE, ids=lambda it: it.title)
+def test_it_goes_the_same_when_a_process_is_killed_after_any_entry(conversation: Conversation) -> None:
+    assert_same_when_killed(conversation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("conversation", TOLD_AGAIN, ids=lambda it: it.title)
+def test_each_goes_the_same_when_a_process_is_killed_after_any_entry(conversation: Conversation) -> None:
+    assert_same_when_killed(conversation)

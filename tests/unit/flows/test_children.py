@@ -1,0 +1,142 @@
+"""A flow agent that runs something below itself: started once for each key, its question comes up, its answer goes down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, flow, flowagent
+from asterism.flows.children import constellation
+from asterism.machines.constellation_agent.events import Submitted
+from tests.flows import Stage, talk
+
+STARTED: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    STARTED.clear()
+
+
+@flowagent(description="Choose a colour")
+class Colour(StandardAgent):
+    colour = InputField("Which colour?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        if self.colour == "none":
+            raise ValueError("there is no such colour")
+        return self.make_result(AgentStatus.COMPLETED, "Chosen.", data={"colour": self.colour})
+
+
+@flowagent(description="Sign", requires_approval=True)
+class Signature(StandardAgent):
+    idempotent = True
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        STARTED.append("signed")
+        return self.make_result(AgentStatus.COMPLETED, "Signed.")
+
+
+class Paint(StandardAgent):
+    resumable = True
+    what = InputField("Paint what?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        chosen = await self.child("colour", flow(Colour, "choose"))
+        await self.child("signature", flow(Signature, "sign"))
+        again = await self.child("colour", flow(Colour, "choose"))
+        assert again == chosen
+        return self.make_result(AgentStatus.COMPLETED, f"{self.what} is {chosen['colour']}.")
+
+
+class Careful(Paint):
+    async def on_running(self, msg: Message) -> AgentResult:
+        try:
+            return await super().on_running(msg)
+        except ChildFailed as failed:
+            return self.make_result(AgentStatus.COMPLETED, f"Not painted: {failed}.")
+
+
+LINES = ("paint", "the fence", "red", "yes")
+
+
+def test_a_nested_question_comes_up_and_its_answer_goes_down() -> None:
+    stage, turns = talk(Paint, *LINES)
+    assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
+        ("Paint what?", "WAITING_FOR_INPUT"),
+        ("Which colour?", "RUNNING"),
+        ("Sign. Go ahead? (yes/no)", "RUNNING"),
+        ("the fence is red.", "COMPLETED"),
+    ]
+    assert len(stage.memory.runs) == 3, "one child for each key, however often the body was entered"
+    assert STARTED == ["signed"]
+
+
+class Bold(Paint):
+    resumable = False
+
+
+def test_an_agent_that_cannot_be_called_again_goes_on_where_it_waits_while_its_process_lives() -> None:
+    stage = Stage(Bold)
+
+    async def play() -> list[AgentResult]:
+        async with stage.process() as (_, conversation, _):
+            said = [await conversation.say(line) for line in LINES]
+            stage.run = conversation.run
+            return said
+
+    assert [(turn.raw_message, str(turn.status)) for turn in stage.play(play())] == [
+        ("Paint what?", "WAITING_FOR_INPUT"),
+        ("Which colour?", "RUNNING"),
+        ("Sign. Go ahead? (yes/no)", "RUNNING"),
+        ("the fence is red.", "COMPLETED"),
+    ]
+    assert sum(record.kind == "Claimed" for record in stage.records) == 2, "its process kept it while its children were asking"
+    _, turns = talk(Bold, *LINES[:3])
+    assert turns[-1].raw_message.startswith("It was interrupted"), "and when its process has gone, a person is asked"
+
+
+def test_it_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
+    expected = [turn.raw_message for turn in talk(Paint, *LINES)[1]]
+    length = len(talk(Paint, *LINES)[0].records)
+    for entry in range(2, length + 1):
+        stage, turns = talk(Paint, *LINES, dies_after=entry)
+        assert [turn.raw_message for turn in turns] == expected, f"killed after entry {entry}"
+        assert len(stage.memory.runs) == 3
+
+
+def test_a_denial_below_is_an_error_that_the_agent_may_handle() -> None:
+    assert talk(Careful, *LINES[:3], "no, too bright")[1][-1].raw_message == "Not painted: signature cancelled: too bright."
+    turn = talk(Paint, *LINES[:3], "no")[1][-1]
+    assert (turn.status, turn.raw_message) == ("ERROR", "Sorry, something went wrong: ChildFailed: signature cancelled: rejected.")
+    assert talk(Careful, *LINES[:2], "none")[1][-1].raw_message.startswith("Not painted: colour failed: ValueError")
+
+
+def test_a_cancel_goes_down() -> None:
+    stage, turns = talk(Paint, *LINES[:2], "!cancel enough")
+    assert (turns[-1].raw_message, turns[-1].status) == ("Cancelled.", "CANCELLED")
+    assert {row.outcome for row in stage.memory.runs.values()} == {"cancelled"}
+
+
+def test_a_pause_goes_down_and_a_resume_too() -> None:
+    stage, turns = talk(Paint, *LINES[:2], "!pause", "!resume", "red", "yes")
+    assert turns[-1].raw_message == "the fence is red."
+    assert "PAUSED" not in stage.states, "the conversation was running: its child was paused"
+
+
+def test_a_constellation_is_started_with_its_plan_and_its_inputs() -> None:
+    start = constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}, inputs={"when": "now"}, request="do a")
+    assert (start.machine, start.first_kind, start.title) == ("constellation agent", Submitted.__name__, "do a")
+    assert start.first["inputs"] == {"when": "now"}
+
+
+def test_outside_of_a_handler_there_are_no_children() -> None:
+    stage = Stage(Paint)
+
+    async def play() -> Any:
+        return await Paint().child("x", flow(Colour))
+
+    with pytest.raises(InvalidInput, match="for its handlers"):
+        stage.play(play())

@@ -1,0 +1,325 @@
+"""Typed fields, validators in three styles, rules, inheritance, JSON Schema, secrets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import json
+from typing import Any, Literal
+
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
+from asterism.flows.parsing import parse
+from asterism.flows.words import change, denial, is_yes, turn
+from tests.flows import Stage, act, memory_of, talk
+
+THURSDAY = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp()
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "deep blue"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (str, " tea ", "tea"),
+        (int, "4", 4),
+        (int, "we are four", 4),
+        (int, "1,200 please", 1200),
+        (int, "-3", -3),
+        (float, "it cost 12.50", 12.5),
+        (bool, "yes please", True),
+        (bool, "nope", False),
+        (Colour, "RED", Colour.RED),
+        (Colour, "the deep blue one", Colour.BLUE),
+        (Literal["a", "b"], "b", "b"),
+        (dt.date, "2026-03-01", dt.date(2026, 3, 1)),
+        (dt.date, "tomorrow", dt.date(2026, 1, 2)),
+        (dt.date, "on Friday", dt.date(2026, 1, 2)),
+        (dt.date, "thursday", dt.date(2026, 1, 8)),
+        (dt.date, "in two weeks", dt.date(2026, 1, 15)),
+        (dt.date, "3rd of March", dt.date(2026, 3, 3)),
+        (dt.date, "March 3, 2027", dt.date(2027, 3, 3)),
+        (dt.time, "7 pm", dt.time(19)),
+        (dt.time, "at 19:30", dt.time(19, 30)),
+        (dt.datetime, "2026-03-01T10:00:00", dt.datetime(2026, 3, 1, 10)),  # noqa: DTZ001 - as it was said
+        (dt.datetime, "tomorrow at 7 pm", dt.datetime(2026, 1, 2, 19, tzinfo=dt.UTC)),
+        (list[str], "a, b and c", ["a", "b", "c"]),
+        (list[int], "1 and 2", [1, 2]),
+    ],
+)
+def test_words_give_a_value_of_the_type(kind: Any, text: str, value: Any) -> None:
+    assert parse(kind, text, THURSDAY) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (int, "2 or 3"), (int, "many"), (int, "2.5"), (int, "1.2.3"), (bool, "maybe"), (Colour, "green"), (Colour, "red or deep blue"),
+        (dt.date, "soon"), (dt.date, "monday or tuesday"), (dt.date, "2026-02-30"), (dt.time, "25:00"), (str, "  "),
+    ],
+)  # fmt: skip
+def test_words_that_give_none_or_two_are_not_guessed_at(kind: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        parse(kind, text, THURSDAY)
+
+
+@pytest.mark.parametrize("text", ["yes", "Yes!", "y", "OK, go ahead", "yes, please", "Sounds good."])
+def test_a_clear_yes(text: str) -> None:
+    assert is_yes(text)
+    assert denial(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["maybe", "yesterday", "not yes", "DISAPPROVE", "yes but not today", "yes no", "please", "", "eyes", "yes if it rains", "👍 no"]
+)
+def test_what_is_no_clear_yes_is_none(text: str) -> None:
+    assert not is_yes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("no", ""), ("No thanks.", ""), ("no, too late", "too late"), ("no because of rain", "of rain")]
+)
+def test_a_clear_no_and_its_reason(text: str, reason: str) -> None:
+    assert denial(text) == reason
+
+
+@pytest.mark.parametrize("text", ["no, make it 80", "no: yes", "not", "nobody", "know"])
+def test_what_is_no_clear_no_is_none(text: str) -> None:
+    assert denial(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("change the guests to 5", ("guests", "5")),
+        ("set name as Ann", ("name", "Ann")),
+        ("Actually, my name is Bob.", ("name", "Bob")),
+        ("make it 80", ("", "80")),
+        ("no, I meant 5!", ("", "5")),
+        ("five", None),
+        ("no: too late", None),
+    ],
+)
+def test_a_correction_names_a_field_or_only_a_value(text: str, said: tuple[str, str] | None) -> None:
+    assert change(text) == said
+
+
+def test_turns_are_whole_messages() -> None:
+    assert (turn("Never mind!"), turn("what do you mean?"), turn("never mind the gap")) == ("cancel", "help", "")
+
+
+# -- validators, rules, inheritance -------------------------------------------------------------------
+
+
+def no_odd(value: int) -> str | None:
+    return "it must be even" if value % 2 else None
+
+
+def not_four(value: int) -> None:
+    if value == 4:
+        raise ValueError("four is taken")
+
+
+class Stay(StandardAgent):
+    rooms: int = InputField("Rooms?", ge=1, le=9, validator=[no_odd, not_four, lambda value: value != 8])
+    start: dt.date = InputField("From?")
+    end: dt.date = InputField("To?")
+    note: str | None = InputField("A note?")
+    pets: bool = InputField("Pets?", default=False)
+    code = OutputField("the code of the stay")
+
+    @rule("end", needs=["start"])
+    def forward(self) -> bool:
+        return bool(self.end > self.start)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        self.code = f"{self.rooms}-{self.start}-{self.pets}"
+        return self.make_result(AgentStatus.COMPLETED, "Booked.")
+
+
+class LongStay(Stay):
+    start: dt.date = InputField("Beginning when?")
+    note = None
+    months: int = InputField("Months?", gt=0)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("3", "Rooms: it must be even. Rooms?"), ("4", "Rooms: four is taken. Rooms?"), ("8", "Rooms: that is not valid. Rooms?"),
+        ("10", "Rooms: it must be between 1 and 9. Rooms?"), ("2", "From?"),
+    ],
+)  # fmt: skip
+def test_validators_speak_in_any_of_three_styles(said: str, told: str) -> None:
+    assert talk(Stay, "go", said)[1][-1].raw_message == told
+
+
+def test_values_given_by_name_are_checked_and_the_good_ones_survive() -> None:
+    stage = Stage(Stay)
+    turn = stage.turn("say", "", {"rooms": 3, "start": "2026-05-01", "end": "2026-04-01", "colour": "red"})
+    result = stage.play(turn)
+    assert result.raw_message == ("Rooms: it must be even. There is no colour here. End: that is not valid. Rooms?")
+    assert result.fields == {"start": "2026-05-01"}
+    assert result.missing_fields == ("rooms", "end", "note")
+
+
+def test_outputs_are_in_the_data_and_a_default_stands_for_what_nobody_said() -> None:
+    _, turns = talk(Stay, "go", "2", "2026-05-01", "2026-05-03", "skip")
+    assert (turns[-1].status, turns[-1].data) == ("COMPLETED", {"code": "2-2026-05-01-False"})
+
+
+def test_a_subclass_inherits_changes_and_drops_fields() -> None:
+    assert list(LongStay.input_fields()) == ["rooms", "start", "end", "pets", "months"]
+    assert LongStay.input_fields()["start"].prompt == "Beginning when?"
+    assert list(Stay.input_fields()) == ["rooms", "start", "end", "note", "pets"]
+
+
+def test_the_json_schema_says_types_bounds_and_what_is_required() -> None:
+    class Shirt(StandardAgent):
+        colour: Colour = InputField("Colour?")
+        size: int = InputField("Size?", ge=30, le=60, description="European size")
+        name: str | None = InputField("Name?", max_length=10)
+        rush: bool = InputField("Rush?", default=False)
+        pin: str = InputField("PIN?", secret=True)
+
+    schema = Shirt.json_schema()
+    assert schema["required"] == ["colour", "size", "pin"]
+    assert schema["properties"]["size"] == {"type": "integer", "minimum": 30, "maximum": 60, "description": "European size"}
+    assert schema["properties"]["rush"]["default"] is False
+    assert schema["properties"]["pin"]["writeOnly"] is True
+    assert schema["$defs"]["Colour"]["enum"] == ["deep blue", "red"]
+
+
+def test_an_annotation_that_cannot_be_found_is_told_by_name() -> None:
+    class Lost(StandardAgent):
+        what: Nowhere = InputField("What?")  # type: ignore[name-defined]  # noqa: F821 - the point
+
+    with pytest.raises(InvalidInput, match=r"Lost\.what"):
+        Lost.json_schema()
+
+
+@pytest.mark.parametrize("wrong", [object, lambda: None, 3])
+def test_flowagent_is_for_agents(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="StandardAgent"):
+        flowagent(wrong)
+
+
+def test_flowagent_bare_and_with_arguments() -> None:
+    @flowagent
+    class Bare(StandardAgent):
+        """Do it plainly."""
+
+    @flowagent(triggers=["x"], requires_approval=True, description="Do x", timeout_s=5)
+    class Full(StandardAgent):
+        pass
+
+    assert (Bare.triggers, Bare.requires_approval, Bare.description) == ((), False, "Do it plainly.")
+    assert (Full.triggers, Full.requires_approval, Full.description, Full.timeout_s) == (("x",), True, "Do x", 5)
+    with pytest.raises(InvalidInput, match="list of words"):
+        flowagent(triggers="x")(Bare)
+
+
+# -- secrets ------------------------------------------------------------------------------------------
+
+
+class Login(StandardAgent):
+    requires_approval = True
+    user = InputField("User?")
+    password: str = InputField("Password?", secret=True, min_length=4)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, f"In with {self.password}.", data={"used": self.password})
+
+
+class Leaky(Login):
+    requires_approval = False
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        raise ValueError(f"wrong password {self.password}")
+
+
+def everything(stage: Stage) -> str:
+    memory = stage.memory
+    return json.dumps(
+        [[str(it) for it in things] for things in (memory.records[stage.run], memory.inbox.values(), memory.inquiries.values())]
+    )
+
+
+def test_a_secret_is_in_no_prompt_journal_inbox_or_result() -> None:
+    stage, turns = talk(Login, "go", "ann", "hunter22", "yes", forgetful=False)
+    assert turns[-1].status == "COMPLETED"
+    assert (turns[-1].raw_message, turns[-1].data, turns[-1].fields["password"]) == ("In with •••.", {"used": "•••"}, "•••")
+    assert turns[2].raw_message == "Login (user: ann, password: •••). Go ahead? (yes/no)"
+    assert "hunter22" not in everything(stage)
+
+
+def test_a_secret_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    stage, turns = talk(Leaky, "go", "ann", "hunter22", forgetful=False)
+    assert turns[-1].raw_message == "Sorry, something went wrong: ValueError: wrong password •••."
+    assert "Traceback" in caplog.text
+    assert "Traceback" not in everything(stage)
+    assert "hunter22" not in everything(stage) + caplog.text
+
+
+def test_a_secret_is_asked_for_again_after_a_restart() -> None:
+    assert talk(Login, "go", "ann", "hunter22", "yes")[1][-1].raw_message == "Password?", "it has died with the process that heard it"
+    stage = Stage(Login, forgetful=False)
+
+    async def play() -> list[AgentResult]:
+        said = [await act(stage, line) for line in ("go", "ann", "hunter22")]
+        stage.forgetful = True
+        said += [await act(stage, "yes")]
+        stage.forgetful = False
+        return [it for it in said + [await act(stage, line) for line in ("hunter22", "yes")] if it]
+
+    turns = stage.play(play())
+    assert [turn.status for turn in turns[2:]] == ["WAITING_FOR_APPROVAL", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "COMPLETED"]
+    assert turns[3].raw_message == "Password?"
+
+
+def test_a_secret_cannot_be_answered_through_the_inbox() -> None:
+    stage = Stage(Login)
+
+    async def play() -> None:
+        await act(stage, "go")
+        await act(stage, "ann")
+        async with stage.process() as (runtime, _, _):
+            (asked,) = await runtime.store.inquiries(run=stage.run)
+            with pytest.raises(InvalidInput, match="not respond"):
+                await runtime.post_answer(asked.inquiry, "respond", actor="ann", value="hunter22")
+
+    stage.play(play())
+    assert "hunter22" not in everything(stage)
+
+
+# -- what is kept of an agent --------------------------------------------------------------------------
+
+
+class Counting(StandardAgent):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self._cache: object = object()
+
+    async def on_initializing(self, msg: Message) -> AgentResult:
+        self.count += 1
+        if msg.get_text() == "bad":
+            self.handle = object()
+        return self.make_result(raw_message=f"{self.count}")
+
+
+def test_instance_variables_are_internal_flags_that_outlive_the_process() -> None:
+    stage, turns = talk(Counting, "a", "b", "c")
+    assert [turn.raw_message for turn in turns] == ["1", "2", "3"]
+    assert stage.play(memory_of(stage)).view.flags == {"count": 3}
+
+
+def test_an_instance_variable_that_is_no_data_is_told_by_what_to_do() -> None:
+    _, turns = talk(Counting, "bad")
+    assert turns[-1].status == "ERROR"
+    assert "begin its name with _" in turns[-1].raw_message

@@ -1,0 +1,175 @@
+"""Who a message is for: triggers, digressions, tenants, hooks, limits; and the same after the process has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from asterism.errors import Refused
+from asterism.flows import AgentResult, InputField, Orchestrator, StandardAgent, flowagent
+from tests.flows import Stage
+
+
+@flowagent(triggers=["book", "table"], description="Book a table")
+class Booking(StandardAgent):
+    guests: int = InputField("How many guests?")
+    name = InputField("Under which name?")
+
+
+@flowagent(triggers=["weather"], description="Tell the weather")
+class Weather(StandardAgent):
+    town = InputField("In which town?")
+
+
+@flowagent(triggers=["delete everything"], description="Delete", requires_approval=True)
+class Delete(StandardAgent):
+    target = InputField("What?")
+
+    async def on_waiting_for_approval(self, msg: Any) -> Any:
+        return self.make_result("CANCELLED", "Deletion cancelled.") if msg.get_text() != "yes delete" else await super().on_running(msg)  # type: ignore[arg-type]
+
+
+AGENTS = (Booking, Weather, Delete)
+WORLD = Stage(Booking)
+
+
+class Desk:
+    """Lines said to an orchestrator, each in a fresh process unless told otherwise."""
+
+    def __init__(self, kind: type[Orchestrator] = Orchestrator, **more: Any) -> None:
+        self.stage = Stage(Booking)
+        self.kind = kind
+        self.more = more
+
+    def play(self, *lines: str | tuple[str, str] | tuple[str, str, str]) -> list[str]:
+        async def one(line: Any) -> str:
+            text, user, tenant = (
+                line if isinstance(line, tuple) and len(line) == 3 else (*line, "") if isinstance(line, tuple) else (line, "ann", "")
+            )
+            if text.startswith("!wait"):
+                await asyncio.sleep(float(text[5:]))
+                return ""
+            async with self.stage.process() as (runtime, _, _):
+                desk = self.kind(AGENTS, runtime=runtime, **self.more)
+                if text == "!expire":
+                    return str(await desk.expire_idle())
+                return (await desk.handle(text, user=user, tenant=tenant)).raw_message
+
+        async def every() -> list[str]:
+            said = []
+            for line in lines:
+                said.append(await one(line))
+                await asyncio.sleep(1)  # people take their time, and who was spoken to last is told by it
+            return said
+
+        said: list[str] = self.stage.play(every())
+        return said
+
+
+def test_a_trigger_is_a_word_and_not_a_part_of_one() -> None:
+    nobody = "I can do this: Book a table; Tell the weather; Delete."
+    assert Desk().play("I want to book a table", "4") == ["How many guests?", "Under which name?"]
+    assert Desk().play("a bookish comfortable facebook", "deleted everything", "") == [nobody, nobody, nobody]
+    assert Desk().play("please DELETE   everything!") == ["What?"]
+
+
+def test_a_digression_comes_first_and_then_the_earlier_one_goes_on() -> None:
+    assert Desk().play("book", "4", "weather", "Rome", "Smith") == [
+        "How many guests?",
+        "Under which name?",
+        "In which town?",
+        "Done. Back to where we were: Under which name?",
+        "Done.",
+    ]
+
+
+def test_an_answer_that_contains_a_trigger_is_an_answer() -> None:
+    assert Desk().play("book", "4", "Frau Weather", "weather")[2:] == ["Done.", "In which town?"]
+    assert Desk().play("weather", "the table mountain")[1] == "Done."
+
+
+def test_the_person_can_go_back_to_what_was_left_open_and_on_from_there() -> None:
+    assert Desk().play("book", "4", "weather", "let's book a table", "Smith", "Rome") == [
+        "How many guests?",
+        "Under which name?",
+        "In which town?",
+        "Under which name?",
+        "Done. Back to where we were: In which town?",
+        "Done.",
+    ]
+
+
+def test_going_back_says_nothing_to_the_conversation_itself() -> None:
+    turns = Desk().play("delete everything", "logs", "weather", "delete everything", "yes delete")
+    assert turns[3] == "Delete (target: logs). Go ahead? (yes/no)"
+    assert "Done." in turns[4]
+
+
+def test_users_and_tenants_do_not_meet() -> None:
+    turns = Desk().play(
+        ("book", "ann"), ("weather", "bob"), ("4", "ann"), ("Rome", "bob"), ("book", "ann", "acme"), ("7", "ann", "acme"), ("x", "a/ann")
+    )
+    assert turns == [
+        "How many guests?", "In which town?", "Under which name?", "Done.", "How many guests?", "Under which name?",
+        "I can do this: Book a table; Tell the weather; Delete.",
+    ]  # fmt: skip
+
+
+def test_of_one_user_one_message_is_taken_at_a_time() -> None:
+    stage = Stage(Booking)
+
+    async def play() -> list[AgentResult]:
+        async with stage.process() as (runtime, _, _):
+            desk = Orchestrator(AGENTS, runtime=runtime)
+
+            async def say(number: int, text: str) -> AgentResult:
+                await asyncio.sleep(number / 1e6)
+                return await desk.handle(text, user="ann")
+
+            said = await asyncio.gather(*(say(number, text) for number, text in enumerate(("book", "4", "Smith"))))
+            assert not desk._turns
+            return said
+
+    assert [it.raw_message for it in stage.play(play())] == ["How many guests?", "Under which name?", "Done."]
+
+
+class Hooked(Orchestrator):
+    async def prepare_context(self, text: str, user: str, tenant: str) -> dict[str, Any]:
+        return {"mood": "calm", **await super().prepare_context(text, user, tenant)}
+
+    async def should_process(self, text: str, context: dict[str, Any]) -> bool:
+        return "spam" not in text
+
+    async def post_process(self, result: AgentResult, context: dict[str, Any]) -> AgentResult:
+        return AgentResult(status=result.status, raw_message=f"({context['mood']}) {result.raw_message}")
+
+    async def handle_no_match(self, text: str, context: dict[str, Any]) -> AgentResult:
+        return AgentResult(status=(await super().handle_no_match(text, context)).status, raw_message="Pardon?")
+
+
+def test_hooks_prepare_filter_and_finish() -> None:
+    assert Desk(Hooked).play("book spam", "hm", "book") == ["(calm) Pardon?", "(calm) Pardon?", "(calm) How many guests?"]
+
+
+class ByLength:
+    async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:
+        return agents[1] if len(text) > 10 else None
+
+
+def test_a_router_is_asked_where_no_word_decides() -> None:
+    assert Desk(router=ByLength()).play("shall I take an umbrella?", "Rome", "hm")[:2] == ["In which town?", "Done."]
+
+
+def test_there_are_limits() -> None:
+    with pytest.raises(Refused, match="1 conversations are open"):
+        Desk(max_per_user=1).play("book", "weather")
+    with pytest.raises(Refused, match="too many"):
+        Desk(max_open=1).play(("book", "ann"), ("book", "bob"))
+
+
+def test_the_idle_are_ended_and_only_they() -> None:
+    turns = Desk(idle_s=3600).play(("book", "ann"), "!wait4000", ("book", "bob"), "!expire", ("4", "ann"), ("4", "bob"))
+    assert turns[3:] == ["1", "I can do this: Book a table; Tell the weather; Delete.", "Under which name?"]

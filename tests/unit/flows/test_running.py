@@ -1,0 +1,331 @@
+"""on_running: entered once, after RUNNING is durable; interrupted, it is not silently repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from asterism.errors import InvalidInput, Refused
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, StreamEvent
+from asterism.flows.conversation import Conversation
+from asterism.machines.control import Answered
+from asterism.machines.flow_agent.events import Said
+from tests.flows import Stage, act, talk
+
+ENTERED: list[tuple[str, str]] = []
+BEFORE: list[list[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    ENTERED.clear()
+    BEFORE.clear()
+
+
+class Pay(StandardAgent):
+    requires_approval = True
+    amount: int = InputField("How much?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        ENTERED.append((self.key, msg.get_text()))
+        await asyncio.sleep(5)
+        return self.make_result(AgentStatus.COMPLETED, f"Paid {self.amount}.")
+
+
+class SafePay(Pay):
+    idempotent = True
+
+
+class ResumablePay(Pay):
+    resumable = True
+
+
+def entry_of_body(agent: type) -> int:
+    """Seq of the entry after which the body is entered."""
+    stage, _ = talk(agent, "pay", "40", "yes")
+    return next(record.seq for record in stage.records if record.kind == "Entered")
+
+
+def test_a_body_that_was_interrupted_is_reported_and_not_repeated() -> None:
+    stage, turns = talk(Pay, "pay", "40", "yes", dies_after=entry_of_body(Pay))
+    assert turns[-1].raw_message.startswith("It was interrupted while it was under way, and may have finished.")
+    assert turns[-1].status == "RUNNING"
+    assert stage.deaths == 1
+    assert len(ENTERED) == 1, "only the trial run of entry_of_body entered it: this process died before"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said", "entered"),
+    [
+        ("yes", "COMPLETED", "Paid 40.", 1),
+        ("no", "ERROR", "It was not run again. Whether it finished the first time is not known.", 0),
+        ("hm", "RUNNING", "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)", 0),
+    ],
+)
+def test_a_person_decides_about_an_interrupted_body(words: str, status: str, said: str, entered: int) -> None:
+    dies_after = entry_of_body(Pay)
+    ENTERED.clear()
+    _, turns = talk(Pay, "pay", "40", "yes", words, dies_after=dies_after)
+    assert (turns[-1].status, turns[-1].raw_message, len(ENTERED)) == (status, said, entered)
+
+
+@pytest.mark.parametrize("agent", [SafePay, ResumablePay])
+def test_what_may_be_entered_again_is_under_the_same_key(agent: type) -> None:
+    stage = Stage(agent)
+
+    async def play() -> AgentResult:
+        for line in ("pay", "40"):
+            await act(stage, line)
+        async with stage.process() as (_, conversation, store):
+            task = asyncio.ensure_future(conversation.say("yes"))
+            await asyncio.sleep(2)  # it is in the body now
+            assert len(ENTERED) == 1
+            store.crash()
+            task.cancel()
+            await asyncio.wait([task])
+            _ = task.cancelled() or task.exception()
+        return await stage.look()
+
+    result = stage.play(play())
+    assert result.raw_message == "Paid 40."
+    assert len(ENTERED) == 2
+    assert len({key for key, _ in ENTERED}) == 1
+    assert [text for _, text in ENTERED] == ["yes", "yes"]
+
+
+def test_three_yes_at_once_pay_once() -> None:
+    stage = Stage(SafePay)
+
+    async def play() -> list[Any]:
+        for line in ("pay", "40"):
+            await act(stage, line)
+        async with stage.process() as (runtime, _, _):
+            people = [Conversation(SafePay, runtime=runtime, run=stage.run, user=name) for name in ("ann", "bob", "cleo")]
+            return await asyncio.gather(*(person.say("yes") for person in people), return_exceptions=True)
+
+    said = stage.play(play())
+    assert len(ENTERED) == 1
+    assert [it.raw_message for it in said if isinstance(it, AgentResult)].count("Paid 40.") >= 1
+    assert stage.states[-2:] == ["RUNNING", "COMPLETED"]
+
+
+def test_three_yes_written_straight_into_the_inbox_pay_once() -> None:
+    stage = Stage(SafePay)
+
+    async def play() -> None:
+        for line in ("pay", "40"):
+            await act(stage, line)
+        async with stage.process() as (runtime, _, _):
+            (asked,) = await runtime.store.inquiries(run=stage.run)
+            for name in ("ann", "bob"):
+                await runtime.post(stage.run, Said(text="yes", to=asked.inquiry), actor=name, key=name)
+            await runtime.post(stage.run, Answered(effect=asked.inquiry, verb="approve"), actor="cleo", key="cleo")
+            await runtime.drive(stage.run)
+
+    stage.play(play())
+    assert len(ENTERED) == 1
+
+
+def test_an_edit_through_the_inbox_is_shown_again() -> None:
+    stage = Stage(SafePay)
+
+    async def play() -> AgentResult:
+        for line in ("pay", "40"):
+            await act(stage, line)
+        async with stage.process() as (runtime, conversation, _):
+            (asked,) = await runtime.store.inquiries(run=stage.run)
+            await runtime.post_answer(asked.inquiry, "edit", actor="ann", value={"amount": 80})
+            await runtime.drive(stage.run)
+            return await conversation.result(runtime)
+
+    result = stage.play(play())
+    assert (result.status, result.raw_message) == ("WAITING_FOR_APPROVAL", "SafePay (amount: 80). Go ahead? (yes/no)")
+    assert ENTERED == []
+
+
+class Impatient(Pay):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        self.amount = 40
+        if msg.get_text() == "body":
+            return await self.on_running(msg)
+        if msg.get_text() == "through":
+            self.transition_to(AgentStatus.WAITING_FOR_APPROVAL)
+        return self.make_result(AgentStatus.RUNNING)
+
+    async def on_waiting_for_input(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING)
+
+    async def on_paused(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING) if msg.get_text() == "now" else None
+
+
+@pytest.mark.parametrize("line", ["body", "through", "result"])
+def test_what_requires_approval_does_not_run_past_it_whatever_its_code_says(line: str) -> None:
+    _, turns = talk(Impatient, line)
+    assert "nobody has approved" in turns[0].raw_message
+    assert ENTERED == []
+
+
+class Direct(StandardAgent):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        result = await self.on_running(msg)
+        assert result is not None
+        self.after = True
+        return result
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        ENTERED.append(("direct", msg.get_text()))
+        return self.make_result(AgentStatus.COMPLETED, "Done directly.")
+
+
+class Child(Direct):
+    async def on_running(self, msg: Message) -> AgentResult:
+        ENTERED.append(("child", msg.get_text()))
+        return await super().on_running(msg)
+
+
+class Twice(StandardAgent):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        await self.on_running(msg)
+        return await self.on_running(msg)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        ENTERED.append(("twice", ""))
+        return self.make_result()
+
+
+class ByResult(StandardAgent):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING)
+
+
+def test_a_body_is_entered_through_running_however_it_is_reached_and_its_caller_goes_on() -> None:
+    stage, turns = talk(Direct, "go")
+    assert stage.states == ["INITIALIZING", "RUNNING", "COMPLETED"]
+    assert turns[0].raw_message == "Done directly."
+    assert ENTERED == [("direct", "go")]
+
+
+def test_super_passes_through() -> None:
+    stage, _ = talk(Child, "go")
+    assert ENTERED == [("child", "go"), ("direct", "go")]
+    assert sum(record.kind == "Entered" for record in stage.records) == 1
+
+
+def test_a_handler_enters_it_once() -> None:
+    _, turns = talk(Twice, "go")
+    assert (turns[0].status, len(ENTERED)) == ("ERROR", 1)
+
+
+def test_a_result_of_running_leads_into_the_body() -> None:
+    assert talk(ByResult, "go")[0].states == ["INITIALIZING", "RUNNING", "COMPLETED"]
+
+
+class Forgetful(StandardAgent):
+    async def on_running(self, msg: Message) -> Any:
+        return {"text": "done"} if msg.get_text() == "dict" else None
+
+
+@pytest.mark.parametrize("line", ["dict", "nothing"])
+def test_a_body_without_a_result_is_told_what_to_return(line: str) -> None:
+    _, turns = talk(Forgetful, line)
+    assert turns[0].status == "ERROR"
+    assert "return self.make_result(" in turns[0].raw_message
+
+
+def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            return AgentResult(status=1 / 0)  # type: ignore[arg-type]
+
+    with caplog.at_level(logging.ERROR):
+        _, turns = talk(Broken, "go")
+    assert turns[0].raw_message == "Sorry, something went wrong: ZeroDivisionError: division by zero."
+    assert "1 / 0" in caplog.text
+
+
+class Talkative(StandardAgent):
+    idempotent = True
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        self.report("halfway")
+        await asyncio.sleep(1)
+        return self.make_result(AgentStatus.COMPLETED, "There.")
+
+
+def test_a_stream_tells_each_status_and_report_and_ends_with_the_result() -> None:
+    stage = Stage(Talkative)
+
+    async def play() -> list[StreamEvent]:
+        async with stage.process() as (_, conversation, _):
+            return [event async for event in conversation.stream("go")]
+
+    events = stage.play(play())
+    assert [(event.kind, str(event.status), event.text) for event in events] == [
+        ("status", "INITIALIZING", ""),
+        ("status", "RUNNING", ""),
+        ("report", "RUNNING", "halfway"),
+        ("status", "COMPLETED", ""),
+        ("result", "COMPLETED", "There."),
+    ]
+
+
+def test_a_cancel_during_the_body_is_taken_at_its_end() -> None:
+    stage = Stage(Pay)
+
+    async def play() -> AgentResult:
+        await act(stage, "pay")
+        await act(stage, "40")
+        async with stage.process() as (runtime, conversation, _):
+            task = asyncio.ensure_future(conversation.say("yes"))
+            await asyncio.sleep(2)
+            other = Conversation(Pay, runtime=runtime, run=stage.run)
+            assert (await other.cancel()).status == "COMPLETED"
+            with pytest.raises(Refused, match="ended"):
+                await other.cancel()
+            return await task
+
+    assert stage.play(play()).status == "COMPLETED", "what is done is done"
+
+
+def test_an_agent_whose_module_is_gone_fails_with_words() -> None:
+    from asterism.flows.registry import KNOWN, name_of  # noqa: PLC0415 - looked into here alone
+
+    class Gone(StandardAgent):
+        item = InputField("What?")
+
+    stage = Stage(Gone)
+    stage.say("go")
+    del KNOWN[name_of(Gone)]
+    with pytest.raises(InvalidInput, match="import its module first"):
+        stage.say("tea")
+
+
+def test_a_handler_cannot_talk_to_itself() -> None:
+    class Narcissus(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            return await self.reply("hello")
+
+    assert "cannot talk to itself" in talk(Narcissus, "go")[1][0].raw_message
+
+
+def test_conversations_are_isolated_and_many_at_once() -> None:
+    class Echo(StandardAgent):
+        word = InputField("Which word?")
+
+        async def on_running(self, msg: Message) -> AgentResult:
+            await asyncio.sleep(1)
+            return self.make_result(AgentStatus.COMPLETED, f"{self.word}!")
+
+    stage = Stage(Echo)
+
+    async def play() -> list[AgentResult]:
+        async with stage.process() as (runtime, _, _):
+            talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(200)]
+            await asyncio.gather(*(it.say("go") for it in talks))
+            return await asyncio.gather(*(it.say(f"word {number}") for number, it in enumerate(talks)))
+
+    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(200)]

@@ -1,0 +1,337 @@
+"""The flow agent's table, sentence by sentence; the matrix is written out here a second time, as the seed has it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from asterism.errors import IllegalTransition, Refused
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event
+from asterism.kernel.run import Run, packer, state_history
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
+from asterism.machines.flow_agent.events import (
+    STATE_TRANSITIONS,
+    AgentStatus,
+    Begun,
+    Entered,
+    Handle,
+    Handled,
+    Limits,
+    Message,
+    Said,
+    View,
+    Wake,
+    Woken,
+)
+from asterism.machines.flow_agent.table import FLOW_AGENT
+
+SEED = {
+    "INITIALIZING": {"RUNNING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "PAUSED", "COMPLETED", "ERROR"},
+    "RUNNING": {"COMPLETED", "ERROR", "PAUSED", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL"},
+    "WAITING_FOR_INPUT": {"RUNNING", "WAITING_FOR_APPROVAL", "PAUSED", "COMPLETED", "ERROR", "WAITING_FOR_INPUT"},
+    "WAITING_FOR_APPROVAL": {"RUNNING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "PAUSED", "COMPLETED", "CANCELLED", "ERROR"},
+    "PAUSED": {"INITIALIZING", "RUNNING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "CANCELLED", "ERROR"},
+    "COMPLETED": set(),
+    "ERROR": {"CANCELLED"},
+    "CANCELLED": set(),
+}
+S = AgentStatus
+PAIRS = list(itertools.product(AgentStatus, AgentStatus))
+
+
+class Talk:
+    """A conversation whose handlers are played by the test."""
+
+    def __init__(self, **begun: Any) -> None:
+        self.run: Any = Run(FLOW_AGENT, "r")
+        self.entries: list[Entry] = []
+        self.now = 1000.0
+        self.take(Begun(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))
+
+    def take(self, event: Event, actor: str = "ada") -> tuple[Any, ...]:
+        """Take an event, then Drained until nothing more happens; returns the effects."""
+        entries = [self.run.take(event, at=self.now, actor=actor)]
+        while entry := self.run.take(Drained(), at=self.now, actor="system"):
+            entries.append(entry)
+            if len(entries) > 20:
+                raise AssertionError("it never comes to rest")
+        made = [entry for entry in entries if entry]
+        self.entries += made
+        for effect_id, effect in list(self.run.outstanding.items()):
+            if isinstance(effect, Withdraw):  # as a session does it
+                if target := self.run.outstanding.get(effect.target):
+                    self.take(target.interrupted(effect.target, "called off"))
+                self.take(effect.interrupted(effect_id, ""))
+            elif isinstance(effect, Wake):
+                self.take(Woken(effect=effect_id))
+        return tuple(effect for entry in made for effect in entry.effects)
+
+    @property
+    def memory(self) -> Any:
+        return self.run.memory
+
+    @property
+    def handler(self) -> Any:
+        effect = self.run.outstanding.get(self.memory.handling)
+        return effect.handler if isinstance(effect, Handle) else ""
+
+    def handled(self, *path: AgentStatus, **more: Any) -> tuple[Any, ...]:
+        return self.take(Handled(effect=self.memory.handling, path=path, **more), actor="agent")
+
+    def entered(self, *path: AgentStatus) -> tuple[Any, ...]:
+        return self.take(Entered(of=self.memory.handling, path=path, view=View()), actor="agent")
+
+    def answer(self, verb: Any = "respond", value: Any = None, **more: Any) -> tuple[Any, ...]:
+        return self.take(Answered(effect=self.memory.ask, verb=verb, value=value, **more))
+
+    def question(self) -> Ask:
+        asked = self.run.outstanding[self.memory.ask]
+        assert isinstance(asked, Ask)
+        return asked
+
+    def states(self) -> list[str]:
+        return [it["state"] for it in state_history(packer(FLOW_AGENT).pack(entry) for entry in self.entries)]
+
+
+def talk_in(state: AgentStatus) -> Talk:
+    """A conversation that rests in a state."""
+    talk = Talk()
+    ways = {S.INITIALIZING: [], S.CANCELLED: [S.PAUSED, S.CANCELLED]}
+    if state is S.RUNNING:
+        talk.entered(S.RUNNING)
+        talk.handled()
+    else:
+        talk.handled(*ways.get(state, [state]))
+    if state is S.ERROR:
+        talk.handled()
+    return talk
+
+
+@pytest.mark.parametrize(("state", "target"), PAIRS)
+def test_each_of_the_64_pairs_is_the_seeds(state: AgentStatus, target: AgentStatus) -> None:
+    assert (target in FLOW_AGENT.matrix()[state]) == (target in SEED[state])
+    assert (target in STATE_TRANSITIONS[state]) == (target in SEED[state])
+
+
+@pytest.mark.parametrize(("state", "target"), PAIRS)
+def test_a_handler_moves_a_conversation_only_along_the_seeds_edges(state: AgentStatus, target: AgentStatus) -> None:
+    talk = talk_in(state)
+    if not SEED[state] or state is S.ERROR:  # nobody is called any more, so what is said of a handler is noted
+        before = talk.run.state
+        talk.take(Handled(effect="r:1.0", path=(target,)))
+        assert talk.run.state is before
+        return
+    talk.take(Said(text="go"), actor="ada") if talk.memory.ask == "" else talk.answer(value="go")
+    assert talk.handler
+    if target in SEED[state]:
+        talk.handled(target)
+        assert target in talk.states()
+    else:
+        with pytest.raises(IllegalTransition):
+            talk.handled(target)
+
+
+def test_only_error_completed_and_cancelled_are_ends() -> None:
+    assert {state for state in AgentStatus if FLOW_AGENT.is_terminal(state)} == {S.COMPLETED, S.ERROR, S.CANCELLED}
+
+
+def test_a_handler_that_makes_three_transitions_leaves_three_entries() -> None:
+    talk = Talk()
+    talk.handled(S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL, S.COMPLETED)
+    assert talk.states() == ["INITIALIZING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "COMPLETED"]
+    assert talk.run.ended
+    assert talk.memory.outcome() == "finished"
+
+
+def test_running_is_journaled_before_the_body_is_entered() -> None:
+    talk = Talk()
+    effects = talk.entered(S.RUNNING)
+    assert [type(effect).__name__ for effect in effects] == ["Wake"]
+    assert talk.run.state is S.RUNNING
+    assert talk.handler == "on_initializing", "the handler that reached it goes on"
+    talk.handled(S.COMPLETED, text="done")
+    assert talk.states() == ["INITIALIZING", "RUNNING", "COMPLETED"]
+
+
+def test_running_that_nobody_entered_is_entered() -> None:
+    talk = Talk()
+    talk.handled(S.RUNNING)
+    assert talk.handler == "on_running"
+
+
+def test_a_body_that_stays_in_running_waits_for_the_person() -> None:
+    talk = talk_in(S.RUNNING)
+    assert not talk.handler
+    talk.answer(value="next")
+    assert talk.handler == "on_running"
+    assert talk.memory.message.text == "next"
+
+
+def test_a_message_goes_to_the_handler_of_its_state_and_the_question_is_closed() -> None:
+    talk = Talk()
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=View(fields={"item": "pizza"}))
+    question = talk.question()
+    assert (question.prompt, question.verbs, question.subject["fields"]) == ("How many?", ("respond",), {"item": "pizza"})
+    talk.answer(value="4")
+    assert (talk.handler, talk.memory.message.text, talk.memory.ask) == ("on_waiting_for_input", "4", "")
+    assert [(it.by, it.text) for it in talk.memory.history] == [("ada", "hello"), ("agent", "How many?"), ("ada", "4")]
+
+
+def test_messages_queue_while_a_handler_runs_and_are_taken_one_by_one() -> None:
+    talk = Talk()
+    talk.take(Said(text="one"))
+    talk.take(Said(text="two"))
+    talk.handled(S.WAITING_FOR_INPUT)
+    assert talk.memory.message.text == "one"
+    talk.handled()
+    assert talk.memory.message.text == "two"
+
+
+def test_a_message_to_no_question_closes_the_one_that_is_open() -> None:
+    talk = talk_in(S.WAITING_FOR_INPUT)
+    asked = talk.memory.ask
+    talk.take(Said(text="4"))
+    assert talk.handler == "on_waiting_for_input"
+    assert asked not in talk.run.outstanding
+
+
+def test_of_three_yes_at_once_one_is_taken() -> None:
+    talk = talk_in(S.WAITING_FOR_APPROVAL)
+    asked = talk.memory.ask
+    talk.run.take(Said(text="yes", to=asked), at=talk.now, actor="ada")
+    talk.run.take(Said(text="yes", to=asked), at=talk.now, actor="bob")
+    talk.run.take(Answered(effect=asked, verb="approve"), at=talk.now, actor="cleo")
+    talk.take(Drained())
+    talk.entered(S.RUNNING)
+    talk.handled(S.WAITING_FOR_APPROVAL, text="And again?")
+    assert not talk.handler, "a yes to what was shown before says nothing about what is shown now"
+    assert talk.question().prompt == "And again?"
+
+
+def test_an_approval_shows_exactly_what_it_is_bound_to_and_expires() -> None:
+    talk = Talk(limits=Limits(approval_s=60))
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=View(fields={"item": "pizza"}))
+    question = talk.question()
+    assert (question.prompt, question.subject["fields"], question.expires_at) == ("Order pizza?", {"item": "pizza"}, 1060.0)
+    assert talk.memory.wake_at() == 1060.0
+    talk.now = 1060.0
+    talk.take(Woken(effect="none"))
+    assert (talk.states()[-1], talk.memory.outcome(), talk.memory.code) == ("CANCELLED", "cancelled", "expired")
+
+
+@pytest.mark.parametrize(
+    ("state", "way"),
+    [
+        (S.INITIALIZING, ["PAUSED", "CANCELLED"]),
+        (S.WAITING_FOR_INPUT, ["PAUSED", "CANCELLED"]),
+        (S.RUNNING, ["PAUSED", "CANCELLED"]),
+        (S.WAITING_FOR_APPROVAL, ["CANCELLED"]),
+        (S.PAUSED, ["CANCELLED"]),
+        (S.ERROR, ["CANCELLED"]),
+    ],
+)
+def test_a_cancel_ends_every_state_through_paused_where_there_is_no_edge(state: AgentStatus, way: list[str]) -> None:
+    talk = talk_in(state)
+    if talk.handler:
+        talk.handled()
+    before = len(talk.states())
+    talk.take(Cancel(reason="enough"))
+    assert talk.states()[before:] == way
+    assert not talk.memory.paused
+    assert talk.run.ended
+    assert (talk.memory.outcome(), talk.memory.handler == "on_paused") == ("cancelled", False)
+
+
+def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_what_completes() -> None:
+    talk = Talk()
+    talk.take(Cancel())
+    assert talk.handler == "on_initializing"
+    talk.handled(S.WAITING_FOR_INPUT)
+    assert talk.states()[-2:] == ["PAUSED", "CANCELLED"]
+    late = Talk()
+    late.take(Cancel())
+    late.handled(S.COMPLETED)
+    assert late.states()[-1] == "COMPLETED"
+
+
+@pytest.mark.parametrize("state", [S.COMPLETED, S.CANCELLED])
+def test_a_terminal_conversation_refuses_what_people_say(state: AgentStatus) -> None:
+    for event in (Said(text="hello?"), Cancel(), Pause(), Unpause()):
+        with pytest.raises(IllegalTransition):
+            talk_in(state).take(event)
+
+
+def test_pausing_and_resuming_are_calls_on_the_agent() -> None:
+    talk = talk_in(S.WAITING_FOR_APPROVAL)
+    talk.take(Pause(reason="lunch"))
+    assert talk.handler == "pause"
+    talk.handled(S.PAUSED, text="Paused.")
+    assert (talk.memory.paused, talk.memory.before, talk.memory.ask) == (True, "WAITING_FOR_APPROVAL", "")
+    with pytest.raises(Refused, match="paused already"):
+        talk.take(Pause())
+    talk.take(Unpause())
+    assert talk.handler == "resume"
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?")
+    assert not talk.memory.paused
+    assert talk.question().prompt == "Order pizza?"
+
+
+def test_what_is_said_while_paused_goes_to_on_paused() -> None:
+    talk = talk_in(S.PAUSED)
+    talk.take(Said(text="still there?"))
+    assert talk.handler == "on_paused"
+
+
+def test_an_error_calls_on_error_once_and_ends() -> None:
+    talk = Talk()
+    talk.handled(S.ERROR, code="timeout", reason="took too long")
+    assert talk.handler == "on_error"
+    assert not talk.run.ended
+    talk.handled(text="Sorry.")
+    assert talk.run.ended
+    assert (talk.memory.outcome(), talk.memory.report()) == ("failed", {"text": "Sorry.", "code": "timeout", "reason": "took too long"})
+
+
+@pytest.mark.parametrize(("words", "after"), [({"again": True}, "on_running"), ({"path": (S.ERROR,)}, "on_error"), ({}, "")])
+def test_an_interrupted_body_is_asked_about_and_not_repeated(words: dict[str, Any], after: str) -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    talk.handled(interrupted=True)
+    assert not talk.handler
+    assert "may have finished" in talk.question().prompt
+    talk.answer("approve")
+    assert talk.handler == "on_interrupted"
+    talk.take(Handled(effect=talk.memory.handling, **words))
+    assert talk.handler == after
+    assert talk.memory.message.text == "hello", "what it was entered with the first time"
+    assert bool(talk.memory.ask) == (after == "")
+
+
+def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one() -> None:
+    talk = Talk()
+    talk.take(Forked(origin="r0", seq=1, idle_s=5.0))
+    assert talk.handler == "on_initializing"
+    assert talk.memory.message.text == "hello"
+    talk.entered(S.RUNNING)
+    talk.take(Forked(origin="r0", seq=3, idle_s=5.0))
+    assert not talk.handler
+    assert talk.memory.unclear
+
+
+def test_a_defect_of_ours_ends_it_by_name() -> None:
+    talk = Talk()
+    talk.take(Broke(effect=talk.memory.handling, event="Handled", reason="KeyError: x"))
+    assert (talk.states()[-1], talk.memory.code) == ("ERROR", "defect")
+
+
+def test_its_journal_replays_to_the_same_memory() -> None:
+    talk = Talk()
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=View(fields={"item": "pizza"}, metadata={"sub_state": "step1"}))
+    talk.answer(value="4")
+    talk.entered(S.RUNNING)
+    again = Run(FLOW_AGENT, "r")
+    again.replay(packer(FLOW_AGENT).unpack(packer(FLOW_AGENT).pack(entry)) for entry in talk.entries)
+    assert again.memory == talk.memory
