@@ -12,9 +12,10 @@ import msgspec
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.supervising import Metered, Supervising
 from asterism.loops.view import LoopView
+from asterism.planner.model_choice import ModelChoice, choose_model
 
 ModelName = Any
-"""``provider:name``, or a model of pydantic-ai."""
+"""``provider:name``, a ``ModelChoice`` (with a backup, a base URL, limits), or a model of pydantic-ai."""
 
 MAX_SHOWN = 4000
 """Characters of one finding in a prompt."""
@@ -58,16 +59,21 @@ def by_model(given: Any, role: str) -> Supervising | None:
 
 @contextlib.asynccontextmanager
 async def opened(model: ModelName) -> AsyncIterator[Any]:
-    """A model that can be asked.
+    """A model that can be asked, as patiently as a planner's: with time limits, waits, and its backup where one is chosen.
 
     Raises:
         MissingExtra: the client of models is not installed.
+        InvalidInput: there is no such provider, or its key is missing.
     """
+    if not isinstance(model, str | ModelChoice):
+        yield model
+        return
     try:
-        from pydantic_ai.models import infer_model  # noqa: PLC0415 - takes a second, and is an extra
+        from asterism.planner.model import open_model  # noqa: PLC0415 - takes a second, and is an extra
     except ImportError:
         raise MissingExtra("llm", "a loop with a model") from None
-    yield infer_model(model)
+    async with open_model(choose_model(model=model) if isinstance(model, str) else model) as access:
+        yield access.model
 
 
 def prompt_of(view: LoopView) -> str:

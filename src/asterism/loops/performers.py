@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput
+from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.machine import Effect, Outcome
 from asterism.loops.json import as_json
 from asterism.loops.keeper import Keeper
@@ -247,6 +247,6 @@ def _step(item: Any, number: int) -> Step:
 
 def told(error: BaseException) -> str:
     """An error in one line: ours as it is, any other with its type."""
-    if isinstance(error, InvalidInput):
+    if isinstance(error, AsterismError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -64,7 +64,7 @@ class ModelWorker:
     """A model with tools as a worker. Its replies and its tool calls are journaled one by one.
 
     Args:
-        model: ``provider:name``, or a model of pydantic-ai.
+        model: ``provider:name``, a ``ModelChoice`` of the planner's, or a model of pydantic-ai.
         instructions: what it is for, and how it is to work.
         tools: Python functions, ``tool(…)``, and ``McpServer``; nothing else can be called.
         description: for whoever plans.
