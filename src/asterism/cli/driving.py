@@ -25,7 +25,7 @@ from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.proposals import proposal_lines
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.story import Story
-from asterism.cli.telling import telling_of
+from asterism.cli.telling import story_for, telling_of
 from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
@@ -140,7 +140,7 @@ async def drive(
     """
     row = await store.run(run)
     reporter = reporter_for(as_json=as_json)
-    teller = Teller(store, story or Story(machine_of(row), run), reporter)
+    teller = Teller(store, story or story_for(machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
     async with open_runtime(store, devices, database, planner=planner, observers=[watch]) as runtime:

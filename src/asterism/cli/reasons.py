@@ -14,7 +14,7 @@ from rich.text import Text
 
 from asterism.cli.chronicle import Chronicle, Decision, change_words
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import check_planned, find_run, machine_of, read_story, reading
+from asterism.cli.finding import find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.story import Happening, Story
@@ -58,7 +58,6 @@ def why(
 async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        check_planned(row)
         story, records, happenings = await read_story(store, row)
     telling = telling_of(story)
     entries = [packer(machine_of(row)).unpack(record) for record in records]
