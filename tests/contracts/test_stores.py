@@ -726,6 +726,19 @@ def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) 
     play(scenario)
 
 
+def test_a_run_whose_owner_died_before_it_let_go_of_it_can_be_forgotten(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store, other = await world.open(), await world.open()
+        await end(store, "over", at=1.0)
+        await store.claim("over")
+        assert await other.prune() == 0
+        await world.kill(store)
+        assert await other.prune() == 1
+        assert await other.runs() == []
+
+    play(scenario)
+
+
 def test_pruning_by_size_forgets_the_oldest_until_it_fits(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()

@@ -134,7 +134,7 @@ def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
         row = await house.runtime.store.run("origin")
         ((moved_row, moved),) = read_journals(list(journal_lines([(row, records)])))
         await house.runtime.store.prune()
-        await house.runtime.adopt(moved_row, moved, machine=CONSTELLATION_AGENT)
+        await house.runtime.adopt([(moved_row, moved)], {moved_row.machine: CONSTELLATION_AGENT})
         assert (await house.runtime.store.run("origin")).status == "waiting"
         assert (await house.finish("origin")).outcome == "finished"
         assert house.performed("origin") == ["a", "b", "c", "e", "c", "e"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +16,7 @@ from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.words import count
-from asterism.errors import InvalidInput, RunNotFound
+from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import RunRow
 from asterism.runtime.transplant import journal_lines, read_journals
@@ -99,14 +98,9 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
         journals = read_journals(text.splitlines())
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
-    machines = [machine_of(row) for row, _ in journals]
+    machines = {row.machine: machine_of(row) for row, _ in journals}
     async with open_store(path, create=True) as store, open_runtime(store, {}, path) as runtime:
-        for row, _ in journals:
-            with contextlib.suppress(RunNotFound):
-                await store.run(row.run)
-                raise InvalidInput(f"there is a run {row.run!r} already; nothing was taken in")
-        for (row, records), machine in reversed(list(zip(journals, machines, strict=True))):
-            await runtime.adopt(row, records, machine=machine)
+        await runtime.adopt(journals, machines)
     root, entries = journals[0][0].run, sum(len(records) for _, records in journals)
     below = f" and {count(len(journals) - 1, 'run')} below it" if len(journals) > 1 else ""
     put(f"run {root}{below}: {entries} entries taken in; see it with: asterism show {root}")

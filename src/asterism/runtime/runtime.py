@@ -6,12 +6,12 @@ Commands reach a run as inbox rows, whoever owns it; the sender waits for the ve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Machine
 from asterism.kernel.run import Run, event_body, packer
@@ -21,7 +21,7 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.session import ACCEPTED
 from asterism.runtime.submission import submit_first, submit_whole
-from asterism.runtime.transplant import renamed
+from asterism.runtime.transplant import Journal, renamed
 
 MAX_ANSWERS = 20
 """Answers to one inquiry that its run may refuse; the next is not written."""
@@ -104,15 +104,31 @@ class Runtime:
         self.driver.tell(new, entries[at:])
         return new
 
-    async def adopt(self, row: RunRow, records: Sequence[Record], *, machine: Machine[Any]) -> None:
-        """Take in a run with its whole journal, as an exported file has it; of a tree, the children before their root.
+    async def adopt(self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]]) -> None:
+        """Take in a tree of runs with their whole journals, as an exported file has them.
+
+        All are replayed before one is written, and the root is written last: what was cut short is taken in by doing it again.
+
+        Args:
+            journals: the root's first.
+            machines: by name, those of the runs.
 
         Raises:
-            JournalMismatch: the journal cannot be replayed.
-            InvalidInput: there is a run of that id.
+            JournalMismatch: a journal cannot be replayed; nothing is written.
+            InvalidInput: there is a run of such an id, and it is not what such an end has left.
         """
-        live, entries = _replayed(machine, row.run, records)
-        await submit_whole(self.store, row, live, entries)
+        replayed = [(row, records, *_replayed(machines[row.machine], row.run, records)) for row, records in journals]
+        missing = []
+        for row, records, live, entries in replayed:
+            try:
+                left = await self.store.run(row.run)
+            except RunNotFound:
+                missing.append((row, live, entries))
+            else:
+                if not row.parent or left.parent != row.parent or await self.store.records(row.run) != list(records):
+                    raise InvalidInput(f"there is a run {row.run!r} already; nothing was taken in")
+        for row, live, entries in reversed(missing):
+            await submit_whole(self.store, row, live, entries)
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
         """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root."""

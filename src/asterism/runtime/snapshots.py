@@ -55,7 +55,8 @@ async def load(store: Store, machine: Machine[Any], run: str, spacing: int = SPA
     """
     snapshot = await store.snapshot(run)
     thawed = thaw(machine, snapshot, rules()) if snapshot else None
-    if snapshot is not None and thawed is not None:
+    # One that is newer than its journal would have its owner append after what is not there.
+    if snapshot is not None and thawed is not None and snapshot.seq <= (await store.run(run)).seq:
         try:
             return await _read_on(store, thawed, spacing, len(snapshot.body))
         except JournalMismatch:

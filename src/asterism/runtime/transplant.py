@@ -84,7 +84,20 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
     if within or left or not all(records for _, records in journals):
         raise InvalidInput("journal file: it is cut short; the end is missing")
+    _check_tree([row for row, _ in journals])
     return journals
+
+
+def _check_tree(rows: Sequence[RunRow]) -> None:
+    root = rows[0].run
+    if rows[0].parent or rows[0].root not in ("", root):
+        raise InvalidInput(f"journal file: it begins with run {root}, which is a part of {rows[0].root}; a tree begins with its root")
+    known = {row.run for row in rows}
+    if len(known) < len(rows):
+        raise InvalidInput("journal file: it has a run twice")
+    for row in rows[1:]:
+        if row.root != root or row.parent not in known:
+            raise InvalidInput(f"journal file: run {row.run} is a part of {row.parent or 'nothing'}, which is not in the file")
 
 
 def _sealed(chain: Any, content: dict[str, Any]) -> str:

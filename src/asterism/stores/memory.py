@@ -187,7 +187,13 @@ class MemoryStore:
             if keep_bytes is not None and sum(len(record.body) for records in memory.records.values() for record in records) <= keep_bytes:
                 break
             old = before is None or row.updated_at < before
-            if row.root == row.run and row.status == "ended" and not row.owner and old and (not outcomes or row.outcome in outcomes):
+            if (
+                row.root == row.run
+                and row.status == "ended"
+                and row.owner not in memory.living
+                and old
+                and (not outcomes or row.outcome in outcomes)
+            ):
                 tree = self._tree(row.run)
                 for run in tree:
                     del memory.runs[run], memory.records[run]

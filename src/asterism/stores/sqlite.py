@@ -75,8 +75,9 @@ FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR
 ORDER BY rowid"""
 
 SELECT_PRUNABLE = """
-SELECT run FROM runs WHERE root = run AND status = 'ended' AND owner = '' AND (?1 IS NULL OR updated_at < ?1)
-AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2))) ORDER BY updated_at LIMIT ?3"""
+SELECT run FROM runs WHERE root = run AND status = 'ended' AND (?1 IS NULL OR updated_at < ?1)
+AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
+AND owner NOT IN (SELECT value FROM json_each(?3)) ORDER BY updated_at LIMIT ?4"""
 PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "runs")
 PRUNED_AT_A_TIME = 100
 """Runs forgotten in one transaction, so that drivers do not wait long for their appends."""
@@ -146,7 +147,7 @@ class SqliteStore:
         forgotten = 0
         wanted = msgspec.json.encode(list(outcomes)).decode()
         while keep_bytes is None or await self._writer.read(_size) > keep_bytes:  # bounded: each round forgets runs, or is the last
-            count = await self._writer.write(partial(_prune, before, wanted))
+            count = await self._writer.write(partial(_prune, self._owners, before, wanted))
             forgotten += count
             if not count:
                 break
@@ -204,8 +205,11 @@ def _append(commit: Commit, connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
 
 
-def _prune(before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
-    runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, PRUNED_AT_A_TIME))]
+def _prune(owners: Owners, before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
+    # A process that was killed between a run's last entry and letting go of it is still named as its owner.
+    named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
+    living = msgspec.json.encode([owner for (owner,) in named if owners.living(owner)]).decode()
+    runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, living, PRUNED_AT_A_TIME))]
     for table in PRUNED_TABLES:  # the rows that say who belongs to a tree go last
         connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])  # noqa: S608 - our own names
     connection.execute("PRAGMA incremental_vacuum").fetchall()

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
+import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
-from asterism.kernel.run import Run, packer
+from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
 from asterism.runtime.ports import RunRow
-from asterism.runtime.transplant import journal_lines, read_journals, renamed
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.transplant import Journal, journal_lines, read_journals, renamed
+from asterism.stores.memory import MemoryStore
 from tests.agents import Agent
 from tests.stars import plan
 
@@ -58,3 +66,67 @@ def test_a_line_that_was_changed_lost_moved_or_added_is_named(change: object, to
     lines = list(journal_lines([(ROW, records())]))
     with pytest.raises(InvalidInput, match=told):
         read_journals(change(lines))  # type: ignore[operator]
+
+
+def tree_of(*rows: tuple[str, str, str]) -> list[str]:
+    """The lines of a file with runs of these ids, parents and roots."""
+    journals = [(msgspec.structs.replace(ROW, run=run, parent=parent, root=root), records()) for run, parent, root in rows]
+    return list(journal_lines(journals))
+
+
+TOP, BELOW, DEEP = ("r", "", "r"), ("r.1.0", "r", "r"), ("r.1.0.1.0", "r.1.0", "r")
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ((TOP, DEEP), "run r.1.0.1.0 is a part of r.1.0, which is not in the file"),
+        ((BELOW, TOP), "begins with run r.1.0, which is a part of r"),
+        ((TOP, BELOW, BELOW), "a run twice"),
+        ((TOP, ("other", "", "other")), "run other is a part of nothing"),
+        ((TOP, ("r.1.0", "r", "elsewhere")), "run r.1.0 is a part of r, which is not in the file"),
+    ],
+)
+def test_runs_that_are_no_tree_are_not_taken_in(rows: tuple[tuple[str, str, str], ...], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        read_journals(tree_of(*rows))
+
+
+def test_a_tree_comes_back_in_order() -> None:
+    assert [row.run for row, _ in read_journals(tree_of(TOP, DEEP, BELOW))] == ["r", "r.1.0.1.0", "r.1.0"]
+
+
+def taken_in(before: list[Journal], tree: list[Journal]) -> set[str]:
+    """Ids of the runs of a store that had some before a tree was adopted, or refused."""
+
+    async def main() -> set[str]:
+        store, clock = MemoryStore(), SystemClock()
+        for row, (first, *more) in before:
+            await store.submit(row, first, *more)
+        runtime = Runtime(store, Driver(store=store, clock=clock, machines={}, performers={}), clock)
+        with contextlib.suppress(InvalidInput, JournalMismatch):
+            await runtime.adopt(tree, {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT})
+        return {row.run for row in await store.runs()}
+
+    return asyncio.run(main())
+
+
+def adoptable() -> list[Journal]:
+    rows = [msgspec.structs.replace(ROW, run=run, parent=parent, root=root) for run, parent, root in (TOP, BELOW)]
+    return [(row, renamed(records(), "r", row.run)) for row in rows]
+
+
+def test_of_a_tree_with_one_journal_that_cannot_be_replayed_nothing_is_taken_in() -> None:
+    (top, journal), below = adoptable()
+    assert taken_in([], [(top, journal[:1] + journal[2:]), below]) == set()
+
+
+def test_a_tree_whose_taking_in_was_cut_short_is_taken_in_by_doing_it_again() -> None:
+    tree = adoptable()
+    assert taken_in([], tree) == {"r", "r.1.0"}
+    assert taken_in(tree[1:], tree) == {"r", "r.1.0"}
+
+
+def test_a_run_below_that_went_another_way_is_not_mixed_with_a_tree() -> None:
+    top, (below, journal) = adoptable()
+    assert taken_in([(below, journal[:-1])], [top, (below, journal)]) == {"r.1.0"}
