@@ -33,6 +33,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         what: in a few words.
         thought: the planner's.
         asked: what the planner was asked; None where it was not.
+        batch: the tasks that the planner was asked about; also where a person then approved its answer.
+        created: there was no constellation before it.
         took_s: how long it took to answer.
         changed: what it changed, before and after; all that is there where it made the constellation.
         remarks: edits that changed nothing, and why edits were dropped.
@@ -46,6 +48,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     thought: str = ""
     asked: AskPlanner | None = None
+    batch: tuple[str, ...] = ()
+    created: bool = False
     took_s: float = 0.0
     changed: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -80,15 +84,16 @@ class Chronicle:
     def _decide(self, entry: Entry) -> None:
         memory = self.run.memory
         before, generation = written(memory.constellation), memory.restarts
-        proposed = memory.asking.proposed if memory.asking else None
+        event, asking = entry.event, memory.asking
+        approval = asking is not None and asking.proposed is not None and isinstance(event, Answered) and event.effect == asking.effect
+        proposed, batch = (asking.proposed, asking.batch) if asking and approval else (None, ())
         self.run.replay([entry])
         restarted = memory.restarts != generation
         changed = () if restarted else tuple(changes(before, written(memory.constellation)))
-        event = entry.event
         if not changed and not restarted and not isinstance(event, Planned | PlanningFailed):
             return
         asked, since = self._asked.get(event.effect, (None, entry.at)) if isinstance(event, Planned | PlanningFailed) else (None, entry.at)
-        answer = event if isinstance(event, Planned) else proposed if isinstance(event, Answered) else None
+        answer = event if isinstance(event, Planned) else proposed
         remarks = list(event.notes) if isinstance(event, Planned | PlanningFailed) else []
         remarks += [str(note) for note in entry.facts.get("notes", ())]
         remarks += [str(entry.facts[name]) for name in ("dropped",) if name in entry.facts]
@@ -101,6 +106,8 @@ class Chronicle:
                 what=_what(entry, changed, proposed=proposed is not None, restarted=restarted),
                 thought=answer.thought if answer else "",
                 asked=asked,
+                batch=asked.batch if asked else batch,
+                created=not before,
                 took_s=entry.at - since,
                 changed=changed,
                 remarks=tuple(remarks),
@@ -122,9 +129,12 @@ def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarte
         case Planned():
             return f"{event.status}, {made}" if changed or not _waits(entry) else f"{event.status}, which a person is asked to approve"
         case Answered():
-            return f"{'approved' if proposed else 'answered'} ({event.verb}), {made}"
+            return f"{_APPROVED.get(event.verb, event.verb) if proposed else f'answered ({event.verb})'}, {made}"
         case _:
-            return f"{type(event).__name__}, {made}"
+            return f"from outside, {made}"
+
+
+_APPROVED = {"approve": "approved", "edit": "approved with changes"}
 
 
 def _waits(entry: Entry) -> bool:

@@ -23,6 +23,7 @@ from asterism.cli.words import plain, time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
 from asterism.kernel.run import packer
+from asterism.machines.constellation_agent.events import Edited
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +102,11 @@ def _of_decision(task_id: str, decision: Decision) -> Reason | None:
     if own is not None:
         verb = "added" if own.before is None else "removed" if own.after is None else "changed"
     asked = decision.asked
-    because = [f"the planner was asked about {', '.join(map(plain, asked.batch[:10]))}"] if asked and asked.batch else []
+    because = [f"the planner was asked about {', '.join(map(plain, decision.batch[:10]))}"] if decision.batch else []
     because += [f"because its last answer could not be taken: {plain(asked.told, 500)}"] if asked and asked.told else []
     because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     because += [change_words(change) for change in ([own] if own else []) + lines]
-    by = f"with the plan: {decision.what}" if verb == "added" and not (asked and asked.batch) else f"by an edit: {decision.what}"
+    by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"
     return Reason(
         seq=decision.seq, at=decision.at, actor=decision.actor, generation=decision.generation, text=f"{verb} {by}", because=tuple(because)
     )
@@ -116,7 +117,7 @@ def _of_happenings(task_id: str, happenings: Iterable[Happening], generations: d
     for happening in happenings:
         entry = happening.entry
         generation = max(generation, generations.get(entry.seq, 0))
-        if happening.task_id == task_id and happening.weight == "event":
+        if happening.task_id == task_id and happening.weight == "event" and not isinstance(entry.event, Edited):  # a decision says that
             yield Reason(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=happening.text)
 
 

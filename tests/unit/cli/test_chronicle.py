@@ -5,6 +5,7 @@ from __future__ import annotations
 from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.reasons import Reason, reasons_for, standing_of
 from asterism.cli.story import Story
+from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
 from tests.agents import Agent
@@ -82,7 +83,7 @@ def test_what_a_person_approved_is_told_with_the_planners_thought() -> None:
     agent.take(agent.answer("approve"), actor="ada")
     asked, approved = decisions(agent)
     assert (asked.what, asked.changed) == ("CONTINUE, which a person is asked to approve", ())
-    assert (approved.what, approved.actor, approved.thought) == ("approved (approve), 1 change", "ada", "one step")
+    assert (approved.what, approved.actor, approved.thought) == ("approved, 1 change", "ada", "one step")
 
 
 def test_dropped_edits_and_planning_that_could_not_be_had_are_told() -> None:
@@ -122,6 +123,28 @@ def test_why_tells_who_added_a_task_on_which_event_with_which_thought_and_why_it
     ]
     assert standing(agent, "n") == "RUNNING: a->n is satisfied"
     assert reasons(agent, "n")[0].actor == "me"
+
+
+def test_why_tells_on_which_event_an_edit_came_that_a_person_approved() -> None:
+    agent = Agent(plan("a b", "a>b"), replan="always", approve_edits=True)
+    agent.ends("a")
+    agent.plans(A("add_task", task_id="n", device="d2"), thought="one more")
+    agent.take(agent.answer("approve"), actor="ada")
+    assert texts(agent, "n")[:4] == [
+        "added by an edit: approved, 1 change",
+        "the planner was asked about a",
+        "thought: one more",
+        "+ task n  device=d2",
+    ]
+
+
+def test_why_tells_who_edited_a_plan_from_outside_and_says_it_once() -> None:
+    agent = Agent(plan("a b", "a>b"))
+    edit = Edited(actions=(A("add_task", task_id="n", device="d2"),))
+    agent.take(edit, actor="ada by mcp", key="1")
+    agent.take(edit, actor="ada by mcp", key="2")
+    (told,) = [reason for reason in reasons(agent, "n") if reason.actor == "ada by mcp"]
+    assert told.text == "added by an edit: from outside, 1 change"
 
 
 def test_why_tells_of_a_task_that_was_removed() -> None:
