@@ -246,8 +246,10 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     if row.status == "ended":
         result = story.run.memory.result()
         told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]
-        has_counted = told[-1].startswith((f"{result.get('total_tasks')} task", f"{result.get('steps')} step"))
-        told += [] if has_counted else [telling_of(story).counted(story)]
+        nothing_to_add = result.get("total_tasks") == 0 or told[-1].startswith(
+            (f"{result.get('total_tasks')} task", f"{result.get('steps')} step")
+        )
+        told += [] if nothing_to_add else [telling_of(story).counted(story)]
         told += [plain(result["reason"], 2000)] if result.get("reason") else []
         return [*told, f"more: asterism show {run}"]
     if stopped:

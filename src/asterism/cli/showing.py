@@ -242,7 +242,8 @@ def _planning_lines(story: Story, decisions: list[Decision]) -> list[Text]:
         lines += [Text(f"      {line}") for line in more]
     lines += [Text(f"  and {count(len(told) - MAX_TOLD, 'decision')} more; --json has all", "dim")] if len(told) > MAX_TOLD else []
     used = usage_words(story.run.memory.used)
-    return [*lines, Text(f"  in all: {count(story.run.memory.asks, 'question')}{f', {used}' if used else ''}")]
+    asks = story.run.memory.asks
+    return [*lines, Text(f"  in all: {count(asks, 'question')}{f', {used}' if used else ''}")] if asks else lines
 
 
 def _planning_data(story: Story, decisions: list[Decision]) -> dict[str, Any]:

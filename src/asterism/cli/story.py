@@ -153,14 +153,18 @@ class Story:
         if entry.note:
             self.run.replay([entry])
             why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+            if isinstance(entry.event, Answered):
+                why = f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
             if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
                 why = f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
             refused = bool(entry.key)
             return [Happening(entry, plain(why), weight="event" if refused else "detail")]
         watched = self._unsettled(entry)
-        was, limited = self.run.state, self.run.memory.limit
+        was, limited, version = self.run.state, self.run.memory.limit, self.constellation.version
         self.run.replay([entry])
         told = [*self._event(entry), *self._effects(entry), *self._settled(entry, watched)]
+        if isinstance(entry.event, Edited) and self.constellation.version == version:  # it was so already; its notes say that
+            told = [it for it in told if it.weight == "detail"]
         memory = self.run.memory
         if memory.limit and memory.limit != limited:
             told.append(Happening(entry, f"the run pauses itself: {plain(memory.limit)}"))
@@ -259,7 +263,7 @@ class Story:
             return f"{'no edit' if editing else 'no plan'} can be had: {plain(event.reason, 2000)}"
         if editing:
             return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
-        return f"planned {count(len(event.plan.tasks) if event.plan else 0, 'task')}"
+        return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"the planner answers {event.status}, without a plan"
 
     def _outcome(self, entry: Entry, event: TaskEnded | ChildEnded | Answered) -> Happening:
         """The end of an attempt, or an answer."""

@@ -17,6 +17,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited, Progressed, Submitted, TaskEnded
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel, Claimed, Drained
+from tests.agents import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
 
@@ -142,3 +143,29 @@ def test_an_edit_that_was_refused_is_told_with_the_reason() -> None:
     entry = written.run.note(Edited(actions=(), version=1), at=101.0, actor="ada", key="k", why=why)
     written.entries.append(entry)
     assert written.story()[1][-1] == "an edit by ada is refused: a: it is RUNNING (read_only)"
+
+
+def test_an_edit_that_changes_nothing_is_not_told_as_one_that_does() -> None:
+    written = Written(plan("a"))
+    adds = {"tool": "add_task", "parameters": {"task_id": "n", "device": "desk", "skill": "work"}}
+    written.at(1, Edited(actions=(adds,), version=1), "ada")
+    written.at(2, Edited(actions=(adds,), version=2), "ada")
+    story, told = written.story()
+    assert told.count("n ada adds it on desk, version 2") == 1
+    again = Story(CONSTELLATION_AGENT, "r").read(written.entries)[-1]
+    assert (again.text, again.weight) == ("add_task n: it is there already", "detail")
+    assert story.constellation.version == 2
+
+
+def test_an_answer_that_cannot_be_carried_out_is_told_with_the_reason() -> None:
+    written = Written(plan("a"))
+    entry = written.run.note(Answered(effect="r:1.0", verb="edit"), at=101.0, actor="ada", key="k", why="x: unknown device 'moon'")
+    written.entries.append(entry)
+    assert written.story()[1][-1] == "the answer edit by ada is not taken: x: unknown device 'moon'"
+
+
+def test_a_planner_that_gives_up_is_not_told_to_have_planned() -> None:
+    agent = Agent()
+    agent.plans(status="FAIL", result={"summary": "nothing here can fly"})
+    told = [it.text for it in Story(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
+    assert told[0] == "the planner answers FAIL, without a plan"
