@@ -210,3 +210,5 @@ def test_the_example_packs_after_a_yes_and_proves_the_archive(tmp_path: Path) ->
     assert (tmp_path / "examples.tar.gz").exists()
     shown = do("show", run)[1]
     assert "completed: valid=true" in shown
+    _, _, child = do("why", run, "pack")[1].partition("the tasks of keep are in run ")
+    assert do("why", child.strip(), "pack")[1].startswith("pack: COMPLETED")

@@ -24,6 +24,7 @@ from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
 from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.control import Ask, child_of
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +67,8 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     reasons = reasons_for(task_id, decisions, happenings)
     if not reasons:
         known = ", ".join(list(telling.standing(story))[:10]) or "none yet"
-        raise InvalidInput(f"run {row.run} has never had a task {task_id!r}; it has {known}")
+        below = "".join(f"; the tasks of {plain(own)} are in run {child_of(effect)}" for effect, own in list(story.children.items())[:10])
+        raise InvalidInput(f"run {row.run} has never had a task {task_id!r}; it has {known}{below}")
     standing = telling.standing(story).get(task_id, "it is past") if telling.sections else standing_of(story, task_id)
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": standing, "reasons": msgspec.to_builtins(reasons)}, indent=2))
@@ -143,6 +145,8 @@ def standing_of(story: Story, task_id: str) -> str:
             return "could start, and is held until a change of the plan is decided"
         case TaskStatus.PENDING:
             return "can start" + (", when the run goes on" if memory.paused else "")
+        case TaskStatus.RUNNING if isinstance(asked := story.spans[task.inquiry].effect if task.inquiry else None, Ask):
+            return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:
             because = task.error.message if task.error else "; ".join(judged) or "it waited for nothing"
             return plain(f"{task.status}: {because}", 1000)

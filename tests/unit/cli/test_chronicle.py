@@ -194,3 +194,9 @@ def test_why_tells_why_a_task_does_not_start_yet() -> None:
 
 def test_why_of_a_task_that_never_was_is_nothing() -> None:
     assert reasons(edited(), "zzz") == []
+
+
+def test_why_tells_what_a_person_is_asked_before_a_task_goes_on() -> None:
+    tasks = plan("a")
+    tasks["tasks"][0]["requires_approval"] = True
+    assert standing(Agent(tasks), "a") == "waits for a person: Run a on d?"
