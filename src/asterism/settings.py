@@ -57,7 +57,11 @@ def model_choice(
         found = {name: it for name, it in found.items() if name in ("model", "record") or (name == "backup" and backup)}
     if "examples" in found:
         found["examples"] = str(Path(found["examples"]).resolve())
-    return choose_model(**found)
+    try:
+        return choose_model(**found)
+    except InvalidInput as error:
+        read = ", ".join(MODEL_VARIABLES[field] for field in found if found[field] == environment.get(MODEL_VARIABLES.get(field, "")))
+        raise InvalidInput(f"{error} (set in the environment: {read})" if read else str(error)) from None
 
 
 def _new_file(record: Path) -> Path:

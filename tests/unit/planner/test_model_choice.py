@@ -78,3 +78,17 @@ def test_no_model_is_no_choice() -> None:
 def test_a_backup_alone_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--model"):
         model_choice(None, "openai:x", environment={})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("ASTERISM_MODEL_TIMEOUT_S", "soon"), ("ASTERISM_MODEL_BASE_URL", "here"), ("ASTERISM_BACKUP_MODEL", "y")]
+)
+def test_a_setting_that_cannot_be_used_is_said_with_the_variable_it_may_come_from(name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"\(set in the environment: {name}\)"):
+        model_choice("openai:x", environment={name: value})
+
+
+def test_a_model_that_was_given_is_not_looked_for_in_the_environment() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        model_choice("nobody:x", environment={"ASTERISM_MODEL": "openai:y"})
+    assert "environment" not in str(refused.value)
