@@ -41,6 +41,7 @@ def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
     assert "5 entries taken in" in desk.do("import", file, "--database", other).stdout
     assert desk.do("log", run, "--database", other).stdout == desk.do("log", run).stdout
     assert "there is a run" in desk.do("import", file, "--database", other, code=2).stderr
+    assert desk.do("import", "none.jsonl", code=2).stderr == "asterism: none.jsonl: No such file or directory\n"
 
 
 def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
@@ -57,6 +58,7 @@ def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
 def test_pruning_asks_what_to_forget_and_forgets_it(desk: Desk) -> None:
     measured(desk)
     assert "say what to forget" in desk.do("prune", code=2).stderr
+    assert "--empty-outcome" not in desk.do("prune", "--help").stdout
     assert desk.do("prune", "--older-than-days", "1").stdout == "0 runs forgotten\n"
     assert desk.do("prune", "--outcome", "failed").stdout == "0 runs forgotten\n"
     assert desk.do("prune", "--outcome", "finished").stdout == "1 run forgotten\n"

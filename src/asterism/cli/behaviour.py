@@ -19,7 +19,10 @@ MaxCost = Annotated[float | None, Parameter(name="--max-cost", help="US dollars 
 class Behaviour:
     """The options of a new run."""
 
-    replan: Annotated[Replan | None, Parameter(help="When the planner is asked again while the run goes on [default: never].")] = None
+    replan: Annotated[
+        Replan | None,
+        Parameter(help="When the planner is asked again while the run goes on [default: when_needed with a model, else never]."),
+    ] = None
     hold: Annotated[Hold, Parameter(help="What waits while a change of the plan is being decided.")] = RunOptions().hold
     approve_plan: Annotated[bool, Parameter(negative=(), help="Have a person approve the plan before anything of it runs.")] = False
     approve_edits: Annotated[bool, Parameter(negative=(), help="Have a person approve each change of the plan.")] = False

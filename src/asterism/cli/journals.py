@@ -88,7 +88,8 @@ def import_journal(
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        raise InvalidInput(f"{file}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else f"not a text in UTF-8 ({error})"
+        raise InvalidInput(f"{file}: {why}") from None
     return asyncio.run(_import(file, text, database))
 
 
@@ -111,7 +112,8 @@ def prune(
     *,
     older_than_days: Annotated[float | None, Parameter(help="Forget runs that ended longer ago than this.")] = None,
     outcome: Annotated[
-        tuple[Literal["finished", "failed", "cancelled"], ...], Parameter(help="Forget only runs that ended so; may be given again.")
+        tuple[Literal["finished", "failed", "cancelled"], ...],
+        Parameter(negative=(), show_default=False, help="Forget only runs that ended so; may be given again."),
     ] = (),
     keep_mb: Annotated[float | None, Parameter(help="Forget the oldest until the database is no larger than this.")] = None,
     database: Database = None,

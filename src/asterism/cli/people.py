@@ -126,8 +126,9 @@ async def _answer(named: str, said: Answered, fleet: Path | None, database: Path
 def _json(given: str) -> Any:
     try:
         text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"--value {given}: the file cannot be read: {error}") from None
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"not a text in UTF-8 ({error})"
+        raise InvalidInput(f"--value {given}: the file cannot be read: {why}") from None
     try:
         return json_text.loads(text)
     except (ValueError, RecursionError) as error:

@@ -106,7 +106,7 @@ async def profiles(fleet_file: Path) -> Fleet:
 
 
 def _device_lines(profile: AgentProfile) -> list[Text]:
-    head = Text(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}", "dim")
+    head = Text(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
     lines = [head]
     known_as = ", ".join(plain(alias) for alias in profile.aliases)
     able = ", ".join(plain(word) for word in profile.capabilities)
