@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -57,6 +58,14 @@ def test_an_answer_that_a_journal_would_not_give_back_is_refused_before_it_is_wr
     assert said.count("\n") == 1
     desk.do("answer", inquiry, "approve")
     assert desk.performed() == ["a"]
+
+
+def test_words_that_are_not_unicode_are_one_line_and_nothing_is_written(desk: Desk) -> None:
+    desk.do("run", REQUEST, "--fleet", desk.fleet, "--approve-plan", code=3)
+    run, odd = str(asked(desk)["run"]), os.fsdecode(b"\xff")
+    for words in (["cancel", run, "--reason", odd], ["answer", run, "reject", "--reason", odd]):
+        assert desk.do(*words, code=2).stderr.count("\n") == 1
+    assert asked(desk)["run"] == run
 
 
 def test_a_rejected_plan_fails_where_nobody_knows_another(desk: Desk) -> None:
