@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -42,6 +43,29 @@ def test_a_plan_is_edited_by_hand_from_a_file_and_a_bad_one_leaves_the_question_
     plan = desk.plan({"task_id": "only", "name": "measure", "device": "desk"})
     desk.do("answer", inquiry, "edit", "--value", f"@{plan}")
     assert desk.performed() == ["only"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [('{"accuracy": NaN}', "nan is not a JSON number"), ('{"accuracy": "\\ud800"}', "half a character"), ("[" * 99_999, "not JSON")],
+)
+def test_an_answer_that_a_journal_would_not_give_back_is_refused_before_it_is_written(desk: Desk, value: str, why: str) -> None:
+    plan = desk.plan({"task_id": "a", "name": "measure", "device": "desk", "requires_approval": True})
+    desk.do("run", plan, "--fleet", desk.fleet, code=3)
+    inquiry = str(asked(desk)["inquiry"])
+    said = desk.do("answer", inquiry, "edit", "--value", value, code=2).stderr
+    assert why in said
+    assert said.count("\n") == 1
+    desk.do("answer", inquiry, "approve")
+    assert desk.performed() == ["a"]
+
+
+def test_words_that_are_not_unicode_are_one_line_and_nothing_is_written(desk: Desk) -> None:
+    desk.do("run", REQUEST, "--fleet", desk.fleet, "--approve-plan", code=3)
+    run, odd = str(asked(desk)["run"]), os.fsdecode(b"\xff")
+    for words in (["cancel", run, "--reason", odd], ["answer", run, "reject", "--reason", odd]):
+        assert desk.do(*words, code=2).stderr.count("\n") == 1
+    assert asked(desk)["run"] == run
 
 
 def test_a_rejected_plan_fails_where_nobody_knows_another(desk: Desk) -> None:

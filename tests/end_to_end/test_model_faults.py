@@ -100,6 +100,21 @@ def test_retry_after_is_waited_for_and_one_that_is_too_long_is_not() -> None:
     assert "it wants to be left alone for 3600 s" in lived.reason
 
 
+HALF = json.dumps("half a character: \ud800")
+"""As a careless server writes it: a lone surrogate, which no UTF-8 holds."""
+
+
+def test_half_a_character_in_an_error_or_a_reply_breaks_neither_journal_nor_conversation() -> None:
+    error = Fault(status=500, body=f'{{"error": {{"message": {HALF}}}}}'.encode())
+    lived = live(lambda request: PLAN if creating(request) else error, **QUICK)
+    assert (lived.outcome, [it.code for it in lived.events(PlanningFailed)]) == ("finished", ["server_error"] * 2)
+    message = f'{{"role": "assistant", "content": {HALF}}}'
+    body = f'{{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [{{"index": 0, "message": {message}}}]}}'
+    lived = live([Fault(status=200, body=body.encode()), PLAN, edit(), edit()], **QUICK)
+    assert (lived.outcome, len(lived.requests)) == ("finished", 4)
+    assert "half a character: ?" in lived.requests[1].text
+
+
 # -- an answer that cannot be used -----------------------------------------------------------------
 
 UNUSABLE = {

@@ -151,6 +151,20 @@ def _why_not_json(value: Any) -> str:
     return f"more than {MAX_DEPTH} lists and objects within each other" if level else ""
 
 
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON from its pairs, as a reader of JSON asks for it (``object_pairs_hook``).
+
+    Raises:
+        InvalidInput: a name is there twice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InvalidInput(f"{name!r} is there twice in one object; names and ids are unique")
+        found[name] = value
+    return found
+
+
 def parse_line(value: Any, where: str = "dependency") -> LineSpec:
     """A dependency from JSON (``id`` or ``dependency_id``, ``from``, ``to``, ``type``, ``condition``).
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from asterism.errors import AsterismError, IllegalTransition
+from asterism.errors import AsterismError, IllegalTransition, InvalidInput
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, Record, story_line
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn
 
@@ -182,7 +182,11 @@ class Packer:
         self._encoder = msgspec.json.Encoder()
 
     def pack(self, entry: Entry) -> Record:
-        """The record of an entry."""
+        """The record of an entry.
+
+        Raises:
+            InvalidInput: a text in it is not Unicode.
+        """
         body: dict[str, Any] = {"event": entry.event}
         if entry.effects:
             body["effects"] = entry.effects
@@ -195,7 +199,7 @@ class Packer:
             actor=entry.actor,
             kind=type(entry.event).__name__,
             state=str(entry.state),
-            body=self._encoder.encode(body).decode(),
+            body=_json(body, self._encoder),
             key=entry.key,
             note=entry.note,
         )
@@ -269,5 +273,16 @@ def time_per_state(records: Iterable[Record], now: float) -> dict[str, float]:
 
 
 def event_body(event: Event) -> str:
-    """The JSON text of an event, as inbox rows carry it."""
-    return msgspec.json.encode(event).decode()
+    """The JSON text of an event, as inbox rows carry it.
+
+    Raises:
+        InvalidInput: a text in it is not Unicode.
+    """
+    return _json(event, msgspec.json.Encoder())
+
+
+def _json(value: Any, encoder: msgspec.json.Encoder) -> str:
+    try:
+        return encoder.encode(value).decode()
+    except UnicodeEncodeError:  # what a terminal gives for bytes that are not UTF-8
+        raise InvalidInput("a text to be stored is not valid Unicode; give it in UTF-8") from None

@@ -11,7 +11,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         model: ``provider:model`` that answered; the last one where there were several.
         requests: requests that were sent, those that failed included.
-        input_tokens, output_tokens: as the provider counted them.
+        input_tokens, output_tokens: as the provider counted them; estimated where it counts none.
         cost_usd: in US dollars; 0 where no price is known.
     """
 

@@ -23,17 +23,18 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.usage import RequestUsage
 
 from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
-from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of
+from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of, said
 from asterism.runtime.ports import Usage
 
 MAX_DETAIL = 300
 """Characters of a provider's own message that are told."""
 
-SHORTEST_KEY = 8
-"""Characters of what may be a key. A shorter one is a stand-in, such as ``any``, and would be found in every text."""
+TOKEN = 4
+"""Characters of a token, about, for a provider that does not count them."""
 
 Code = Literal[
     "rate_limited",  # too many requests
@@ -104,7 +105,7 @@ class Secrets:
     """What may be told to nobody: the keys in the environment."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = [key for key in keys if len(key) >= SHORTEST_KEY]
+        self._keys = sorted((key for key in keys if len(key) >= SHORTEST_KEY), key=len, reverse=True)  # one may begin with another
 
     def __repr__(self) -> str:
         return f"Secrets({len(self._keys)})"
@@ -115,10 +116,10 @@ class Secrets:
         return cls([os.environ.get(name, "") for names in KEY_VARIABLES.values() for name in names])
 
     def hide(self, text: str) -> str:
-        """The text without them."""
+        """The text without them, and without halves of characters (lone surrogates), which no request, journal or file can hold."""
         for key in self._keys:
             text = text.replace(key, "[key]")
-        return text
+        return text.encode(errors="replace").decode()
 
 
 class PatientModel(WrapperModel):
@@ -183,7 +184,8 @@ class PatientModel(WrapperModel):
                 if wait_s is None:
                     raise ModelUnavailable(told, _kind_of(error).code, number, tuple(waits)) from None
             else:
-                return dataclasses.replace(response, metadata={"requests": number, "waits": tuple(waits), **(response.metadata or {})})
+                told_on = {"requests": number, "waits": tuple(waits), **(response.metadata or {})}
+                return dataclasses.replace(response, usage=_counted(messages, response), metadata=told_on)
             waits.append(f"{told}; asked again after {wait_s:g} s")
             await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt has raised")
@@ -207,6 +209,14 @@ class PatientModel(WrapperModel):
         if asked_s and asked_s > self._choice.max_wait_s:
             words += f"; it wants to be left alone for {asked_s:g} s"
         return f"{words}; asked {number} times" if number > 1 else words
+
+
+def _counted(messages: Sequence[ModelMessage], response: ModelResponse) -> RequestUsage:
+    """The tokens of an answer; estimated where the provider counts none, so that a limit is one there, too."""
+    if response.usage.input_tokens or response.usage.output_tokens:
+        return response.usage
+    asked, answered = (sum(len(text) for _, text in said(it)) for it in (messages, [response]))
+    return RequestUsage(input_tokens=-(-asked // TOKEN), output_tokens=-(-answered // TOKEN))
 
 
 def _kind_of(error: BaseException) -> _Kind:
@@ -272,6 +282,8 @@ def _made(named: str, base_url: str) -> Model:
         return _MAKERS[provider](name, base_url or None)
     except trouble.UserError:
         raise InvalidInput(f"model {named} needs a key: set {' or '.join(KEY_VARIABLES[provider])} in the environment") from None
+    except ValueError:  # the message may quote the proxy's password
+        raise InvalidInput(f"model {named}: its client takes HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, and cannot use what is there") from None
 
 
 # Each maker imports its provider's client, which takes a second or two: only the one that is asked for.

@@ -22,7 +22,7 @@ import yaml
 
 from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, parse_plan
+from asterism.constellation.documents import LineSpec, PlanDocument, each_once, parse_plan
 from asterism.constellation.edits import Edit, EditRefused, parse_action
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
@@ -63,7 +63,7 @@ def read_plan(path: Path) -> PlanDocument:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        value = json.loads(text, object_pairs_hook=_object) if path.suffix.lower() == ".json" else _yaml(text)
+        value = json.loads(text, object_pairs_hook=each_once) if path.suffix.lower() == ".json" else _yaml(text)
         return parse_plan(value)
     except OSError as error:
         raise InvalidInput(f"{path}: the plan cannot be read: {error.strerror}") from error
@@ -194,15 +194,6 @@ def _as_written(line: TaskStarLine) -> LineSpec:
     spec = line_spec_of(line)
     kind = None if spec.judged_as is msgspec.structs.replace(spec, type=None).judged_as else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise InvalidInput(f"{name!r} is there twice in one object; names and ids are unique")
-        found[name] = value
-    return found
 
 
 class _Loader(yaml.SafeLoader):

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, check_json, parse_plan
+from asterism.constellation.documents import PlanDocument, check_json, each_once, parse_plan
 from asterism.constellation.edits import EditRefused, parse_action
 from asterism.errors import AsterismError, InvalidInput
 
@@ -30,7 +30,7 @@ _SPELLINGS = {
     "task_constellation": "constellation",
     "updated_constellation": "constellation",
 }
-_FENCED = re.compile(r"```[a-zA-Z]*\s*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n")
 
 
 class InvalidReply(AsterismError):
@@ -93,14 +93,13 @@ def parse_reply(text: str) -> ConstellationAgentResponse:
 def _object(text: str) -> Mapping[str, Any]:
     if len(text) > MAX_REPLY:
         raise InvalidReply(f"the reply has {len(text)} characters; at most {MAX_REPLY}. Say less")
-    fenced = _FENCED.search(text)
-    body = fenced.group(1) if fenced else text
-    start = body.find("{")
+    fence = _FENCE.search(text)
+    start = text.find("{", fence.end() if fence else 0)
     if start < 0:
-        raise InvalidReply("the reply holds no JSON object" if body.strip() else "the reply is empty")
-    decoder = json.JSONDecoder(parse_constant=_no_number)
+        raise InvalidReply("the reply holds no JSON object" if text.strip() else "the reply is empty")
+    decoder = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=each_once)
     try:
-        found, end = decoder.raw_decode(body, start)
+        found, end = decoder.raw_decode(text, start)
         check_json(found, "the reply")
     except json.JSONDecodeError as error:
         raise InvalidReply(f"the reply's JSON is broken or cut off: {error.msg} (line {error.lineno}, column {error.colno})") from None
@@ -108,7 +107,7 @@ def _object(text: str) -> Mapping[str, Any]:
         raise InvalidReply(f"the reply's JSON cannot be used: {error}") from None
     except InvalidInput as error:
         raise InvalidReply(str(error)) from None
-    if '"status"' in body[end:]:
+    if '"status"' in text[:start] + text[end:]:
         raise InvalidReply("there is more than one reply in it; give one JSON object")
     return found if isinstance(found, Mapping) else {}
 

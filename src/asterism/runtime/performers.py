@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from asterism.constellation.documents import check_json
 from asterism.constellation.resolution import predecessor_results
+from asterism.errors import InvalidInput
 from asterism.kernel.machine import Outcome
 from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import (
@@ -82,4 +84,20 @@ class PlannerPerformer:
                 effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
             )
         fields = msgspec.structs.asdict(proposal)
-        return Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
+        planned = Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
+        try:
+            _check_kept(planned)
+        except InvalidInput as error:
+            return PlanningFailed(effect=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
+        return planned
+
+
+def _check_kept(planned: Planned) -> None:
+    """See that a journal would give an answer back, whoever the planner is.
+
+    Raises:
+        InvalidInput: it would not; says what of it.
+    """
+    texts = [planned.thought, planned.observation, planned.prompt, planned.reply, *planned.notes]
+    tasks = [[spec.inputs, spec.constellation] for spec in planned.plan.tasks] if planned.plan else []
+    check_json([texts, list(planned.actions), planned.result, tasks], "the planner's answer")

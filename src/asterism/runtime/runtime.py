@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Machine
@@ -222,6 +223,7 @@ class Runtime:
             raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
+        check_json([value, reason], f"the answer to {inquiry}")  # what a journal would not give back is not what was approved
         event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
         for number in range(1, MAX_ANSWERS + 1):
             key = inquiry if number == 1 else f"{inquiry}#{number}"

@@ -183,6 +183,14 @@ def test_an_answer_tells_its_tokens_and_its_price() -> None:
     assert 0 < usage.cost_usd < 0.1
 
 
+@pytest.mark.parametrize("usage", [{}, {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}])
+def test_where_tokens_are_not_counted_they_are_estimated_so_that_a_limit_holds(usage: dict[str, Any]) -> None:
+    body = {name: it for name, it in completion("x" * 400).items() if name != "usage"} | usage
+    model = over_http(lambda _: httpx2.Response(200, json=body))
+    used = usage_of("openai:gpt-4o", asyncio.run(model_request(model, request("y" * 2000))))
+    assert (used.input_tokens, used.output_tokens) == (500, 100)
+
+
 def test_a_model_that_no_list_knows_costs_nothing_that_is_known() -> None:
     body = {**completion(), "model": "home-made"}
     response = asyncio.run(model_request(over_http(lambda _: httpx2.Response(200, json=body)), request("hello")))
@@ -284,6 +292,17 @@ def test_a_backup_may_be_of_another_provider() -> None:
 
 def test_a_word_that_stands_for_no_key_hides_nothing() -> None:
     assert Secrets(["any", "", KEY]).hide(f"train any cnn with {KEY}") == "train any cnn with [key]"
+
+
+def test_a_key_that_begins_with_another_one_is_hidden_whole() -> None:
+    assert Secrets(["sk-hush-1", "sk-hush-1-more"]).hide("it is sk-hush-1-more") == "it is [key]"
+
+
+def test_a_proxy_that_cannot_be_used_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "nonsense://user:hush@proxy.test")
+    with pytest.raises(InvalidInput, match="HTTP_PROXY") as caught:
+        opened(model="anthropic:x")
+    assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,10 @@ def test_code_fences_and_words_around_the_object_are_ignored(text: str) -> None:
     assert parse_reply(text.replace("{}", json.dumps(GOOD, indent=1))).thought == "why"
 
 
+def test_a_fence_within_a_thought_does_not_end_the_reply() -> None:
+    assert parse_reply('```json\n{"thought": "as in ```x```", "status": "FINISH"}\n```').thought == "as in ```x```"
+
+
 @pytest.mark.parametrize(
     ("given", "read_as"),
     [({"summary": "s", "n": 1}, {"summary": "s", "n": 1}), ("done", {"summary": "done"}), (None, {}), ([1], {"summary": "[1]"})],
@@ -123,6 +127,9 @@ def test_an_unknown_status_is_named_with_what_it_may_be() -> None:
         ('{"thought": "x", "status": "FINISH", "result": ' + "[" * 100_000 + "]" * 100_000 + "}", "cannot be used"),
         ('{"thought": "x", "status": "FINISH", "result": ' + "9" * 5000 + "}", "cannot be used"),
         (json.dumps(GOOD) + json.dumps(GOOD), "more than one reply"),
+        (f"```json\n{json.dumps(GOOD)}\n```\nor\n```json\n{json.dumps(GOOD)}\n```", "more than one reply"),
+        (f"{json.dumps(GOOD)}\n```json\n{json.dumps(GOOD)}\n```", "more than one reply"),
+        ('{"thought": "x", "status": "FAIL", "status": "FINISH"}', "'status' is there twice"),
         ('["thought", "status"]', "holds no JSON object"),
     ],
 )

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
-from asterism.constellation.documents import parse_plan
+import pytest
+
+from asterism.constellation.documents import PlanDocument, TaskSpec, parse_plan
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
@@ -131,3 +134,19 @@ def test_what_an_answer_used_and_what_was_said_are_part_of_the_outcome() -> None
     _, failed = asked(Agent(), PlanningUnavailable("no", "auth", spent))
     assert isinstance(failed, PlanningFailed)
     assert failed.usage == spent
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"result": {"n": math.nan}}, "nan is not a JSON number"),
+        ({"thought": "half \ud800"}, "half a character"),
+        ({"actions": ({"tool": "add_task", "parameters": {"at": object}},)}, "which JSON does not have"),
+        ({"plan": PlanDocument(tasks=(TaskSpec(task_id="a", inputs={"x": math.inf}),))}, "inf is not a JSON number"),
+    ],
+)
+def test_an_answer_that_a_journal_could_not_give_back_is_none(given: dict[str, Any], told: str) -> None:
+    _, outcome = asked(Agent(), Proposal(usage=Usage(requests=3), **given))
+    assert isinstance(outcome, PlanningFailed)
+    assert (outcome.code, outcome.usage.requests) == ("invalid_reply", 3)
+    assert told in outcome.reason
