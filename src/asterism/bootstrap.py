@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asterism.constellation.profile import Fleet
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
@@ -17,7 +17,9 @@ from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.flows.conversation import process_vault
-from asterism.flows.performer import flow_performers
+from asterism.flows.models import ModelExtractor, ModelRouter
+from asterism.flows.orchestrator import Router
+from asterism.flows.performer import Extractor, flow_performers
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
@@ -86,24 +88,39 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
         yield {device_id: device.profile for device_id, device in devices.items()}, devices
 
 
+class Minds(NamedTuple):
+    """What a model does: it plans and, in conversations, finds fields and chooses agents. Without one the last two are None."""
+
+    planner: Planner
+    extractor: Extractor | None = None
+    router: Router | None = None
+
+
 @contextlib.asynccontextmanager
-async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """The planner that asks a model, or the offline one.
+async def open_minds(choice: ModelChoice | None) -> AsyncIterator[Minds]:
+    """All that a model does, over the same connections; the offline planner where there is none.
 
     Raises:
         MissingExtra: the model's client is not installed.
         InvalidInput: a key is missing, or the demonstrations cannot be used.
     """
     if choice is None:
-        yield OfflinePlanner()
+        yield Minds(OfflinePlanner())
         return
     try:
         from asterism.planner.model import open_model  # noqa: PLC0415 - heavy, and an extra
         from asterism.planner.processor import ConstellationAgentProcessor  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise MissingExtra("llm", f"planning with {choice.model}") from error
+        raise MissingExtra("llm", f"model {choice.model}") from error
     async with open_model(choice) as access:
-        yield ConstellationAgentProcessor(access)
+        yield Minds(ConstellationAgentProcessor(access), ModelExtractor(access.model), ModelRouter(access.model))
+
+
+@contextlib.asynccontextmanager
+async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
+    """The planner that asks a model, or the offline one; raises as ``open_minds``."""
+    async with open_minds(choice) as minds:
+        yield minds.planner
 
 
 @contextlib.asynccontextmanager
@@ -113,9 +130,10 @@ async def open_runtime(
     database: Path,
     *,
     planner: Planner | None = None,
+    extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Runtime]:
-    """A runtime that can drive constellation agents over these devices."""
+    """A runtime that can drive every machine, constellations over these devices."""
     clock = SystemClock()
     taken: list[Callable[[Attempt], None]] = []
 
@@ -128,7 +146,7 @@ async def open_runtime(
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(process_vault(), fleet=[device.profile for device in devices.values()]),
+            **flow_performers(process_vault(), extractor, [device.profile for device in devices.values()]),
         }
         driver = Driver(
             store=store,
@@ -172,6 +190,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     *,
     fleet: Path | str | None = None,
     planner: Planner | None = None,
+    extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Runtime]:
     """A runtime over a database, for programs; what is run within the ``async with`` and names no other runtime runs in it.
@@ -180,6 +199,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         database: file with the journals, made if it is not there; by default where the commands have theirs.
         fleet: fleet file with the devices; without one there are none.
         planner: who plans; by default the planner without a model.
+        extractor: finds fields in what people say; by default the rules without a model.
         observers: told of everything that happens.
 
     Raises:
@@ -190,7 +210,9 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     async with contextlib.AsyncExitStack() as stack:
         devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
         store = await stack.enter_async_context(open_store(path, create=True))
-        runtime = await stack.enter_async_context(open_runtime(store, devices, path, planner=planner, observers=observers))
+        runtime = await stack.enter_async_context(
+            open_runtime(store, devices, path, planner=planner, extractor=extractor, observers=observers)
+        )
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)
         yield runtime

@@ -29,6 +29,7 @@ from asterism.cli.telling import story_for, telling_of
 from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
+from asterism.flows.performer import Extractor
 from asterism.kernel.journal import Entry
 from asterism.kernel.run import packer
 from asterism.machines.control import Pause
@@ -129,6 +130,7 @@ async def drive(
     run: str,
     *,
     planner: Planner | None = None,
+    extractor: Extractor | None = None,
     as_json: bool = False,
     result_file: Path | None = None,
     story: Story | None = None,
@@ -143,7 +145,7 @@ async def drive(
     teller = Teller(store, story or story_for(machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    async with open_runtime(store, devices, database, planner=planner, observers=[watch]) as runtime:
+    async with open_runtime(store, devices, database, planner=planner, extractor=extractor, observers=[watch]) as runtime:
         try:
             driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
             await teller.read()

@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import json as json_text
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
+from asterism.bootstrap import Minds, open_minds
 from asterism.bootstrap import open as open_all
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import actor
-from asterism.cli.options import Database, Json
+from asterism.cli.options import BackupModel, Database, Json
 from asterism.cli.output import put
 from asterism.cli.words import plain
 from asterism.devices.source import imported
@@ -26,12 +27,23 @@ from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
 from asterism.flows.seat import AgentResult
 from asterism.machines.flow_agent.events import AgentStatus
+from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.runtime import Runtime
+from asterism.settings import model_choice
 
 Agents = Annotated[str, Parameter(name="AGENTS", help="Where the agents are: file.py or package.module, or one of them: file.py:Name.")]
 Fleet = Annotated[
     Path | None, Parameter(name=["--fleet", "-f"], help="TOML file that names the devices, for agents that start constellations.")
 ]
+Model = Annotated[
+    str | None,
+    Parameter(
+        name="--model",
+        help="Find fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:… "
+        "[default: $ASTERISM_MODEL, else without a model].",
+    ),
+]
+Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, Minds]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed."""
 HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with a backslash goes on in the next"
@@ -64,18 +76,20 @@ def chat(
     *,
     user: Annotated[str | None, Parameter(help="Who talks [default: you].")] = None,
     fleet: Fleet = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
     database: Database = None,
 ) -> int:
     """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
     agents = agents_of(source)
-    return asyncio.run(_chat(agents, user or actor(), fleet, database))
+    return asyncio.run(_chat(agents, user or actor(), _open(database, fleet, model_choice(model, backup_model))))
 
 
-async def _chat(agents: Sequence[type[StandardAgent]], user: str, fleet: Path | None, database: Path | None) -> int:
-    async with open_all(database, fleet=fleet) as runtime:
-        desk = Orchestrator(agents, runtime=runtime)
+async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened) -> int:
+    async with opened as (runtime, minds):
+        desk = Orchestrator(agents, runtime=runtime, router=minds.router)
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. /help says more.")
         if there := await desk.current(user):
             _say(await there.settle())  # what was interrupted goes on first
@@ -87,6 +101,12 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, fleet: Path | 
             except AsterismError as error:
                 put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
     return FINISHED
+
+
+@contextlib.asynccontextmanager
+async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[Runtime, Minds]]:
+    async with open_minds(choice) as minds, open_all(database, fleet=fleet, planner=minds.planner, extractor=minds.extractor) as runtime:
+        yield runtime, minds
 
 
 async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> None:
@@ -131,6 +151,8 @@ def run_flow(
     field: Annotated[Sequence[str], Parameter(name="--field", help="NAME=VALUE; as often as there are fields.", negative=())] = (),
     text: Annotated[str, Parameter(help="The first message.")] = "",
     fleet: Fleet = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
     database: Database = None,
     json: Json = False,
 ) -> int:
@@ -138,7 +160,8 @@ def run_flow(
     agents = agents_of(source)
     if len(agents) > 1:
         raise InvalidInput(f"{source} has {len(agents)} agents; name one: {source}:{agents[0].__name__}")
-    return asyncio.run(_run(agents[0], _values(agents[0], field), text, fleet, database, as_json=json))
+    opened = _open(database, fleet, model_choice(model, backup_model))
+    return asyncio.run(_run(agents[0], _values(agents[0], field), text, opened, as_json=json))
 
 
 def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
@@ -157,10 +180,8 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-async def _run(
-    agent: type[StandardAgent], values: dict[str, Any], text: str, fleet: Path | None, database: Path | None, *, as_json: bool
-) -> int:
-    async with open_all(database, fleet=fleet) as runtime:
+async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, opened: Opened, *, as_json: bool) -> int:
+    async with opened as (runtime, _):
         result = await Conversation(agent, runtime=runtime, user=actor()).say(text, values)
         if as_json:
             put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_planner, open_runtime, open_store
+from asterism.bootstrap import check_database, open_minds, open_planner, open_runtime, open_store
 from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
@@ -225,14 +225,25 @@ async def take_up(
     first = await first_of(store, row)
     fleet_file = fleet or fleet_file_of(first, row)
     await check_definitions(store, row)
-    async with open_planner(choice or choice_of(first)) as planner, devices_of(fleet_file, database) as devices:
+    choice = choice or (model_choice() if row.machine == FLOW_AGENT.name else choice_of(first))  # a conversation names none
+    async with open_minds(choice) as minds, devices_of(fleet_file, database) as devices:
         story = await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
         for run in paused:
             async with open_runtime(store, {}, database) as runtime:
                 await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
-        return await drive(store, devices, database, row.run, planner=planner, as_json=as_json, result_file=result_file, story=story)
+        return await drive(
+            store,
+            devices,
+            database,
+            row.run,
+            planner=minds.planner,
+            extractor=minds.extractor,
+            as_json=as_json,
+            result_file=result_file,
+            story=story,
+        )
 
 
 async def check_fleet_of(store: Store, row: RunRow, devices: Mapping[str, Device]) -> Story | None:
