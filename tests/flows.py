@@ -7,11 +7,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from asterism.bootstrap import MACHINES
 from asterism.flows import AgentResult
 from asterism.flows.conversation import Conversation, result_of
 from asterism.flows.performer import Extractor, Vault, flow_performers
 from asterism.kernel.journal import Record
 from asterism.kernel.run import state_history
+from asterism.loops.definition import open_performers
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import Commit, InboxRow
@@ -65,11 +67,12 @@ class Stage:
         """One process."""
         store = MortalStore(self.memory, self.dies_after)
         vault = Vault() if self.forgetful else self.vault
-        machines = {FLOW_AGENT.name: FLOW_AGENT}
-        driver = Driver(store=store, clock=self.clock, machines=machines, performers=flow_performers(vault, self.extractor), poll_s=1.0)
-        async with driver.opened():
-            runtime = Runtime(store, driver, self.clock)
-            yield runtime, Conversation(self.agent, runtime=runtime, run=self.run, vault=vault), store
+        async with open_performers() as loops:
+            performers = {**loops, **flow_performers(vault, self.extractor)}
+            driver = Driver(store=store, clock=self.clock, machines=MACHINES, performers=performers, poll_s=1.0)
+            async with driver.opened():
+                runtime = Runtime(store, driver, self.clock)
+                yield runtime, Conversation(self.agent, runtime=runtime, run=self.run, vault=vault), store
         await store.close()
 
     async def turn(self, what: str, *said: Any) -> AgentResult:

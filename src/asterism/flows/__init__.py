@@ -10,6 +10,7 @@ from __future__ import annotations
 from asterism.flows.agent import StandardAgent as StandardAgent
 from asterism.flows.agent import flowagent as flowagent
 from asterism.flows.children import ChildFailed as ChildFailed
+from asterism.flows.children import as_child as as_child
 from asterism.flows.children import constellation as constellation
 from asterism.flows.children import flow as flow
 from asterism.flows.conversation import Conversation as Conversation

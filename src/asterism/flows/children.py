@@ -1,4 +1,4 @@
-"""What a flow agent can start below itself: a constellation, another flow agent, or any machine its runtime has."""
+"""Runs below others: what a flow agent can start (a constellation, a flow agent, any machine its runtime has), and it as one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
-from asterism.constellation.profile import AgentProfile
+from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError
 from asterism.flows.registry import name_of
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.control import ChildEnded, StartChild, as_data
 from asterism.machines.flow_agent.events import Begun, Limits, Message
+from asterism.machines.flow_agent.table import FLOW_AGENT
 
 
 class ChildFailed(AsterismError):
@@ -68,6 +69,31 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
         values: its fields by name, as far as they are known.
     """
     kind: Any = agent
-    limits = Limits(approval_s=kind.approval_timeout_s, idle_s=kind.idle_timeout_s)
-    begun = Begun(agent=name_of(agent), message=Message(text=text, values=msgspec.to_builtins(values)), limits=limits)
-    return StartChild(machine="flow agent", first_kind=Begun.__name__, first=as_data(begun), title=kind.description or agent.__name__)
+    first = _begun(kind, Message(text=text, values=msgspec.to_builtins(values)))
+    return StartChild(machine=FLOW_AGENT.name, first_kind=Begun.__name__, first=first, title=kind.description or kind.__name__)
+
+
+def as_child(agent: type) -> ChildSpec:
+    """A flow agent as what carries out the steps of a loop (``loops.ChildWorker``) or the tasks of a device (kind ``flow``).
+
+    The intent is what begins it; what is handed over under the name of a field is the field's value. A secret is never handed over.
+
+    Args:
+        agent: its class.
+    """
+    kind: Any = agent
+    open_fields = tuple(name for name, field in kind.input_fields().items() if not field.secret)
+    return ChildSpec(
+        machine=FLOW_AGENT.name,
+        first_kind=Begun.__name__,
+        first=_begun(agent, Message()),
+        says_to="message.text",
+        hands_to="message.values",
+        hands=open_fields,
+        limit_to="limits.wall_s",
+    )
+
+
+def _begun(agent: Any, message: Message) -> dict[str, Any]:
+    limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
+    return as_data(Begun(agent=name_of(agent), message=message, limits=limits))

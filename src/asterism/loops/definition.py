@@ -24,7 +24,7 @@ from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
-from asterism.machines.control import Unpause, Verb, as_data
+from asterism.machines.control import StartChild, Unpause, Verb, as_data
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
@@ -127,6 +127,11 @@ class OrchestrationLoop:
         if definition:
             submitted = msgspec.structs.replace(submitted, definition=definition, folder=str(folder))
         return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=as_data(submitted))
+
+    def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
+        """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
+        first = as_data(self.submitted(request, context))
+        return StartChild(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=first, title=request[:MAX_TITLE])
 
     # -- runs --------------------------------------------------------------------------------------
 

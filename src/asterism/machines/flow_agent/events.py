@@ -99,10 +99,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         approval_s: how long a question for approval stays open; None for ever.
         idle_s: how long the conversation waits for its person; None for ever.
+        wall_s: how long it may take in all; None for ever.
     """
 
     approval_s: float | None = None
     idle_s: float | None = None
+    wall_s: float | None = None
 
 
 # -- events ----------------------------------------------------------------------------------------

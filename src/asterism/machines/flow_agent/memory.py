@@ -52,6 +52,7 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         shown: id of the last question that was put; an approval must answer this one.
         unclear: ``on_running`` was interrupted, and a person is to say what came of it.
         due: when the open question expires, seconds since the epoch; None for never.
+        ends_at: when its time is up; None for never.
         wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
         before: the state that was paused, and ``before_prompt`` what the agent had said in it.
         children: child runs, by key.
@@ -94,10 +95,11 @@ class FlowMemory(msgspec.Struct, kw_only=True):
     reason: str = ""
     paused: bool = False
     due: float | None = None
+    ends_at: float | None = None
 
     def wake_at(self) -> float | None:
-        """When the open question expires, seconds since the epoch; at once where transitions wait for their entries."""
-        return 0.0 if self.path else self.due
+        """When the open question expires or its time is up, seconds since the epoch; at once where transitions wait for their entries."""
+        return 0.0 if self.path else min((at for at in (self.due, self.ends_at) if at is not None), default=None)
 
     def stirs(self) -> bool:
         """It never goes on without a person when only people are outstanding."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
 from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw
@@ -40,7 +42,9 @@ def begin(memory: FlowMemory, event: Begun, turn: Turn) -> AgentStatus:
     if memory.agent:
         raise Refused("this conversation has begun already")
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
-    hear(memory, event.message)
+    memory.ends_at = None if event.limits.wall_s is None else turn.at + event.limits.wall_s
+    # What another run says has no time of its own.
+    hear(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=turn.at))
     return INITIALIZING
 
 
@@ -121,12 +125,13 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
     memory.status, memory.paused = now, now is PAUSED and not memory.path
     if now in (COMPLETED, ERROR, CANCELLED):
         memory.path, memory.queue, memory.wants, memory.again, memory.unclear = [], [], "", False, False
+        memory.ends_at = None
         if now is COMPLETED:
             memory.code = "finished"
         elif now is ERROR:
             memory.code = memory.code or "error"
         else:
-            memory.code = memory.code if memory.code in ("rejected", "expired") else "cancelled"
+            memory.code = memory.code if memory.code in ("rejected", "expired", "wall_limit") else "cancelled"
             memory.reason = memory.reason or memory.wanted_by
         withdraw_ask(memory, turn)
         if was is not ERROR:
@@ -148,8 +153,11 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     """Look at the whole: make a transition, leave, call the handler whose turn it is, or ask the person."""
     if memory.path:
         return step_on(memory, state, turn)
+    is_late = memory.ends_at is not None and turn.at >= memory.ends_at
+    if is_late:
+        run_out(memory, turn)
     if memory.handling or not memory.agent:
-        return None
+        return state if is_late else None
     if memory.due is not None and turn.at >= memory.due:
         memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.wants == "cancel":
@@ -164,10 +172,19 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     return state if queued else None
 
 
+def run_out(memory: FlowMemory, turn: Turn) -> None:
+    """Its time is up: nobody is waited for, neither a person, nor a handler."""
+    memory.code, memory.reason, memory.ends_at = "wall_limit", f"it took longer than {memory.limits.wall_s:g} s", None
+    tell_children(memory, Cancel(reason=memory.reason), turn)
+    memory.wants = "cancel"
+    if memory.handling:
+        turn.perform(Withdraw(target=memory.handling))
+
+
 def leave(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
     """Cancel: at once where the table has the edge, else through PAUSED."""
     memory.wants = ""
-    memory.prompt = "It has been too long; this is cancelled." if memory.code == "expired" else "Cancelled."
+    memory.prompt = "It has been too long; this is cancelled." if memory.code in ("expired", "wall_limit") else "Cancelled."
     memory.say("agent", memory.prompt)
     if CANCELLED in STATE_TRANSITIONS[state]:
         return arrive(memory, state, CANCELLED, turn)

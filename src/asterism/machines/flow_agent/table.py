@@ -138,6 +138,8 @@ def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
                 memory.queue.insert(0, memory.message)
         if memory.due is not None:
             memory.due += event.idle_s
+        if memory.ends_at is not None:
+            memory.ends_at += event.idle_s
         return state
 
     def closed(memory: FlowMemory, event: Withdrawn | Woken, turn: Turn) -> AgentStatus:
