@@ -17,6 +17,7 @@ from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.flows.conversation import process_vault
+from asterism.flows.device import FLOW_KIND
 from asterism.flows.models import ModelExtractor, ModelRouter
 from asterism.flows.orchestrator import Router
 from asterism.flows.performer import Extractor, flow_performers
@@ -84,7 +85,7 @@ async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[
         InvalidInput: the fleet file cannot be used.
     """
     async with WorkerPool(workers_folder(database)) as pool:
-        devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND})
+        devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
         yield {device_id: device.profile for device_id, device in devices.items()}, devices
 
 

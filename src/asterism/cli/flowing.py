@@ -20,12 +20,12 @@ from asterism.cli.finding import actor
 from asterism.cli.options import BackupModel, Database, Json
 from asterism.cli.output import put
 from asterism.cli.words import plain
-from asterism.devices.source import imported
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.agent import StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
 from asterism.flows.seat import AgentResult
+from asterism.flows.source import agent_of, agents_of
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.runtime import Runtime
@@ -49,27 +49,6 @@ MAX_SHOWN = 2000
 HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with a backslash goes on in the next"
 
 
-def agents_of(source: str) -> list[type[StandardAgent]]:
-    """The agents of a module or file, or the one that is named.
-
-    Raises:
-        InvalidInput: there is none.
-    """
-    place, _, name = source.rpartition(":") if ":" in source else (source, "", "")
-    module = imported(place, Path.cwd())
-    found = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, StandardAgent)
-        and value.__module__ == module.__name__
-        and name in ("", value.__name__)
-    ]
-    if not found:
-        raise InvalidInput(f"{place} has no flow agent {name}".rstrip())
-    return found
-
-
 def chat(
     source: Agents,
     /,
@@ -83,7 +62,7 @@ def chat(
     """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
-    agents = agents_of(source)
+    agents = agents_of(source, Path.cwd())
     return asyncio.run(_chat(agents, user or actor(), _open(database, fleet, model_choice(model, backup_model))))
 
 
@@ -157,11 +136,9 @@ def run_flow(
     json: Json = False,
 ) -> int:
     """Run one flow agent with the fields that are given. What is missing is asked for, and left open; nothing is approved here."""
-    agents = agents_of(source)
-    if len(agents) > 1:
-        raise InvalidInput(f"{source} has {len(agents)} agents; name one: {source}:{agents[0].__name__}")
+    agent = agent_of(source, Path.cwd())
     opened = _open(database, fleet, model_choice(model, backup_model))
-    return asyncio.run(_run(agents[0], _values(agents[0], field), text, opened, as_json=json))
+    return asyncio.run(_run(agent, _values(agent, field), text, opened, as_json=json))
 
 
 def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:

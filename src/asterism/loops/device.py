@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism.constellation.profile import AgentProfile
-from asterism.constellation.task import TaskError
+from asterism.devices.child import ChildDevice
 from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.loops.definition import find_loop
-from asterism.runtime.ports import Attempt, AttemptEnd, ProgressSink
 
 
 class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
@@ -21,37 +19,10 @@ class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
     loop: str
 
 
-class AgentDevice:
-    """A device whose tasks are begun as child runs by the machine itself; no attempt reaches it."""
-
-    def __init__(self, profile: AgentProfile) -> None:
-        self._profile = profile
-
-    @property
-    def profile(self) -> AgentProfile:  # noqa: D102 - said once, on the port
-        return self._profile
-
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:  # noqa: ARG002, D102 - said once, on the port
-        error = TaskError(code="bad_result", message=f"{attempt.device_id} is an agent: its tasks are runs of their own")
-        return AttemptEnd(error=error)
-
-
-async def _open(entry: AgentEntry, folder: Path) -> AgentDevice:
+async def _open(entry: AgentEntry, folder: Path) -> ChildDevice:
     loop = find_loop(entry.loop, folder)
-    described = entry.description or "; ".join(it.description for it in loop.workers.values() if it.description)
-    return AgentDevice(
-        AgentProfile(
-            device_id=entry.id,
-            kind="agent",
-            description=described,
-            aliases=entry.aliases,
-            capabilities=entry.capabilities,
-            natural_language=True,
-            concurrency=entry.concurrency,
-            metadata=entry.metadata,
-            child=loop.child(folder, entry.loop),
-        )
-    )
+    described = "; ".join(it.description for it in loop.workers.values() if it.description)
+    return ChildDevice(entry, loop.child(folder, entry.loop), described)
 
 
 AGENT_KIND = DeviceKind(AgentEntry, _open)
