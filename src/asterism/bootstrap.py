@@ -132,9 +132,10 @@ async def open_runtime(
     *,
     planner: Planner | None = None,
     extractor: Extractor | None = None,
+    fleet_file: Path | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Runtime]:
-    """A runtime that can drive every machine, constellations over these devices."""
+    """A runtime that can drive every machine, constellations over these devices, which are of that fleet file if of any."""
     clock = SystemClock()
     taken: list[Callable[[Attempt], None]] = []
 
@@ -147,7 +148,12 @@ async def open_runtime(
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(process_vault(), extractor, [device.profile for device in devices.values()]),
+            **flow_performers(
+                process_vault(),
+                extractor,
+                [device.profile for device in devices.values()],
+                fleet_file=str(fleet_file.absolute()) if fleet_file else "",  # noqa: ASYNC240 - no disk is touched
+            ),
         }
         driver = Driver(
             store=store,
@@ -212,7 +218,15 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
         store = await stack.enter_async_context(open_store(path, create=True))
         runtime = await stack.enter_async_context(
-            open_runtime(store, devices, path, planner=planner, extractor=extractor, observers=observers)
+            open_runtime(
+                store,
+                devices,
+                path,
+                planner=planner,
+                extractor=extractor,
+                fleet_file=Path(fleet) if fleet else None,
+                observers=observers,
+            )
         )
         token = CURRENT.set(runtime)
         stack.callback(CURRENT.reset, token)

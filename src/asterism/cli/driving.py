@@ -131,6 +131,7 @@ async def drive(
     *,
     planner: Planner | None = None,
     extractor: Extractor | None = None,
+    fleet_file: Path | None = None,
     as_json: bool = False,
     result_file: Path | None = None,
     story: Story | None = None,
@@ -145,7 +146,9 @@ async def drive(
     teller = Teller(store, story or story_for(machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    async with open_runtime(store, devices, database, planner=planner, extractor=extractor, observers=[watch]) as runtime:
+    async with open_runtime(
+        store, devices, database, planner=planner, extractor=extractor, fleet_file=fleet_file, observers=[watch]
+    ) as runtime:
         try:
             driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
             await teller.read()

@@ -223,7 +223,7 @@ async def take_up(
     if row.owner:
         raise RunOwned(row.run, row.owner)
     first = await first_of(store, row)
-    fleet_file = fleet or fleet_file_of(first, row)
+    fleet_file = fleet or fleet_file_of(first, row) or await _fleet_file_below(store, row)
     await check_definitions(store, row)
     choice = choice or (model_choice() if row.machine == FLOW_AGENT.name else choice_of(first))  # a conversation names none
     async with open_minds(choice) as minds, devices_of(fleet_file, database) as devices:
@@ -240,6 +240,7 @@ async def take_up(
             row.run,
             planner=minds.planner,
             extractor=minds.extractor,
+            fleet_file=fleet_file,
             as_json=as_json,
             result_file=result_file,
             story=story,
@@ -285,6 +286,15 @@ def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path 
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
     return Path(first.fleet_file)
+
+
+async def _fleet_file_below(store: Store, root: RunRow) -> Path | None:
+    """The fleet file of a constellation below a run that has none itself; None where there is none that has not ended."""
+    for row in await store.runs(root=root.run, limit=MAX_RUNS):
+        first = await first_of(store, row) if row.status != "ended" else None
+        if first is not None and first.fleet_file:
+            return Path(first.fleet_file)
+    return None
 
 
 def choice_of(first: Submitted | LoopSubmitted | None) -> ModelChoice | None:

@@ -10,7 +10,9 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError
@@ -19,6 +21,7 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, view_of
 from asterism.kernel.machine import Effect, Outcome
+from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import (
     AgentStatus,
@@ -91,14 +94,20 @@ class AskAgain(BaseException):
         self.field = field
 
 
+class Devices(NamedTuple):
+    """What a child constellation may use: the profiles, and the fleet file where they are opened again; empty where there is none."""
+
+    fleet: tuple[AgentProfile, ...] = ()
+    file: str = ""
+
+
 class Visit:
     """One handler at work: the host of its view."""
 
-    def __init__(
-        self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, fleet: tuple[AgentProfile, ...] = ()
-    ) -> None:
+    def __init__(self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, devices: Devices) -> None:
         self.key = effect_id
-        self.fleet = fleet
+        self.fleet = devices.fleet
+        self._fleet_file = devices.file
         self.memory = memory
         self.timeout: asyncio.Timeout | None = None
         self.woken = asyncio.Event()
@@ -124,6 +133,10 @@ class Visit:
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
         """The end of the child of a key, which is started once."""
         self.check_wants()
+        if (
+            self._fleet_file and start.first_kind == Submitted.__name__ and not start.first.get("fleet_file")
+        ):  # for whoever resumes it without us
+            start = msgspec.structs.replace(start, first={**start.first, "fleet_file": self._fleet_file})
         self._tell(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
         while (ended := self._ended(key)) is None:  # bounded by the handler's time
             await self.woken.wait()
@@ -163,11 +176,11 @@ class Visit:
 class HandlePerformer:
     """Performs ``Handle``."""
 
-    def __init__(self, vault: Vault, extractor: Extractor | None, fleet: tuple[AgentProfile, ...]) -> None:
+    def __init__(self, vault: Vault, extractor: Extractor | None, devices: Devices) -> None:
         self.vault = vault
         self.visits: dict[str, Visit] = {}
         self._extractor = extractor
-        self._fleet = fleet
+        self._devices = devices
 
     async def perform(self, effect_id: str, effect: Handle, memory: FlowMemory, tell: Tell) -> Outcome:
         """Call the handler; what it did, or what went wrong, is the outcome."""
@@ -177,7 +190,7 @@ class HandlePerformer:
             return _failed(effect_id, "no_agent", str(error), memory)
         if memory.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
-        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._fleet)
+        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._devices)
         try:
             return await self._visited(agent, effect, visit)
         finally:
@@ -239,15 +252,18 @@ class WakePerformer:
         return Woken(effect=effect_id)
 
 
-def flow_performers(vault: Vault, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = ()) -> dict[type[Effect], Performer]:
+def flow_performers(
+    vault: Vault, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = (), *, fleet_file: str = ""
+) -> dict[type[Effect], Performer]:
     """The performers of a process, by kind of effect.
 
     Args:
         vault: its secrets.
         extractor: finds fields by a model; None for none.
         fleet: profiles of the devices that a child constellation may use.
+        fleet_file: where they are opened again; empty where there is no file.
     """
-    handles = HandlePerformer(vault, extractor, tuple(fleet))
+    handles = HandlePerformer(vault, extractor, Devices(tuple(fleet), fleet_file))
     return {Handle: handles, Wake: WakePerformer(handles.visits)}
 
 
