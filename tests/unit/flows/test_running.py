@@ -324,8 +324,8 @@ def test_conversations_are_isolated_and_many_at_once() -> None:
 
     async def play() -> list[AgentResult]:
         async with stage.process() as (runtime, _, _):
-            talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(200)]
+            talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(1000)]
             await asyncio.gather(*(it.say("go") for it in talks))
             return await asyncio.gather(*(it.say(f"word {number}") for number, it in enumerate(talks)))
 
-    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(200)]
+    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(1000)]
