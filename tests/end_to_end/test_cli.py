@@ -288,3 +288,4 @@ def test_a_run_goes_on_when_nobody_reads_its_output_any_more(desk: Desk) -> None
 def test_diagrams_are_mermaid(desk: Desk) -> None:
     assert desk.do("diagram", "constellation-agent").stdout.startswith("stateDiagram-v2\n    [*] --> START\n")
     assert "RUNNING --> COMPLETED" in desk.do("diagram", "task").stdout
+    assert "PLANNING --> EXECUTING" in desk.do("diagram", "orchestration-loop").stdout

@@ -91,7 +91,10 @@ def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet fil
 
 
 def diagram(
-    machine: Annotated[Literal["constellation-agent", "flow-agent", "task"], Parameter(name="MACHINE", help="Which one.")], /
+    machine: Annotated[
+        Literal["constellation-agent", "orchestration-loop", "flow-agent", "task"], Parameter(name="MACHINE", help="Which one.")
+    ],
+    /,
 ) -> int:
     """Print a state machine as a Mermaid diagram."""
     put(mermaid_diagram(_MACHINES[machine]).rstrip())
