@@ -40,6 +40,15 @@ def test_answer_and_resume_find_the_fleet_by_themselves(waiting: tuple[Desk, str
     assert {row["outcome"] for row in desk.runs()} == {"finished"}
 
 
+def test_a_chat_finds_the_fleet_of_what_was_left_open(desk: Desk) -> None:
+    (desk.folder / "agents.py").write_text(AGENTS.replace("@flowagent(", '@flowagent(triggers=["ship"], '), encoding="utf-8")
+    chat = ("chat", "agents.py", "--user", "ann")
+    assert "Where to?" in desk.do(*chat, "--fleet", desk.fleet.name, cwd=desk.folder, input="ship\nthere\n").stdout
+    assert desk.performed() == []
+    assert "Deployed there." in desk.do(*chat, cwd=desk.folder, input="yes\n").stdout
+    assert desk.performed() == ["out"]
+
+
 def test_a_fleet_file_that_is_gone_is_one_line_and_another_may_be_named(waiting: tuple[Desk, str]) -> None:
     desk, run = waiting
     other = desk.fleet.rename(desk.folder / "other.toml")

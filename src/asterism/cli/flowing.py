@@ -13,23 +13,25 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import Minds, open_minds
+from asterism.bootstrap import Minds, open_minds, open_store
 from asterism.bootstrap import open as open_all
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.finding import actor
+from asterism.cli.finding import MAX_RUNS, actor
 from asterism.cli.options import BackupModel, Database, Json
 from asterism.cli.output import put
+from asterism.cli.running import fleet_file_below
 from asterism.cli.words import plain
-from asterism.errors import AsterismError, InvalidInput
+from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
 from asterism.flows.seat import AgentResult
 from asterism.flows.source import agent_of, agents_of
 from asterism.machines.flow_agent.events import AgentStatus
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.runtime import Runtime
-from asterism.settings import model_choice
+from asterism.settings import database_path, model_choice
 
 Agents = Annotated[str, Parameter(name="AGENTS", help="Where the agents are: file.py or package.module, or one of them: file.py:Name.")]
 Fleet = Annotated[
@@ -63,7 +65,20 @@ def chat(
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
     agents = agents_of(source, Path.cwd())
-    return asyncio.run(_chat(agents, user or actor(), _open(database, fleet, model_choice(model, backup_model))))
+    user = user or actor()
+    fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
+    return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model))))
+
+
+async def _fleet_of(user: str, database: Path) -> Path | None:
+    """The fleet file of what runs below a user's open conversations, so that it goes on over its devices; None where nothing does."""
+    with contextlib.suppress(StoreUnavailable):  # there is none yet, or it is told when it is opened
+        async with open_store(database, create=False) as store:
+            for row in await store.runs(limit=MAX_RUNS):
+                is_open = row.machine == FLOW_AGENT.name and row.actor == user and not row.parent and row.status != "ended"
+                if is_open and (found := await fleet_file_below(store, row)):
+                    return found
+    return None
 
 
 async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened) -> int:

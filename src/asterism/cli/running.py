@@ -223,7 +223,7 @@ async def take_up(
     if row.owner:
         raise RunOwned(row.run, row.owner)
     first = await first_of(store, row)
-    fleet_file = fleet or fleet_file_of(first, row) or await _fleet_file_below(store, row)
+    fleet_file = fleet or fleet_file_of(first, row) or await fleet_file_below(store, row)
     await check_definitions(store, row)
     choice = choice or (model_choice() if row.machine == FLOW_AGENT.name else choice_of(first))  # a conversation names none
     async with open_minds(choice) as minds, devices_of(fleet_file, database) as devices:
@@ -288,7 +288,7 @@ def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path 
     return Path(first.fleet_file)
 
 
-async def _fleet_file_below(store: Store, root: RunRow) -> Path | None:
+async def fleet_file_below(store: Store, root: RunRow) -> Path | None:
     """The fleet file of a constellation below a run that has none itself; None where there is none that has not ended."""
     for row in await store.runs(root=root.run, limit=MAX_RUNS):
         first = await first_of(store, row) if row.status != "ended" else None
