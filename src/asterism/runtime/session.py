@@ -118,7 +118,7 @@ class Session:
         self.deliver(await self._store.inbox([self.run.id]))
         redone = tuple(key for key, it in left.items() if it.performed_outside and it.redo is not Redo.NEVER and key not in called_off)
         claimed = Claimed(epoch=self.epoch, owner=owner, redone=redone)
-        await self._step([Arrival(claimed, "system"), *self._take_arrived()], drain=not left)  # nothing to redo: one append
+        await self._step([Arrival(claimed, "system"), *self._take_arrived()], drain=False)
         for effect_id, effect in left.items():
             if effect_id in called_off:
                 self.arrive(effect.interrupted(effect_id, "called off"), "system")
