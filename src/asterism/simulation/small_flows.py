@@ -47,6 +47,8 @@ class FlowSpace(SmallRun[FlowMemory]):
         approval: a person must say yes before it acts.
     """
 
+    exits = frozenset({(ERROR, CANCELLED)})
+
     def __init__(self, fields: int, budget: Budget, *, approval: bool = False) -> None:
         super().__init__(FLOW_AGENT, budget)
         self._fields = fields
