@@ -10,7 +10,8 @@ from asterism.constellation.task import TaskStar
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.exploration import Explored, Explorer
-from asterism.simulation.small_worlds import AgentSpace, Budget, small_edits, small_plans
+from asterism.simulation.small_run import Budget
+from asterism.simulation.small_worlds import AgentSpace, small_edits, small_plans
 
 TROUBLE = Budget(edits=1, failures=1, crashes=1, cancels=1, pauses=1)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from asterism.simulation.campaign import Tally, campaign
 from asterism.simulation.profiles import PROFILES
+from asterism.simulation.shrinking import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,10 +32,11 @@ def _report(tally: Tally) -> int:
     if tally.broken is None:
         return 0
     seed, profile, told = tally.broken
-    print(
-        f"\nseed {seed}, profile {profile}: {told}\n\nagain: python -m asterism.simulation --profile {profile} --one {seed}",
-        file=sys.stderr,
-    )
+    again = f"python -m asterism.simulation --profile {shlex.quote(profile)} --one {seed}"
+    print(f"\nseed {seed}, profile {profile}: {told}\n\nagain: {again}", file=sys.stderr)
+    if shrunk := shrink(profile, seed):
+        story = "".join(f"\n  {line}" for line in shrunk.told)
+        print(f"\nthe shortest story of it ({shrunk.parts} parts before, {shrunk.lives} worlds lived):{story}", file=sys.stderr)
     return 1
 
 

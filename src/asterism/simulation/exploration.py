@@ -45,7 +45,7 @@ class Explored(msgspec.Struct, kw_only=True):
     """What an exploration has seen.
 
     Attributes:
-        states, moves: how many different ones.
+        states, moves: how many different ones; a move that leaves all as it was is none.
         interleavings: different orders of moves from the start to an end; -1 where moves lead in a circle.
         ends: states that are ends.
         cut: states that were not looked into, because the bound was reached.
@@ -125,6 +125,8 @@ class Explorer(Generic[S]):
                     return found
                 key = space.key(after)
                 there = seen.numbers.get(key)
+                if there == number:
+                    continue
                 if there is None:
                     there = seen.add(key, (number, name))
                     stack.append((there, after))

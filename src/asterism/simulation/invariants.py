@@ -149,7 +149,8 @@ def _shown(value: Any) -> str:
 def _facts(run: Run[Any]) -> dict[str, Any]:
     """Everything a run is, its timers included."""
     memory = msgspec.structs.asdict(run.memory)
-    memory["_timers"] = sorted(memory["_timers"])
+    if "_timers" in memory:
+        memory["_timers"] = sorted(memory["_timers"])
     board = memory.pop("board", None)
     facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "withdrawn": sorted(run.withdrawn)}
     for name, value in memory.items():

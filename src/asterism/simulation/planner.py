@@ -47,8 +47,7 @@ class ScriptedPlanner:
     async def propose(self, question: PlannerQuestion) -> Proposal:
         if question.key not in self._replies:
             self.questions.append(question)
-            reply = self._script(question)
-            self._replies[question.key] = reply if isinstance(reply, Reply) else Reply(proposal=reply)
+            self._replies[question.key] = self.reply_to(question)
         reply = self._replies[question.key]
         await asyncio.sleep(reply.after_s)
         if reply.breaks:
@@ -56,6 +55,11 @@ class ScriptedPlanner:
         if reply.unavailable:
             raise PlanningUnavailable(reply.unavailable)
         return reply.proposal
+
+    def reply_to(self, question: PlannerQuestion) -> Reply:
+        """What its script says to a question."""
+        reply = self._script(question)
+        return reply if isinstance(reply, Reply) else Reply(proposal=reply)
 
 
 def _in_order(replies: Iterable[Reply | Proposal]) -> Callable[[PlannerQuestion], Reply | Proposal]:

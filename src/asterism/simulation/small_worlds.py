@@ -1,25 +1,19 @@
 """Small worlds of a constellation agent, whole: every order of completions, failures, edits, cancels, answers and crashes.
 
-Time stands still, but for one jump past the wall limit where a budget has it; so a state is what the run
-remembers, and the name of an effect is what it is about rather than its place in the journal.
+Not here: what the small worlds of all machines share (``small_run``).
 """
 
 from __future__ import annotations
 
 import itertools
-import pickle
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-
-import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
-from asterism.errors import AsterismError, IllegalTransition, Refused
-from asterism.kernel.machine import Effect, Event, Outcome, Redo
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.machine import Effect, Event
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     ConstellationAgentStatus,
@@ -33,78 +27,20 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.control import Answered, Ask, Drained
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
     cycle_of,
-    difference,
     frozen_form,
     held_by,
     unnamed_wait,
     why_not_startable,
 )
-
-RUN = "r"
-NOW = 1000.0
-LATE = 1e9
-_EFFECT_ID = re.compile(RUN + r":\d+\.\d+")
-_encode = msgspec.json.Encoder(order="sorted").encode
+from asterism.simulation.small_run import NOW, Budget, Move, Situation, SmallRun
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each kind of trouble may come in one run.
-
-    Attributes:
-        edits: answers of the planner that change something, or try to.
-        live_edits: edits that come from outside, at any moment.
-        failures: attempts that fail.
-        crashes: owners that die; another one claims the run.
-        cancels, pauses, lapses: cancels, pauses (each may be lifted once), jumps of the clock past the wall limit.
-    """
-
-    edits: int = 0
-    live_edits: int = 0
-    failures: int = 0
-    crashes: int = 0
-    cancels: int = 0
-    pauses: int = 0
-    lapses: int = 0
-
-
-class Situation:
-    """One state of a small world.
-
-    Attributes:
-        run: the machine with its memory, as its owner has it.
-        left: what the budget still allows.
-        drained: nothing has happened since the last look at the whole.
-        epoch: how often the run was claimed.
-    """
-
-    def __init__(self, run: Run[AgentMemory], left: Budget, *, drained: bool, epoch: int) -> None:
-        self.run = run
-        self.left = left
-        self.drained = drained
-        self.epoch = epoch
-        self._packed = b""
-
-    def copy_of_run(self) -> Run[AgentMemory]:
-        """A run in this state that shares nothing which a step changes."""
-        run = self.run
-        self._packed = self._packed or pickle.dumps(run.memory)
-        copy: Run[AgentMemory] = Run(run.machine, run.id)
-        copy.state, copy.seq = run.state, run.seq
-        copy.memory = pickle.loads(self._packed)  # noqa: S301 - our own bytes, from two lines above
-        copy.outstanding = dict(run.outstanding)
-        copy.withdrawn = set(run.withdrawn)
-        return copy
-
-
-Move = tuple[str, Callable[[], Situation]]
-
-
-class AgentSpace:
+class AgentSpace(SmallRun[AgentMemory]):
     """What can happen to one plan.
 
     Args:
@@ -124,153 +60,93 @@ class AgentSpace:
         idempotent: bool = True,
         edits: Callable[[AgentMemory], Iterable[Sequence[dict[str, Any]]]] = lambda _: (),
     ) -> None:
+        super().__init__(CONSTELLATION_AGENT, budget)
         self._plan = plan
-        self._budget = budget
         self._options = options
         self._idempotent = idempotent
         self._edits = edits
 
-    def start(self) -> Situation:
-        """The run as it was submitted."""
+    def first(self) -> Event:
+        """The plan, and one device for all of it."""
         device = AgentProfile(device_id="d", skills=(Skill(name="work", idempotent=self._idempotent),), concurrency=8)
-        first = Submitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
-        run = Run(CONSTELLATION_AGENT, RUN)
-        run.take(first, at=NOW, actor="person")
-        run.take(Claimed(epoch=1, owner="p"), at=NOW, actor="system")
-        return Situation(run, self._budget, drained=False, epoch=1)
+        return Submitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
 
-    def is_end(self, state: Situation) -> bool:
-        """True when the run has ended."""
-        return state.run.ended
+    def name_of(self, effect: Effect) -> str:
+        """The task and the attempt, the planner's question, or the task that a person is asked about."""
+        if isinstance(effect, Dispatch):
+            return f"{effect.task_id}#{effect.number}"
+        if isinstance(effect, AskPlanner):
+            return f"planner#{effect.number}"
+        return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else type(effect).__name__
 
-    def key(self, state: Situation) -> bytes:
-        """All that the run remembers, in the names of things rather than their places in the journal."""
-        run = state.run
-        names = {effect_id: _name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
-        facts = _remembered(run)
-        told = _encode([run.state, facts, sorted(names.values()), sorted(run.withdrawn), state.left, state.drained]).decode()
-        return _EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode()
+    def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
+        """Without the fleet, and with what its board has."""
+        facts = super().remembered(run)
+        del facts["fleet"]
+        board = facts.pop("board")
+        if board is not None:
+            facts["constellation"] = board.constellation.to_dict()
+            facts["board"] = [sorted(board.startable), sorted(board.running), sorted(board.doomed)]
+        return facts
+
+    def why_quiet(self, run: Run[AgentMemory]) -> str:
+        """As the world's checker judges it."""
+        return unnamed_wait(run, NOW)
 
     # -- what can happen ---------------------------------------------------------------------------
 
-    def moves(self, state: Situation) -> Iterator[Move]:
-        """Everything that can happen next."""
-        if not state.drained:
-            yield "drained", lambda: self._take(state, [Drained()], drained=True)
-        for effect_id, effect in state.run.outstanding.items():
-            yield from self._outcomes(state, effect_id, effect)
-        yield from self._trouble(state)
-
-    def _outcomes(self, state: Situation, effect_id: str, effect: Effect) -> Iterator[Move]:
-        name = _name(effect, state.run.outstanding)
+    def outcomes(self, state: Situation[AgentMemory], effect_id: str, effect: Effect) -> Iterator[Move[AgentMemory]]:
+        """Completed or failed, an answer of the planner, a yes or a no."""
+        name = self.name_of(effect)
         if isinstance(effect, Dispatch):
-            yield f"{name} completes", lambda: self._take(state, [TaskEnded(effect=effect_id, result={"value": 1})])
+            yield f"{name} completes", lambda: self.take(state, [TaskEnded(effect=effect_id, result={"value": 1})])
             if state.left.failures:
                 error = TaskError(code="raised", message="no")
-                yield f"{name} fails", lambda: self._take(state, [TaskEnded(effect=effect_id, error=error)], spend="failures")
+                yield f"{name} fails", lambda: self.take(state, [TaskEnded(effect=effect_id, error=error)], spend="failures")
         elif isinstance(effect, AskPlanner):
             yield from self._answers(state, effect_id, name)
         elif isinstance(effect, Ask):
             for verb in effect.verbs:
                 if verb in ("approve", "reject"):
-                    yield f"{name}: {verb}", lambda verb=verb: self._take(state, [Answered(effect=effect_id, verb=verb)])  # type: ignore[misc]
-        elif isinstance(effect, Withdraw):
-            target = state.run.outstanding.get(effect.target)
-            outcomes: list[Event] = [target.interrupted(effect.target, "called off")] if target else []
-            yield f"{name} is done", lambda: self._take(state, [*outcomes, Withdrawn(effect=effect_id)])
+                    yield f"{name}: {verb}", lambda verb=verb: self.take(state, [Answered(effect=effect_id, verb=verb)])  # type: ignore[misc]
 
-    def _answers(self, state: Situation, effect_id: str, name: str) -> Iterator[Move]:
-        yield f"{name}: no change", lambda: self._take(state, [Planned(effect=effect_id)])
+    def _answers(self, state: Situation[AgentMemory], effect_id: str, name: str) -> Iterator[Move[AgentMemory]]:
+        yield f"{name}: no change", lambda: self.take(state, [Planned(effect=effect_id)])
         if not state.left.edits:
             return
         yield (
             f"{name}: unavailable",
-            lambda: self._take(state, [PlanningFailed(effect=effect_id, code="planning", reason="no")], spend="edits"),
+            lambda: self.take(state, [PlanningFailed(effect=effect_id, code="planning", reason="no")], spend="edits"),
         )
         for status in (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL):
-            yield f"{name}: {status}", lambda status=status: self._take(state, [Planned(effect=effect_id, status=status)], spend="edits")  # type: ignore[misc]
+            yield f"{name}: {status}", lambda status=status: self.take(state, [Planned(effect=effect_id, status=status)], spend="edits")  # type: ignore[misc]
         for actions in self._edits(state.run.memory):
             yield (
                 f"{name}: {_told(actions)}",
-                lambda actions=actions: self._take(state, [Planned(effect=effect_id, actions=tuple(actions))], spend="edits"),  # type: ignore[misc]
+                lambda actions=actions: self.take(state, [Planned(effect=effect_id, actions=tuple(actions))], spend="edits"),  # type: ignore[misc]
             )
 
-    def _trouble(self, state: Situation) -> Iterator[Move]:
-        left, run = state.left, state.run
-        if run.ended:
-            return
-        table = run.machine.table[run.state]
-        if left.crashes:
-            yield "crash", lambda: self._crash(state)
-        if left.cancels and Cancel in table:
-            yield "cancel", lambda: self._take(state, [Cancel()], spend="cancels")
-        if Pause in table and run.memory.paused:
-            yield "unpause", lambda: self._take(state, [Unpause()])
-        elif left.pauses and Pause in table:
-            yield "pause", lambda: self._take(state, [Pause()], spend="pauses")
-        for actions in self._edits(run.memory) if left.live_edits and Edited in table else ():
+    def commands(self, state: Situation[AgentMemory]) -> Iterator[Move[AgentMemory]]:
+        """Edits."""
+        run = state.run
+        for actions in self._edits(run.memory) if state.left.live_edits and Edited in run.machine.table[run.state] else ():
             edited = Edited(actions=tuple(actions), version=run.memory.constellation.version)
-            yield f"from outside: {_told(actions)}", lambda edited=edited: self._take(state, [edited], spend="live_edits")  # type: ignore[misc]
-        if left.lapses and run.machine.is_terminal(run.state) is False:
-            yield "the wall limit passes", lambda: self._take(state, [Drained()], drained=True, spend="lapses", at=LATE)
+            yield f"from outside: {_told(actions)}", lambda edited=edited: self.take(state, [edited], spend="live_edits")  # type: ignore[misc]
 
-    # -- taking ------------------------------------------------------------------------------------
+    def watch(self, run: Run[AgentMemory]) -> Callable[[Event], None]:
+        """No cycle, nothing read-only edited, nothing started that may not be."""
+        memory = run.memory
+        running = set(memory.board.running if memory.board else ())
+        frozen = {} if memory.board is None else _frozen(memory)
+        generation = memory.restarts
 
-    def _crash(self, state: Situation) -> Situation:
-        """The owner dies between two appends; the next one claims, and settles what may not be done again."""
-        outstanding, withdrawn = state.run.outstanding, state.run.withdrawn
-        redone = tuple(
-            key for key, it in outstanding.items() if it.performed_outside and it.redo is not Redo.NEVER and key not in withdrawn
-        )
-        lost: list[Event] = [
-            it.interrupted(key, "its owner died") for key, it in outstanding.items() if key in withdrawn or it.redo is Redo.NEVER
-        ]
-        claimed = Claimed(epoch=state.epoch + 1, owner="p", redone=redone)
-        return self._take(state, [claimed, *lost], spend="crashes", epoch=state.epoch + 1)
+        def look_after(event: Event) -> None:
+            held = (
+                held_by(memory) if isinstance(event, Drained) else set()
+            )  # an answer releases what it had held: only Drained starts anything
+            _check_tasks(run, running, held, frozen if memory.restarts == generation else {})
 
-    def _take(
-        self, state: Situation, events: Sequence[Event], *, drained: bool = False, spend: str = "", at: float = NOW, epoch: int = 0
-    ) -> Situation:
-        left = msgspec.structs.replace(state.left, **{spend: getattr(state.left, spend) - 1}) if spend else state.left
-        run, twin = state.copy_of_run(), state.copy_of_run()
-        for event in events:
-            _take_checked(run, twin, event, at)
-        after = Situation(run, left, drained=drained, epoch=epoch or state.epoch)
-        if drained and at == NOW and (why := unnamed_wait(run, at)):
-            raise InvariantViolated(8, why, run.story)
-        return after
-
-
-def _take_checked(run: Run[AgentMemory], twin: Run[AgentMemory], event: Event, at: float) -> None:
-    """Take one event, see that its packed entry takes the twin to the same state, and that nothing happened that must not."""
-    before = run.state
-    memory = run.memory
-    running = set(memory.board.running if memory.board else ())
-    frozen = {} if memory.board is None else _frozen(memory)
-    generation = memory.restarts
-    try:
-        entry = run.take(event, at=at, actor="somebody")
-    except (IllegalTransition, Refused) as refused:
-        if isinstance(event, Outcome) and not isinstance(event, Answered):
-            raise InvariantViolated(6, f"an outcome was refused: {refused}", run.story) from None
-        return
-    except (AsterismError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise InvariantViolated(5, f"{type(event).__name__} breaks its move: {type(error).__name__}: {error}", run.story) from error
-    if entry is None:
-        if found := difference(run, twin):
-            raise InvariantViolated(5, f"{type(event).__name__} made no entry and changed something: {found}", run.story)
-        return
-    pack = packer(run.machine)
-    try:
-        twin.replay([pack.unpack(pack.pack(entry))])
-    except JournalMismatch as mismatch:
-        raise InvariantViolated(5, str(mismatch), run.story) from None
-    if found := difference(run, twin):
-        raise InvariantViolated(5, found, run.story)
-    if run.machine.is_terminal(before) and run.state != before:
-        raise InvariantViolated(4, f"from {before} to {run.state}", run.story)
-    held = held_by(memory) if isinstance(event, Drained) else set()  # an answer releases what it had held: only Drained starts anything
-    _check_tasks(run, running, held, frozen if run.memory.restarts == generation else {})
+        return look_after
 
 
 def _check_tasks(run: Run[AgentMemory], running: set[str], held: set[str], frozen: dict[str, tuple[bytes, bytes]]) -> None:
@@ -299,32 +175,8 @@ def _frozen(memory: AgentMemory) -> dict[str, tuple[bytes, bytes]]:
     return {task.task_id: frozen_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
 
 
-def _name(effect: Effect, outstanding: dict[str, Effect]) -> str:
-    if isinstance(effect, Dispatch):
-        return f"{effect.task_id}#{effect.number}"
-    if isinstance(effect, AskPlanner):
-        return f"planner#{effect.number}"
-    if isinstance(effect, Ask):
-        return f"question about {effect.subject.get('task_id', '')}"
-    if isinstance(effect, Withdraw):
-        target = outstanding.get(effect.target)
-        return f"withdrawal of {_name(target, outstanding) if target else 'what is gone'}"
-    return type(effect).__name__
-
-
 def _told(actions: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{action['tool']} {next(iter(action['parameters'].values()), '')}" for action in actions)
-
-
-def _remembered(run: Run[AgentMemory]) -> dict[str, Any]:
-    memory = msgspec.structs.asdict(run.memory)
-    board = memory.pop("board")
-    facts: dict[str, Any] = {name: sorted(value) if isinstance(value, set) else value for name, value in memory.items()}
-    del facts["fleet"]
-    if board is not None:
-        facts["constellation"] = board.constellation.to_dict()
-        facts["board"] = [sorted(board.startable), sorted(board.running), sorted(board.doomed)]
-    return facts
 
 
 # -- plans and edits -------------------------------------------------------------------------------

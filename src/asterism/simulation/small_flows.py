@@ -1,0 +1,145 @@
+"""Small worlds of a flow agent: every order of words, answers, handlers, pauses, cancels and crashes of one that collects a few fields.
+
+A handler is what it leaves behind: its transitions and its view, one way to go on and one for each way to go wrong. Not here: what
+words mean (``flows``), child runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from asterism.kernel.machine import Effect, Event
+from asterism.kernel.run import Run
+from asterism.machines.control import Answered, Ask
+from asterism.machines.flow_agent.events import (
+    CANCELLED,
+    COMPLETED,
+    ERROR,
+    PAUSED,
+    RUNNING,
+    STATE_TRANSITIONS,
+    WAITING_FOR_APPROVAL,
+    WAITING_FOR_INPUT,
+    AgentStatus,
+    Begun,
+    Entered,
+    Handle,
+    Handled,
+    Limits,
+    Message,
+    Said,
+    View,
+    Wake,
+    Woken,
+)
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.small_run import Budget, Move, Situation, SmallRun
+
+
+class FlowSpace(SmallRun[FlowMemory]):
+    """What can happen to one conversation.
+
+    Args:
+        fields: how many it asks for, one by one.
+        budget: how much trouble there may be; words that come to nothing are ``edits``.
+        approval: a person must say yes before it acts.
+    """
+
+    exits = frozenset({(ERROR, CANCELLED)})
+
+    def __init__(self, fields: int, budget: Budget, *, approval: bool = False) -> None:
+        super().__init__(FLOW_AGENT, budget)
+        self._fields = fields
+        self._approval = approval
+
+    def first(self) -> Event:
+        """Somebody says hello."""
+        return Begun(agent="small:Agent", message=Message(text="hello"), limits=Limits())
+
+    def name_of(self, effect: Effect) -> str:
+        """The handler, the one that is told, or the question."""
+        if isinstance(effect, Handle):
+            return f"{effect.handler} {effect.message.text}{effect.message.verb}"
+        return f"question: {', '.join(effect.verbs)}" if isinstance(effect, Ask) else type(effect).__name__
+
+    def outcomes(self, state: Situation[FlowMemory], effect_id: str, effect: Effect) -> Iterator[Move[FlowMemory]]:
+        """What a handler may do, and a person say."""
+        if isinstance(effect, Wake):
+            yield "the handler is told", lambda: self.take(state, [Woken(effect=effect_id)])
+        elif isinstance(effect, Ask):
+            for verb in effect.verbs:
+                spend = "edits" if verb == "edit" or (verb == "respond" and "approve" in effect.verbs) else ""
+                if not spend or getattr(state.left, spend):
+                    answered = Answered(
+                        effect=effect_id, verb=verb, value={"f0": 2} if verb == "edit" else "said" if verb == "respond" else None
+                    )
+                    yield verb, lambda answered=answered, spend=spend: self.take(state, [answered], spend=spend)  # type: ignore[misc]
+        elif isinstance(effect, Handle) and not state.run.memory.path:  # until its transitions are in, it waits
+            for told, event, spend in self._done(state.run, effect_id, effect):
+                if not spend or getattr(state.left, spend):
+                    yield f"{effect.handler}: {told}", lambda event=event, spend=spend: self.take(state, [event], spend=spend)  # type: ignore[misc]
+
+    def _done(self, run: Run[FlowMemory], effect_id: str, effect: Handle) -> Iterator[tuple[str, Event, str]]:
+        """What a handler may do next: in words, as an event, and what it takes of the budget."""
+        memory, verb = run.memory, effect.message.verb
+        yield "raises", Handled(effect=effect_id, path=(ERROR,) if run.state != ERROR else (), code="error", reason="no"), "failures"
+        if memory.entered:
+            yield "done", Handled(effect=effect_id, path=(COMPLETED,), text="done"), ""
+            yield "was interrupted", Handled(effect=effect_id, interrupted=True), "failures"
+            yield "asks for more", Handled(effect=effect_id, path=(WAITING_FOR_INPUT,), view=View()), "edits"
+            return
+        match effect.handler:
+            case "on_initializing" | "on_waiting_for_input":
+                yield from self._collected(run, effect_id)
+                yield "does not understand", Handled(effect=effect_id, text="what?"), "edits"
+            case "on_waiting_for_approval" if verb == "reject":
+                yield "takes a no", Handled(effect=effect_id, path=(CANCELLED,), code="rejected"), ""
+            case "on_waiting_for_approval" if verb == "approve":
+                yield "takes a yes", Entered(of=effect_id, path=(RUNNING,), view=memory.view), ""
+            case "on_waiting_for_approval":
+                yield "takes a change", Handled(effect=effect_id, path=(WAITING_FOR_APPROVAL,)), ""
+                yield "does not understand", Handled(effect=effect_id), ""
+            case "on_running":
+                yield "enters", Entered(of=effect_id, view=memory.view), ""
+            case "pause":
+                yield "pauses", Handled(effect=effect_id, path=(PAUSED,)), ""
+            case "resume":
+                yield "resumes", Handled(effect=effect_id, path=(memory.before,)), ""
+            case "on_interrupted" if verb == "approve":
+                yield "again", Handled(effect=effect_id, again=True), ""
+            case "on_interrupted" if verb == "reject":
+                yield "leaves it", Handled(effect=effect_id, path=(ERROR,), code="interrupted", reason="no"), ""
+            case _:
+                yield "does nothing", Handled(effect=effect_id), ""
+
+    def _collected(self, run: Run[FlowMemory], effect_id: str) -> Iterator[tuple[str, Event, str]]:
+        memory = run.memory
+        fields = {**memory.view.fields, f"f{len(memory.view.fields)}": 1}
+        if len(fields) < self._fields:
+            yield "asks", Handled(effect=effect_id, path=(WAITING_FOR_INPUT,), view=View(fields=fields)), ""
+        elif self._approval:
+            yield "asks for a yes", Handled(effect=effect_id, path=(WAITING_FOR_APPROVAL,), view=View(fields=fields)), ""
+        else:
+            yield "enters", Entered(of=effect_id, path=(RUNNING,), view=View(fields=fields)), ""
+
+    def commands(self, state: Situation[FlowMemory]) -> Iterator[Move[FlowMemory]]:
+        """Words that answer nothing."""
+        if state.left.live_edits and Said in state.run.machine.table[state.run.state]:
+            yield "somebody says something", lambda: self.take(state, [Said(text="by the way")], spend="live_edits")
+
+    def watch(self, run: Run[FlowMemory]) -> Callable[[Event], None]:
+        """Each change of state is an edge of the table, one handler runs at a time, and nothing acts without the yes it needs."""
+        was, ran = run.state, [key for key, it in run.outstanding.items() if isinstance(it, Handle) and key not in run.withdrawn]
+
+        def look_after(_: Event) -> None:
+            handlers = [key for key, it in run.outstanding.items() if isinstance(it, Handle) and key not in run.withdrawn]
+            if run.state != was and AgentStatus(run.state) not in STATE_TRANSITIONS[AgentStatus(was)]:
+                raise InvariantViolated(4, f"from {was} to {run.state}, which is no edge of the table", run.story)
+            if len(handlers) > 1:
+                raise InvariantViolated(2, f"{len(handlers)} handlers run at once, after {len(ran)}", run.story)
+            if self._approval and run.state == RUNNING and was not in (WAITING_FOR_APPROVAL, RUNNING, PAUSED):
+                raise InvariantViolated(9, f"it runs, from {was}, without a yes", run.story)
+
+        return look_after

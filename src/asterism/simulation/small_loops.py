@@ -1,0 +1,152 @@
+"""Small worlds of an orchestration loop: every order of findings, words, strategies, answers, cancels and crashes over a short plan.
+
+Not here: workers that are models or runs of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from asterism.kernel.machine import Effect, Event
+from asterism.kernel.run import Run
+from asterism.machines.control import Answered, Ask
+from asterism.machines.orchestration_loop.effects import Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.events import Critiqued, LoopSubmitted, PlanMade, Reflected, StepOnce, Synthesized, WorkerEnded
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, WorkerProfile
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.small_run import Budget, Move, Situation, SmallRun
+
+WORKERS = (WorkerProfile(name="safe", idempotent=True), WorkerProfile(name="once"), WorkerProfile(name="asks", requires_approval=True))
+
+
+def small_steps(count: int, *, groups: str = "") -> tuple[Step, ...]:
+    """So many steps, whose workers take turns.
+
+    Args:
+        count: how many.
+        groups: the group of each, a letter, or a dash for none: ``"aa-"`` is two in parallel and then one; none where it is empty.
+    """
+    names = groups or "-" * count
+    return tuple(
+        Step(
+            step_id=f"s{number}",
+            worker=WORKERS[number % len(WORKERS)].name,
+            intent="work",
+            group=names[number].strip("-"),
+            alternatives=("safe",),
+        )
+        for number in range(count)
+    )
+
+
+class LoopSpace(SmallRun[LoopMemory]):
+    """What can happen to one loop.
+
+    Args:
+        plan: its steps; whoever makes a new plan makes the same again.
+        budget: how much trouble there may be; words other than continue and done are ``edits``.
+        options: its bounds.
+        critiques: its answer is criticised.
+    """
+
+    def __init__(
+        self,
+        plan: tuple[Step, ...],
+        budget: Budget,
+        *,
+        options: LoopOptions = LoopOptions(max_replans=1),  # noqa: B008 - frozen
+        critiques: bool = False,
+    ) -> None:
+        super().__init__(ORCHESTRATION_LOOP, budget)
+        self._plan = plan
+        self._options = options
+        self._critiques = critiques
+
+    def first(self) -> Event:
+        """The plan is asked for."""
+        return LoopSubmitted(request="small", workers=WORKERS, options=self._options, critiques=self._critiques)
+
+    def name_of(self, effect: Effect) -> str:
+        """The step and the attempt, or what is asked."""
+        if isinstance(effect, RunWorker):
+            return f"{effect.step_id}#{effect.attempt}"
+        if isinstance(effect, Ask):
+            return f"question about {effect.subject['step_id']}: {', '.join(effect.verbs)}"
+        return type(effect).__name__
+
+    def outcomes(self, state: Situation[LoopMemory], effect_id: str, effect: Effect) -> Iterator[Move[LoopMemory]]:
+        """What workers, supervising functions and people may say."""
+        name = self.name_of(effect)
+        for told, event, spend in self._said(effect_id, effect):
+            if not spend or getattr(state.left, spend):
+                yield f"{name}: {told}", lambda event=event, spend=spend: self.take(state, [event], spend=spend)  # type: ignore[misc]
+
+    def _said(self, effect_id: str, effect: Effect) -> Iterator[tuple[str, Event, str]]:
+        """What may come of an effect: in words, as an event, and what it takes of the budget."""
+        match effect:
+            case RunWorker():
+                yield "found", WorkerEnded(effect=effect_id, finding=Finding(output=effect.step_id)), ""
+                yield "failed", WorkerEnded(effect=effect_id, finding=Finding(status="failed", reason="no")), "failures"
+                yield "later", WorkerEnded(effect=effect_id, later=Later(key="k")), "edits"
+            case Reflect():
+                for word in Decision:
+                    yield word, Reflected(effect=effect_id, said=word), "" if word in ("continue", "done") else "edits"
+                for strategy in Strategy:
+                    yield strategy, Reflected(effect=effect_id, strategy=strategy), "edits"
+                yield "error", Reflected(effect=effect_id, error="no"), "edits"
+            case MakePlan():
+                yield "made", PlanMade(effect=effect_id, steps=self._plan), ""
+                yield "none", PlanMade(effect=effect_id), "edits"
+                yield "error", PlanMade(effect=effect_id, error="no"), "edits"
+            case Synthesize():
+                yield "answer", Synthesized(effect=effect_id, answer="so"), ""
+                yield "error", Synthesized(effect=effect_id, error="no"), "edits"
+            case Critique():
+                yield "ok", Critiqued(effect=effect_id, said="ok"), ""
+                yield "better", Critiqued(effect=effect_id, said="better"), "edits"
+            case Ask():
+                for verb in effect.verbs:
+                    value = {"x": 1} if verb == "edit" else "said" if verb == "respond" else None
+                    yield verb, Answered(effect=effect_id, verb=verb, value=value), ""
+            case _:
+                raise TypeError(f"a small loop does not ask for {type(effect).__name__}")
+
+    def commands(self, state: Situation[LoopMemory]) -> Iterator[Move[LoopMemory]]:
+        """One transition at a time, for whoever has paused it."""
+        if state.run.memory.paused and state.left.pauses:
+            yield "step", lambda: self.take(state, [StepOnce()], spend="pauses")
+
+    def watch(self, run: Run[LoopMemory]) -> Callable[[Event], None]:
+        """No step begins before its turn, while it is paused, without its yes, or beyond a bound."""
+        before = set(run.outstanding)
+        was_paused = run.memory.paused
+        return lambda _: _check_starts(run, before, was_paused=was_paused)
+
+
+def _check_starts(run: Run[LoopMemory], before: set[str], *, was_paused: bool) -> None:
+    memory, options = run.memory, run.memory.options
+    begun = [effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in before]
+    under_way = [
+        effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in memory.leaving
+    ]
+    if len(under_way) > options.max_parallel:
+        raise InvariantViolated(2, f"{len(under_way)} steps are under way at once (max_parallel {options.max_parallel})", run.story)
+    found = {finding.step_id for finding in memory.findings}
+    order = [step.step_id for step in memory.plan]
+    for effect in begun:
+        activity = memory.active[effect.step_id]
+        earlier = [
+            step.step_id for step in memory.plan[: order.index(effect.step_id)] if not step.group or step.group != activity.step.group
+        ]
+        if missing := [step_id for step_id in earlier if step_id not in found]:
+            raise InvariantViolated(2, f"{effect.step_id} began before {', '.join(missing)} had come to anything", run.story)
+        if was_paused:
+            raise InvariantViolated(2, f"{effect.step_id} began while it was paused", run.story)
+        if memory.workers[effect.worker].requires_approval and not activity.approved:
+            raise InvariantViolated(9, f"{effect.step_id} began without a yes", run.story)
+        if effect.attempt > options.max_attempts:
+            raise InvariantViolated(8, f"{effect.step_id} is tried {effect.attempt} times (max_attempts {options.max_attempts})", run.story)
+    if run.state == State.COMPLETE and memory.answer is None:
+        raise InvariantViolated(8, "it is complete, and has no answer", run.story)

@@ -1,0 +1,256 @@
+"""What small worlds share: a run of any machine, how much trouble it may have, and a step that is looked at from all sides.
+
+Time stands still, but for one jump past the wall limit where a budget has it; so a state is what the run
+remembers, and the name of an effect is what it is about rather than its place in the journal.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from asterism.errors import AsterismError, IllegalTransition, Refused
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.machines.control import Answered, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
+from asterism.simulation.invariants import InvariantViolated, difference
+
+RUN = "r"
+NOW = 1000.0
+LATE = 1e9
+_EFFECT_ID = re.compile(RUN + r":\d+\.\d+")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+M = TypeVar("M")
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """How often each kind of trouble may come in one run.
+
+    Attributes:
+        edits: answers of the planner, the supervisor or a handler that change where it goes, or try to.
+        live_edits: edits, or words, that come from outside, at any moment.
+        failures: attempts that fail.
+        crashes: owners that die; another one claims the run.
+        cancels, pauses, lapses: cancels, pauses (each may be lifted once), jumps of the clock past the wall limit.
+    """
+
+    edits: int = 0
+    live_edits: int = 0
+    failures: int = 0
+    crashes: int = 0
+    cancels: int = 0
+    pauses: int = 0
+    lapses: int = 0
+
+
+class Situation(Generic[M]):
+    """One state of a small world.
+
+    Attributes:
+        run: the machine with its memory, as its owner has it.
+        left: what the budget still allows.
+        drained: nothing has happened since the last look at the whole.
+        epoch: how often the run was claimed.
+    """
+
+    def __init__(self, run: Run[M], left: Budget, *, drained: bool, epoch: int) -> None:
+        self.run = run
+        self.left = left
+        self.drained = drained
+        self.epoch = epoch
+        self._packed = b""
+
+    def copy_of_run(self) -> Run[M]:
+        """A run in this state that shares nothing which a step changes."""
+        run = self.run
+        self._packed = self._packed or pickle.dumps(run.memory)
+        copy: Run[M] = Run(run.machine, run.id)
+        copy.state, copy.seq = run.state, run.seq
+        copy.memory = pickle.loads(self._packed)  # noqa: S301 - our own bytes, from two lines above
+        copy.outstanding = dict(run.outstanding)
+        copy.withdrawn = set(run.withdrawn)
+        return copy
+
+
+Move = tuple[str, Callable[[], Situation[M]]]
+
+
+class SmallRun(ABC, Generic[M]):
+    """What can happen to one run of a machine: a ``Space``, but for what is the machine's own.
+
+    Args:
+        machine: of the run.
+        budget: how much trouble there may be.
+
+    Attributes:
+        exits: changes of state that a table allows from one end to another.
+    """
+
+    exits: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+
+    def __init__(self, machine: Machine[M], budget: Budget) -> None:
+        self._machine = machine
+        self._budget = budget
+
+    @abstractmethod
+    def first(self) -> Event:
+        """What the run begins with."""
+
+    @abstractmethod
+    def name_of(self, effect: Effect) -> str:
+        """What an effect is about; withdrawals are named here."""
+
+    @abstractmethod
+    def outcomes(self, state: Situation[M], effect_id: str, effect: Effect) -> Iterator[Move[M]]:
+        """What may come of an outstanding effect that is no withdrawal."""
+
+    @abstractmethod
+    def watch(self, run: Run[M]) -> Callable[[Event], None]:
+        """Look at a run before it takes an event; what is returned looks again after it, and raises InvariantViolated."""
+
+    @abstractmethod
+    def commands(self, state: Situation[M]) -> Iterator[Move[M]]:
+        """What may come from outside besides what every machine knows."""
+
+    def remembered(self, run: Run[M]) -> dict[str, Any]:
+        """All that the run remembers, as JSON; sets in order."""
+        memory: Any = run.memory
+        return {name: sorted(value) if isinstance(value, set) else value for name, value in msgspec.structs.asdict(memory).items()}
+
+    def why_quiet(self, run: Run[M]) -> str:
+        """Why a run that was looked at cannot say what it waits for; empty where it can."""
+        if run.ended or run.outstanding or run.memory.paused or run.memory.wake_at() == 0.0:  # type: ignore[attr-defined]
+            return ""
+        return f"it is in {run.state}, nothing is outstanding, and it is not paused"
+
+    # -- a space -----------------------------------------------------------------------------------
+
+    def start(self) -> Situation[M]:
+        """The run as it was submitted."""
+        run = Run(self._machine, RUN)
+        run.take(self.first(), at=NOW, actor="person")
+        run.take(Claimed(epoch=1, owner="p"), at=NOW, actor="system")
+        return Situation(run, self._budget, drained=False, epoch=1)
+
+    def is_end(self, state: Situation[M]) -> bool:
+        """True when the run has ended."""
+        return state.run.ended
+
+    def key(self, state: Situation[M]) -> bytes:
+        """All that the run remembers, in the names of things rather than their places in the journal."""
+        run = state.run
+        names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
+        told = _encode([run.state, self.remembered(run), sorted(names.values()), sorted(run.withdrawn), state.left, state.drained]).decode()
+        return _EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode()
+
+    def moves(self, state: Situation[M]) -> Iterator[Move[M]]:
+        """Everything that can happen next."""
+        if not state.drained:
+            yield "drained", lambda: self.take(state, [Drained()], drained=True)
+        for effect_id, effect in state.run.outstanding.items():
+            if isinstance(effect, Withdraw):
+                target = state.run.outstanding.get(effect.target)
+                lost: list[Event] = [target.interrupted(effect.target, "called off")] if target else []
+                events = [*lost, Withdrawn(effect=effect_id)]
+                yield f"{self._name(effect, state.run.outstanding)} is done", lambda events=events: self.take(state, events)  # type: ignore[misc]
+            else:
+                yield from self.outcomes(state, effect_id, effect)
+        if not state.run.ended:
+            yield from self._trouble(state)
+
+    def _trouble(self, state: Situation[M]) -> Iterator[Move[M]]:
+        left, run = state.left, state.run
+        table = run.machine.table[run.state]
+        if left.crashes:
+            yield "crash", lambda: self._crash(state)
+        if left.cancels and Cancel in table:
+            yield "cancel", lambda: self.take(state, [Cancel()], spend="cancels")
+        if Pause in table and run.memory.paused:  # type: ignore[attr-defined]
+            yield "unpause", lambda: self.take(state, [Unpause()])
+        elif left.pauses and Pause in table:
+            yield "pause", lambda: self.take(state, [Pause()], spend="pauses")
+        yield from self.commands(state)
+        if left.lapses and run.machine.is_terminal(run.state) is False:
+            yield "the wall limit passes", lambda: self.take(state, [Drained()], drained=True, spend="lapses", at=LATE)
+
+    def _name(self, effect: Effect, outstanding: dict[str, Effect]) -> str:
+        if not isinstance(effect, Withdraw):
+            return self.name_of(effect)
+        target = outstanding.get(effect.target)
+        return f"withdrawal of {self._name(target, outstanding) if target else 'what is gone'}"
+
+    # -- taking ------------------------------------------------------------------------------------
+
+    def _crash(self, state: Situation[M]) -> Situation[M]:
+        """The owner dies between two appends; the next one claims, and settles what may not be done again."""
+        outstanding, withdrawn = state.run.outstanding, state.run.withdrawn
+        redone = tuple(
+            key for key, it in outstanding.items() if it.performed_outside and it.redo is not Redo.NEVER and key not in withdrawn
+        )
+        lost: list[Event] = [
+            it.interrupted(key, "its owner died") for key, it in outstanding.items() if key in withdrawn or it.redo is Redo.NEVER
+        ]
+        claimed = Claimed(epoch=state.epoch + 1, owner="p", redone=redone)
+        return self.take(state, [claimed, *lost], spend="crashes", epoch=state.epoch + 1)
+
+    def take(
+        self, state: Situation[M], events: Sequence[Event], *, drained: bool = False, spend: str = "", at: float = NOW, epoch: int = 0
+    ) -> Situation[M]:
+        """The state after these events.
+
+        Args:
+            state: before; it stays as it is.
+            events: taken one by one.
+            drained: the last of them looks at the whole.
+            spend: what of the budget it uses up; empty for nothing.
+            at: when, seconds since the epoch.
+            epoch: of the claim, if it is a new one.
+
+        Raises:
+            InvariantViolated: it must never be.
+        """
+        left = msgspec.structs.replace(state.left, **{spend: getattr(state.left, spend) - 1}) if spend else state.left
+        run, twin = state.copy_of_run(), state.copy_of_run()
+        for event in events:
+            self._take_checked(run, twin, event, at)
+        if drained and at == NOW and (why := self.why_quiet(run)):
+            raise InvariantViolated(8, why, run.story)
+        if drained and run.memory.wake_at() == 0.0:  # type: ignore[attr-defined]
+            if run.seq == state.run.seq:
+                raise InvariantViolated(8, "it wants to be looked at again at once, and nothing comes of it", run.story)
+            drained = False
+        if run.seq == state.run.seq and not spend:
+            drained = drained or state.drained  # nothing was taken: nothing has happened
+        return Situation(run, left, drained=drained, epoch=epoch or state.epoch)
+
+    def _take_checked(self, run: Run[M], twin: Run[M], event: Event, at: float) -> None:
+        """Take one event, see that its packed entry takes the twin to the same state, and that nothing happened that must not."""
+        before, look_after = run.state, self.watch(run)
+        try:
+            entry = run.take(event, at=at, actor="somebody")
+        except (IllegalTransition, Refused) as refused:
+            if isinstance(event, Outcome) and not isinstance(event, Answered):
+                raise InvariantViolated(6, f"an outcome was refused: {refused}", run.story) from None
+            return
+        except (AsterismError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise InvariantViolated(5, f"{type(event).__name__} breaks its move: {type(error).__name__}: {error}", run.story) from error
+        if entry is None:
+            if found := difference(run, twin):
+                raise InvariantViolated(5, f"{type(event).__name__} made no entry and changed something: {found}", run.story)
+            return
+        pack = packer(run.machine)
+        try:
+            twin.replay([pack.unpack(pack.pack(entry))])
+        except JournalMismatch as mismatch:
+            raise InvariantViolated(5, str(mismatch), run.story) from None
+        if found := difference(run, twin):
+            raise InvariantViolated(5, found, run.story)
+        if run.machine.is_terminal(before) and run.state != before and (before, run.state) not in self.exits:
+            raise InvariantViolated(4, f"from {before} to {run.state}", run.story)
+        look_after(event)

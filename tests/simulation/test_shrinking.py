@@ -1,0 +1,125 @@
+"""Shrinking, and bugs that are planted for the campaign to find: an edit of what runs, an effect before its entry, a second yes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from asterism.constellation.batch import _Batch
+from asterism.constellation.task import TaskStar
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Event, Turn
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent import table
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.tasks import take_answer
+from asterism.machines.control import Answered
+from asterism.machines.wiring import Board
+from asterism.runtime.session import Session
+from asterism.simulation.__main__ import main
+from asterism.simulation.campaign import campaign
+from asterism.simulation.profiles import PROFILES, setting_of
+from asterism.simulation.shrinking import fewest, shrink
+from asterism.simulation.story import story_of
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def edit_of_what_runs(patch: pytest.MonkeyPatch) -> None:
+    editable = _Batch._editable
+
+    def lenient(batch: _Batch, task_id: str) -> TaskStar:
+        task = batch._it.tasks.get(task_id)
+        return task if task and task.status == "RUNNING" else editable(batch, task_id)
+
+    patch.setattr(_Batch, "_editable", lenient)
+
+
+def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
+    class Hasty(Session):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            self.begun: set[str] = set()
+
+        def _perform(self, effect_id: str, effect: Effect) -> None:
+            if effect_id not in self.begun:
+                self.begun.add(effect_id)
+                super()._perform(effect_id, effect)
+
+        async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
+            for entry in entries:
+                for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                    self._perform(effect_id, effect)
+            await super()._append(entries, folded)
+
+    patch.setattr("asterism.runtime.driver.Session", Hasty)
+
+
+def second_yes(patch: pytest.MonkeyPatch) -> None:
+    """The inbox, the journal and the table each refuse one, so all three must look away."""
+    take = Run.take
+
+    def gullible(run: Run[Any], event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
+        if isinstance(event, Answered) and event.verb == "approve":
+            return run._step(event, Turn(run=run.id, seq=run.seq + 1, at=at, actor=actor), key)
+        return take(run, event, at=at, actor=actor, key=key)
+
+    def welcoming(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
+        if event.effect in memory.questions or event.verb != "approve":
+            take_answer(memory, board, event, turn)
+
+    patch.setattr(Run, "take", gullible)
+    patch.setattr(table, "take_answer", welcoming)
+
+
+def test_what_breaks_together_is_all_that_is_left() -> None:
+    tried: list[Sequence[int]] = []
+
+    def breaks(parts: Sequence[int]) -> bool:
+        tried.append(parts)
+        return {3, 41} <= set(parts)
+
+    assert fewest(range(64), breaks) == [3, 41]
+    assert len(tried) < 64
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_story_told_again_is_the_same_to_the_byte(profile: str) -> None:
+    for seed in range(2):
+        journals: list[bytes] = []
+        story = story_of(setting_of(profile, seed), lambda setting, journals=journals: journals.append(setting.play()[1].journal))  # type: ignore[misc]
+        assert [story.setting().play()[1].journal] == journals
+
+
+def test_a_seed_that_breaks_nothing_has_no_story() -> None:
+    assert shrink("calm", 1) is None
+
+
+def test_a_seed_that_breaks_is_told_with_its_shortest_story_and_the_command_that_lives_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    effect_before_its_append(monkeypatch)
+    broken = campaign(0, ("calm",), runs=10).broken
+    assert broken is not None
+    assert main(["--one", str(broken[0]), "--profile", broken[1]]) == 1
+    told = capsys.readouterr().err
+    assert f"--one {broken[0]}" in told
+    assert "the shortest story of it" in told
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("plant", "kind"), [(edit_of_what_runs, "3"), (effect_before_its_append, "2"), (second_yes, "6")])
+def test_a_planted_bug_is_found_within_a_thousand_seeds_and_told_in_under_thirty_lines(
+    plant: Plant, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    broken = campaign(0, runs=1000).broken
+    assert broken is not None
+    shrunk = shrink(broken[1], broken[0])
+    assert shrunk is not None
+    print(broken[:2], shrunk.parts, "parts,", shrunk.lives, "lives", *shrunk.told, sep="\n")
+    assert shrunk.broke.kind == kind
+    assert len(shrunk.told) < 30

@@ -1,0 +1,78 @@
+"""Exhaustive exploration of the orchestration loop and the flow agent: small ones are sound, and what is planted is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from asterism.machines.flow_agent import moves
+from asterism.machines.orchestration_loop import working
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import Step
+from asterism.simulation.exploration import Explored, Explorer
+from asterism.simulation.small_flows import FlowSpace
+from asterism.simulation.small_loops import LoopSpace, small_steps
+from asterism.simulation.small_run import Budget
+
+TROUBLE = Budget(edits=1, failures=1, crashes=1, cancels=1)
+GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "--aa", "aabb", "aaa-", "-aaa", "aaaa")
+
+
+def loop(groups: str, budget: Budget, *, critiques: bool = False) -> Explored:
+    return Explorer(LoopSpace(small_steps(len(groups), groups=groups), budget, critiques=critiques)).explore()
+
+
+def flow(fields: int, budget: Budget, *, approval: bool) -> Explored:
+    return Explorer(FlowSpace(fields, budget, approval=approval)).explore()
+
+
+def assert_sound(found: Explored) -> None:
+    assert found.violation is None, (found.violation, found.path)
+    assert found.stuck == ()
+    assert found.is_sound
+    assert found.ends > 1
+
+
+@pytest.mark.parametrize("budget", [Budget(edits=1), Budget(crashes=1), Budget(cancels=1), Budget(pauses=1), Budget(lapses=1)])
+def test_every_interleaving_of_a_loop_of_three_steps_and_one_trouble_is_sound(budget: Budget) -> None:
+    assert_sound(loop("aa-", budget))
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(edits=1), Budget(failures=1, crashes=1), Budget(cancels=1), Budget(pauses=1), Budget(live_edits=1)]
+)
+@pytest.mark.parametrize("approval", [False, True])
+def test_every_interleaving_of_a_flow_of_three_fields_and_one_trouble_is_sound(budget: Budget, *, approval: bool) -> None:
+    assert_sound(flow(3, budget, approval=approval))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("groups", GROUPS)
+def test_every_interleaving_of_a_loop_of_up_to_four_steps_is_sound(groups: str) -> None:
+    assert_sound(loop(groups, TROUBLE if len(groups) < 3 else Budget(edits=1, crashes=1)))
+    assert_sound(loop(groups, Budget(failures=1, pauses=2), critiques=True))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fields", [1, 2, 3])
+@pytest.mark.parametrize("approval", [False, True])
+def test_every_interleaving_of_a_flow_of_up_to_three_fields_is_sound(fields: int, *, approval: bool) -> None:
+    assert_sound(flow(fields, TROUBLE, approval=approval))
+    assert_sound(flow(fields, Budget(live_edits=1, crashes=1, pauses=1), approval=approval))
+
+
+def test_a_step_before_its_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(memory: LoopMemory) -> list[Step]:
+        return list(memory.plan[memory.position :])
+
+    monkeypatch.setattr(working, "_next_group", hasty)
+    found = loop("--", Budget())
+    assert found.violation is not None
+    assert found.violation.number == 2
+
+
+def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "withdraw_ask", lambda memory, turn: None)
+    found = flow(2, Budget(live_edits=1), approval=False)
+    assert found.violation is not None or found.stuck
