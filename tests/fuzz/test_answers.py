@@ -20,7 +20,10 @@ from asterism.kernel.run import packer
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.reply import InvalidReply, parse_reply
+from asterism.simulation.device import Behaviour
+from asterism.simulation.world import World
 from tests.agents import Agent, memory_of
+from tests.simulation.scenes import fleet_of, tasks
 from tests.stars import plan
 
 WORDS = [
@@ -96,6 +99,19 @@ def test_any_json_result_settles_its_task_and_is_replayed(result: Any) -> None:
     agent.ends("a", result)
     assert agent.constellation.tasks["a"].status == "COMPLETED"
     assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+@pytest.mark.parametrize("odd", ["deep", float("nan"), {1: 2}, {"x": {1, 2}}, "\ud800"])
+def test_a_result_that_a_journal_would_not_give_back_fails_its_task(odd: Any) -> None:
+    result: Any = odd
+    for _ in range(970 if odd == "deep" else 0):
+        result = [result]
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(result=result)})
+    ending = world.run({"tasks": tasks("a", "b")})
+    assert ending.outcome == "failed"
+    error = ending.task("a").error
+    assert error is not None
+    assert error.code == "bad_result"
 
 
 # -- people, and other processes -------------------------------------------------------------------
