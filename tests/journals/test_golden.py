@@ -12,6 +12,7 @@ from asterism.kernel.journal import Record
 from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.usage import Usage
 from asterism.runtime.ports import RunRow
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
@@ -26,7 +27,20 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "restart": ("finished", {"c": "COMPLETED"}),
     "nested": ("finished", {"b": "COMPLETED", "c": "COMPLETED"}),
     "cancel": ("cancelled", {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}),
+    "edits": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "n": "COMPLETED"}),
+    "consent": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
+    "limits": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
+    "child": ("finished", {"p": "COMPLETED", "q": "COMPLETED"}),
+    "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
+HOLDS = {
+    "edits": {"Edited"},
+    "consent": {"Planned", "Answered"},
+    "limits": {"Planned", "RaiseLimits"},
+    "child": {"Pause", "Unpause", "Answered"},
+    "fork": {"Forked", "Withdrawn", "Answered"},
+}
+"""What a journal is kept for, where its name alone does not say it."""
 
 
 def golden(name: str) -> list[Record]:
@@ -44,6 +58,16 @@ def test_a_golden_journal_replays_to_its_end(name: str) -> None:
     run = replayed(golden(name))
     assert run.ended
     assert (run.memory.outcome(), {key: str(task.status) for key, task in run.memory.constellation.tasks.items()}) == ENDS[name]
+
+
+@pytest.mark.parametrize("name", HOLDS)
+def test_a_golden_journal_holds_what_it_is_kept_for(name: str) -> None:
+    assert HOLDS[name] <= {record.kind for record in golden(name)}
+
+
+def test_the_journal_of_a_model_has_what_was_said_and_used() -> None:
+    assert replayed(golden("limits")).memory.used == Usage(requests=3, input_tokens=240, output_tokens=60, cost_usd=0.03, model="m:x")
+    assert '"prompt":"what next?","reply":"{}"' in "".join(record.body for record in golden("limits"))
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -10,17 +10,25 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.usage import Usage
 from asterism.runtime.ports import PlannerQuestion, Proposal
+from asterism.runtime.snapshots import load
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, fleet_of, lines, says, tasks
+from tests.simulation.test_decisions import ALL, approving, says_to_proposals
+from tests.simulation.test_forks import House, play
+from tests.simulation.test_live_edits import ADDED
 from tests.simulation.test_replanning import SEEDS_EDIT
+from tests.stars import action
 
 FOLDER = Path(__file__).parent
 
@@ -90,8 +98,61 @@ def nested() -> Ending:
     return world.run(plan)
 
 
+def edits() -> Ending:
+    """Somebody edits the run while it is under way: one edit is taken, one comes too late for its task."""
+    happenings = [
+        Happening(at_s=5, what="edit", key="one", actions=ADDED),
+        Happening(at_s=15, what="edit", key="two", actions=(action("remove_task", task_id="b"),)),
+    ]
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, happenings=happenings)
+    return world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")})
+
+
+def consent() -> Ending:
+    """A plan and an edit of it that a person has said yes to, while the process dies between the question and the answer."""
+    crashes = [Crash(entry=4, after_s=0.5)]
+    return World(1, fleet=fleet_of("d"), planner=approving(), people=says_to_proposals(Answer(verb="approve")), crashes=crashes).run(
+        None, options=ALL
+    )
+
+
+def limits() -> Ending:
+    """A model plans, with what it used and said; the run has used what it may, pauses itself, and is given more."""
+    spent = Usage(model="m:x", requests=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
+    told: dict[str, Any] = {"usage": spent, "prompt": "what next?", "reply": "{}", "notes": ("asked twice",)}
+
+    def script(question: PlannerQuestion) -> Proposal:
+        plan = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")} if question.mode == "CREATION" else None
+        return Proposal(plan=parse_plan(plan) if plan else None, thought="because", **told)
+
+    world = World(1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), happenings=[Happening(at_s=1000, what="allow")])
+    return world.run(None, options=RunOptions(replan="always", max_tokens=150))
+
+
+def child() -> Ending:
+    """The journal of the run below the one in ``nested``."""
+    (below,) = nested().children
+    return below
+
+
+def fork() -> Ending:
+    """A copy of a run, from where a task was under way that may not be repeated: a person is asked."""
+    kept: list[Ending] = []
+
+    async def scenario(house: House) -> None:
+        await house.origin()
+        row = await house.finish(await house.runtime.fork("origin", 5, machine=CONSTELLATION_AGENT, actor="bob", new="fork"))
+        records = tuple(await house.runtime.records(row.run))
+        run, _ = await load(house.runtime.store, CONSTELLATION_AGENT, row.run)
+        kept.append(Ending(row=row, records=records, memory=run.memory, lasted_s=0.0))
+
+    play(scenario)
+    return kept[0]
+
+
 GOLDEN: dict[str, Callable[[], Ending]] = {
-    scene.__name__: scene for scene in (creation, editing, retry, interruption, approval, restart, cancel, nested)
+    scene.__name__: scene
+    for scene in (creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork)
 }
 
 

@@ -15,14 +15,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.text import Text
 
 from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import INTERRUPTED, code_of
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
-from asterism.cli.proposals import proposal_lines
+from asterism.cli.proposals import proposal_lines, subject_of
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.story import Story
 from asterism.cli.telling import story_for, telling_of
@@ -266,7 +265,7 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     told = []
     for asked in await store.inquiries(root=run):
         told.append(f"waits for a person: {plain(asked.prompt, 1000)}")
-        told += [f"  {line}" for line in proposal_lines(msgspec.json.decode(asked.subject or "{}"))]
+        told += [f"  {line}" for line in proposal_lines(subject_of(asked))]
         told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
     return told
 

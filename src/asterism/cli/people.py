@@ -15,7 +15,7 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.finding import actor, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
-from asterism.cli.proposals import how_to_edit, proposal_lines
+from asterism.cli.proposals import how_to_edit, proposal_lines, subject_of
 from asterism.cli.running import take_up
 from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, RunOwned
@@ -52,7 +52,7 @@ def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
     now = SystemClock().now()
     lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
     lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
-    subject: dict[str, Any] = msgspec.json.decode(row.subject or "{}")
+    subject = subject_of(row)
     if "kind" in subject:
         lines += [f"    {line}" for line in (*proposal_lines(subject), how_to_edit(subject)) if line]
     else:
@@ -71,7 +71,11 @@ def _shown(value: Any) -> str:
 
 def _as_data(row: InquiryRow) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(row)
-    return {**data, "subject": msgspec.json.decode(row.subject or "{}"), "schema": msgspec.json.decode(row.schema or "null")}
+    try:
+        schema = msgspec.json.decode(row.schema or "null")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"question {row.inquiry}: its schema in the database was changed: {error}") from None
+    return {**data, "subject": subject_of(row), "schema": schema}
 
 
 def answer(

@@ -12,9 +12,34 @@ from asterism.cli.picture import plan_lines
 from asterism.cli.words import plain, preview
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
+from asterism.errors import InvalidInput
+from asterism.runtime.ports import InquiryRow
 
 MAX_LINES = 200
 """Lines of one picture; ``asterism inbox --json`` has all."""
+
+
+class _Proposal(msgspec.Struct):
+    """The fields of a proposal that are looked into here."""
+
+    thought: str = ""
+    plan: dict[str, Any] = {}
+    changes: list[Change] = []
+
+
+def subject_of(row: InquiryRow) -> dict[str, Any]:
+    """What a question is about.
+
+    Raises:
+        InvalidInput: its row in the database was changed, and is none of ours any more.
+    """
+    try:
+        subject = msgspec.json.decode(row.subject or "{}", type=dict[str, Any])
+        if "kind" in subject:
+            msgspec.convert(subject, _Proposal)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"question {row.inquiry}: its subject in the database was changed: {error}") from None
+    return subject
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:

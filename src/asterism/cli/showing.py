@@ -20,7 +20,7 @@ from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, rea
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.proposals import proposal_lines
+from asterism.cli.proposals import proposal_lines, subject_of
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
 from asterism.cli.telling import differences, story_for, telling_of
@@ -223,7 +223,7 @@ def _question_lines(asked: list[InquiryRow]) -> list[Text]:
     lines: list[Text] = []
     for question in asked:
         lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
-        lines += [Text(f"  {line}") for line in proposal_lines(msgspec.json.decode(question.subject or "{}"))]
+        lines += [Text(f"  {line}") for line in proposal_lines(subject_of(question))]
         lines.append(Text(f"  asterism answer {question.inquiry} {'|'.join(question.verbs)}"))
     return lines
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from asterism.constellation.task import TaskStar
+from asterism.errors import InvalidInput
 
 MAX_FIELDS = 8
 """Fields of a result that a line shows."""
@@ -81,7 +82,10 @@ def count(number: int, noun: str) -> str:
 
 
 def _local(at: float) -> dt.datetime:
-    return dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone()
+    try:
+        return dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone()
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInput(f"{at:g} seconds are no time of this calendar; what the database says was changed") from None
 
 
 def place_of(task: TaskStar) -> str:

@@ -147,8 +147,10 @@ def _why_not_json(value: Any) -> str:
                 return f"{item} is not a JSON number"
             elif item is not None and not isinstance(item, str | int | float):
                 return f"{item!r} is {type(item).__name__}, which JSON does not have; put it in quotes"
+        if not below:
+            return ""
         level = below
-    return f"more than {MAX_DEPTH} lists and objects within each other" if level else ""
+    return f"more than {MAX_DEPTH} lists and objects within each other"
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -143,8 +143,11 @@ class WorkerHandle:
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
                 return Exited(None)
             # A performer that dies in the middle of a line leaves half of one; Exited comes next.
-            with contextlib.suppress(msgspec.DecodeError):
-                return self._decoder.decode(line)
+            with contextlib.suppress(msgspec.DecodeError, UnicodeError):
+                try:
+                    return self._decoder.decode(line)
+                except RecursionError:
+                    return Failed("bad_result", "the result has too many lists and objects within each other")
 
 
 def exit_text(end: Exited) -> str:

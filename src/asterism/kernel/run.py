@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -163,6 +163,24 @@ def check_whole(run: str, listed: int, last: int) -> None:
         raise JournalMismatch(run, last + 1, f"it is missing: the run is listed with {listed} entries")
 
 
+UPGRADES: dict[int, Callable[[Record], Record]] = {}
+"""By version, the step that makes a record of that version one of the next. None yet: there has been one form only."""
+
+
+def upgraded(record: Record) -> Record:
+    """A record in today's form; what is stored stays as it was written.
+
+    Raises:
+        JournalMismatch: no step leads from its version to today's.
+    """
+    while record.version != SCHEMA_VERSION:  # bounded: each step leads one version on
+        step = UPGRADES.get(record.version)
+        if step is None:
+            raise JournalMismatch(record.run, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
+        record = msgspec.structs.replace(step(record), version=record.version + 1)
+    return record
+
+
 class _Body(msgspec.Struct):
     """The packed form of an entry's typed half."""
 
@@ -210,14 +228,13 @@ class Packer:
         Raises:
             JournalMismatch: the record is of another version, or is not one of this machine's.
         """
-        if record.version != SCHEMA_VERSION:
-            raise JournalMismatch(record.run, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
         try:
+            record = upgraded(record)
             at = msgspec.convert(record.at, float)
             body = msgspec.json.decode(record.body, type=_Body)
             event = msgspec.convert(body.event, self._events[record.kind])
             effects = tuple(msgspec.convert(effect, self._effects[effect["type"]]) for effect in body.effects)
-        except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
             raise JournalMismatch(record.run, record.seq, f"cannot be read ({type(error).__name__}: {error})") from error
         return Entry(
             run=record.run,
@@ -240,7 +257,7 @@ class Packer:
         """
         try:
             return msgspec.json.decode(body, type=self._commands[kind])
-        except (KeyError, msgspec.MsgspecError) as error:
+        except (KeyError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
             raise ValueError(f"{self._machine.name} cannot read {kind} {body[:80]!r}: {error}") from None
 
 

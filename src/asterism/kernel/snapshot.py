@@ -73,7 +73,7 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
         run.state = machine.states(body.state)
         run.memory = msgspec.convert(body.memory, type(run.memory), dec_hook=_thawed)
         run.outstanding = {key: msgspec.convert(effect, effects[effect["type"]]) for key, effect in body.outstanding.items()}
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
         return None
     run.withdrawn = set(body.withdrawn)
     run.seq = snapshot.seq

@@ -6,6 +6,7 @@ import msgspec
 
 from asterism.constellation.documents import check_json
 from asterism.constellation.resolution import predecessor_results
+from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Outcome
 from asterism.machines.constellation_agent.earlier import earlier_of
@@ -52,6 +53,10 @@ class AttemptPerformer:
             tell(Progressed(of=effect_id, fraction=sign.fraction, message=sign.message))
 
         end = await self._dispatcher.perform(attempt, progress)
+        try:  # here, for every kind of device: what a journal would not give back must not get into one
+            check_json(end.result, "the result")
+        except InvalidInput as odd:
+            return TaskEnded(effect=effect_id, error=TaskError(code="bad_result", message=str(odd)))
         return TaskEnded(effect=effect_id, result=end.result, error=end.error)
 
 

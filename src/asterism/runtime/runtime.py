@@ -233,7 +233,7 @@ class Runtime:
             if msgspec.structs.replace(there, verdict="") == row:
                 return there
             if there.verdict in ("", ACCEPTED):
-                said = msgspec.json.decode(there.body, type=Answered).verb
+                said = _verb_of(there)
                 raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
         raise Refused(f"{inquiry} has had {MAX_ANSWERS} answers that it does not take")
 
@@ -245,6 +245,13 @@ class Runtime:
         """The journal of a run, from after a seq on."""
         await self.store.run(run)
         return await self.store.records(run, after=after)
+
+
+def _verb_of(answer: InboxRow) -> str:
+    try:
+        return msgspec.json.decode(answer.body, type=Answered).verb
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "something unreadable"
 
 
 def _polls(timeout_s: float) -> int:

@@ -15,6 +15,7 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
+from asterism.kernel.run import JournalMismatch
 from asterism.runtime.ports import RunRow
 
 FORMAT = "asterism journal 1"
@@ -24,7 +25,11 @@ Journal = tuple[RunRow, list[Record]]
 
 
 def renamed(records: Iterable[Record], old: str, new: str) -> list[Record]:
-    """Records of one run as records of another: the effect ids in them follow."""
+    """Records of one run as records of another: the effect ids in them follow.
+
+    Raises:
+        JournalMismatch: a body that is not JSON.
+    """
     effect = re.compile(re.escape(old) + r"(:\d+\.\d+)")
 
     def follow(value: Any) -> Any:
@@ -35,12 +40,14 @@ def renamed(records: Iterable[Record], old: str, new: str) -> list[Record]:
             return {key: follow(item) for key, item in value.items()}
         return [follow(item) for item in value] if isinstance(value, list) else value
 
-    return [
-        msgspec.structs.replace(
-            record, run=new, key=follow(record.key), body=msgspec.json.encode(follow(msgspec.json.decode(record.body))).decode()
-        )
-        for record in records
-    ]
+    followed: list[Record] = []
+    for record in records:
+        try:
+            body = msgspec.json.encode(follow(msgspec.json.decode(record.body))).decode()
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise JournalMismatch(old, record.seq, f"cannot be read ({error})") from None
+        followed.append(msgspec.structs.replace(record, run=new, key=follow(record.key), body=body))
+    return followed
 
 
 def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
@@ -116,5 +123,5 @@ def _opened(chain: Any, line: str, number: int) -> dict[str, Any]:
                 f"journal file, line {number}: its sum does not fit; it, or what stands before it, was changed, lost or moved"
             )
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (KeyError, msgspec.MsgspecError, UnicodeError) as error:
+    except (KeyError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidInput(f"journal file, line {number}: not a line of a journal file ({error})") from None

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
+from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
@@ -246,14 +246,14 @@ def _snapshot(run: str, connection: sqlite3.Connection) -> Snapshot | None:
 
 def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:
     connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run))
-    present = _rows(InboxRow, connection.execute(SELECT_INBOX_ROW, (row.run, row.key)))
+    present = _mail(connection.execute(SELECT_INBOX_ROW, (row.run, row.key)))
     if not present:
         raise RunNotFound(row.run)
     return present[0]
 
 
 def _inbox(runs: Sequence[str], connection: sqlite3.Connection) -> list[InboxRow]:
-    return _rows(InboxRow, connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
+    return _mail(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
 
 
 def _verdict(run: str, key: str, connection: sqlite3.Connection) -> str:
@@ -263,7 +263,7 @@ def _verdict(run: str, key: str, connection: sqlite3.Connection) -> str:
 
 def _inquiries(run: str | None, root: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
     cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run, root))
-    return [InquiryRow(**{**fields, "verbs": msgspec.json.decode(fields["verbs"], type=tuple[str, ...])}) for fields in _fields(cursor)]
+    return [_row(InquiryRow, {**fields, "verbs": _json(fields["verbs"])}) for fields in _fields(cursor)]
 
 
 def _packed(inquiry: InquiryRow) -> tuple[Any, ...]:
@@ -272,7 +272,36 @@ def _packed(inquiry: InquiryRow) -> tuple[Any, ...]:
 
 
 def _rows(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
-    return [of(**fields) for fields in _fields(cursor)]
+    return [_row(of, fields) for fields in _fields(cursor)]
+
+
+def _row(of: type[Row], fields: dict[str, Any]) -> Row:
+    """A row, if it is as we write them: SQLite takes any value in any column, and so does whoever edits the file."""
+    try:
+        return msgspec.convert(fields, of)
+    except msgspec.ValidationError as error:
+        told, name = str(error).replace("`", ""), next(iter(fields))
+        raise StoreUnavailable(
+            f"the database has a row of {name} {str(fields[name])[:60]!r} that was changed: {told}; restore the file from a backup"
+        ) from None
+
+
+def _mail(cursor: sqlite3.Cursor) -> list[InboxRow]:
+    """Rows of the inbox; one that cannot be read is handed on as nothing, so that its run refuses it and goes on."""
+    found = []
+    for fields in _fields(cursor):
+        try:
+            found.append(msgspec.convert(fields, InboxRow))
+        except msgspec.ValidationError:
+            found.append(InboxRow(**{**fields, "actor": "", "kind": "", "body": "", "at": 0.0}))
+    return found
+
+
+def _json(text: Any) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+        return text
 
 
 def _fields(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from asterism.kernel import run as kernel_run
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, Record, effect_id, story_line
 from asterism.kernel.run import JournalMismatch, Packer, Run, event_body, packer, state_history, time_per_state
 from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
@@ -55,6 +56,37 @@ def test_a_record_that_is_not_one_of_ours_is_a_mismatch(fields: dict[str, object
     with pytest.raises(JournalMismatch, match=told) as raised:
         packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[1]), **fields))
     assert (raised.value.run, raised.value.seq) == ("r", 2)
+
+
+def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_todays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The procedure of a format change, exercised on a form that never was: version -1 had gallons, version 0 had no types."""
+
+    def with_litres(record: Record) -> Record:
+        body = msgspec.json.decode(record.body)
+        return changed(record, body=msgspec.json.encode({"event": {"litres": body["event"]["gallons"] * 4}}).decode())
+
+    def with_types(record: Record) -> Record:
+        body = msgspec.json.decode(record.body)
+        return changed(record, body=msgspec.json.encode({"event": {"type": record.kind, **body["event"]}}).decode())
+
+    monkeypatch.setattr(kernel_run, "UPGRADES", {-1: with_litres, 0: with_types})
+    today = packer(KETTLE).pack(entries()[0])
+    old = changed(today, version=-1, kind="Press", body='{"event": {"gallons": 0.5}}')
+    assert packer(KETTLE).unpack(old).event == Press(litres=2.0)
+    assert packer(KETTLE).pack(packer(KETTLE).unpack(old)).version == SCHEMA_VERSION, "what is written is written in today's form"
+    assert packer(KETTLE).unpack(today) == packer(KETTLE).unpack(changed(today, version=SCHEMA_VERSION))
+    with pytest.raises(JournalMismatch, match="schema version -2, this program reads 1"):
+        packer(KETTLE).unpack(changed(old, version=-2))
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", "1"])
+def test_an_upgrade_step_that_a_record_does_not_fit_is_a_mismatch(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    def step(record: Record) -> Record:
+        return changed(record, body=msgspec.json.encode(msgspec.json.decode(record.body)["event"]["old"]).decode())
+
+    monkeypatch.setattr(kernel_run, "UPGRADES", {0: step})
+    with pytest.raises(JournalMismatch, match="cannot be read"):
+        packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[0]), version=0, body=body))
 
 
 def test_one_machine_has_one_packer() -> None:

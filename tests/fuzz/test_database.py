@@ -1,0 +1,120 @@
+"""A database that somebody has written into by hand: whatever a command meets there, it says in a line and never as a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from asterism.cli import UNUSABLE, main
+from tests.end_to_end.desk import Desk
+
+COLUMNS = {
+    "runs": "run machine title state status outcome session parent tenant actor epoch seq owner created_at updated_at root",
+    "entries": "seq at actor kind state body key note version epoch",
+    "inquiries": "inquiry run prompt verbs subject schema risk asked_at expires_at answer",
+    "inbox": "key actor kind body at verdict",
+    "snapshots": "seq rules body",
+}
+CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns.split()]
+RUBBISH: list[Any] = [
+    "", "\0", "é", "{", "[]", "null", "{}", '{"event": 1}', "[1]", "../..",
+    '{"a": ' * 3000, "x" * 5000, b"\xff\xfe", b"", b"{}", -1, 0, 7, 2**62, 0.5,
+    -1e300, 1e300, float("inf"),
+]  # fmt: skip
+values = st.one_of(
+    st.sampled_from(RUBBISH), st.text(max_size=8), st.binary(max_size=8), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)
+)
+LOOKS = [
+    ["runs"], ["runs", "--json"], ["show", "WAITING"], ["show", "WAITING", "--json"], ["show", "DONE"],
+    ["log", "WAITING"], ["log", "DONE", "--json"],     ["why", "DONE", "a"], ["inbox"], ["inbox", "--json"],
+    ["export", "DONE"], ["export", "WAITING"], ["fork", "DONE", "--at", "2", "--no-drive"],
+    ["answer", "WAITING", "approve", "--no-drive"], ["prune", "--outcome", "failed"],
+]  # fmt: skip
+DRIVES = [["cancel", "WAITING"], ["resume", "WAITING"], ["answer", "WAITING", "approve"]]
+
+
+class Desktop(NamedTuple):
+    """A database that is copied for each try, and the two runs in it."""
+
+    whole: Path
+    used: Path
+    done: str
+    waiting: str
+
+
+@pytest.fixture(scope="module")
+def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
+    """A database with a run that has ended and one that waits for a person, with a word in its inbox and a snapshot."""
+    folder = tmp_path_factory.mktemp("desk")
+    desk = Desk(folder)
+    task = {"task_id": "a", "device": "desk", "skill": "measure"}
+    desk.do("run", desk.plan(task), "--fleet", desk.fleet)
+    desk.do("run", desk.plan({**task, "requires_approval": True}), "--fleet", desk.fleet, code=3)
+    waiting, done = (str(row["run"]) for row in desk.runs())
+    with sqlite3.connect(desk.database) as connection:
+        connection.execute("INSERT INTO inbox VALUES (?, 'k', 'ann', 'Pause', '{}', 1.0, '')", (waiting,))
+        connection.execute("INSERT INTO snapshots VALUES (?, 1, 'rules', '{}')", (waiting,))
+    connection.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASTERISM_DATABASE", str(folder / "used.db"))
+        patch.setenv("CLI_LOG", str(desk.log))
+        yield Desktop(desk.database, folder / "used.db", done, waiting)
+
+
+def rubbished(desktop: Desktop, table: str, column: str, value: Any) -> None:
+    shutil.rmtree(f"{desktop.used}.owners", ignore_errors=True)
+    for end in ("-wal", "-shm"):
+        Path(f"{desktop.used}{end}").unlink(missing_ok=True)
+    shutil.copy(desktop.whole, desktop.used)
+    connection = sqlite3.connect(desktop.used)
+    with connection:
+        last = f"rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608 - our own names
+        change = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {last}"  # noqa: S608
+        connection.execute(change, (value,))
+    connection.close()
+
+
+def try_out(desktop: Desktop, table: str, column: str, value: Any, command: list[str]) -> None:
+    rubbished(desktop, table, column, value)
+    names = {"DONE": desktop.done, "WAITING": desktop.waiting}
+    told = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+        code = main([names.get(word, word) for word in command])  # raises what would be a traceback
+    assert code in (0, 1, 2, 3, 130)
+    if code == UNUSABLE:
+        assert len(told.getvalue().splitlines()) == 1
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(cell=("runs", "seq"), value="many", command=["show", "WAITING"])
+@example(cell=("runs", "created_at"), value="then", command=["runs"])
+@example(cell=("runs", "created_at"), value=1e300, command=["runs"])
+@example(cell=("runs", "run"), value=b"r", command=["log", "WAITING"])
+@example(cell=("entries", "seq"), value="two", command=["show", "WAITING"])
+@example(cell=("entries", "body"), value="{", command=["fork", "WAITING", "--at", "2", "--no-drive"])
+@example(cell=("inquiries", "verbs"), value="approve", command=["inbox"])
+@example(cell=("inquiries", "subject"), value="[]", command=["inbox"])
+@example(cell=("inquiries", "subject"), value='{"kind": "plan", "plan": []}', command=["show", "WAITING"])
+@example(cell=("inquiries", "schema"), value="{", command=["inbox", "--json"])
+@given(cell=st.sampled_from(CELLS), value=values, command=st.sampled_from(LOOKS))
+def test_looking_at_a_row_that_was_changed_is_no_traceback(desktop: Desktop, cell: tuple[str, str], value: Any, command: list[str]) -> None:
+    try_out(desktop, *cell, value, command)
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(cell=("inbox", "body"), value=b"\xff", command=["cancel", "WAITING"])
+@example(cell=("snapshots", "body"), value="[]", command=["cancel", "WAITING"])
+@given(cell=st.sampled_from(CELLS), value=values, command=st.sampled_from(DRIVES))
+def test_driving_a_run_of_which_a_row_was_changed_is_no_traceback(
+    desktop: Desktop, cell: tuple[str, str], value: Any, command: list[str]
+) -> None:
+    try_out(desktop, *cell, value, command)
