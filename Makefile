@@ -25,10 +25,10 @@ demo: .venv/.ok ## run the main example, four devices and a real model (ARGS="â€
 	$(PY) -m examples.digits $(ARGS)
 
 test: .venv/.ok ## run the tests that are not marked slow (ARGS="â€¦" goes to pytest)
-	$(PY) -m pytest -m "not slow" $(ARGS)
+	$(PY) -m pytest -n 2 -m "not slow" $(ARGS)
 
 test-slow: .venv/.ok ## run the tests marked slow
-	$(PY) -m pytest -m slow $(ARGS)
+	$(PY) -m pytest -n 2 -m slow $(ARGS)
 
 check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
 	$(PY) -m ruff format --check .
