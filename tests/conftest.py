@@ -10,6 +10,9 @@ from hypothesis import settings
 for name in [name for name in os.environ if name.startswith("ASTERISM_")]:
     del os.environ[name]
 
+# Tests start hundreds of processes: as for users, what was compiled once is not compiled again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A deadline would measure the machine, not the code.
 settings.register_profile("house", deadline=None, print_blob=True)
 settings.load_profile("house")
