@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.end_to_end import command
+
 HERE = Path(__file__).parent
 TIMEOUT_S = 60
 
@@ -61,9 +63,7 @@ class Desk:
 
     def do(self, *arguments: str | Path, code: int | None = 0, **more: Any) -> subprocess.CompletedProcess[str]:
         """A command to its end; its exit code is checked unless it is None."""
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            self.argv(*arguments), env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **more
-        )
+        done = command.run([str(argument) for argument in arguments], env=self.environment(), timeout=TIMEOUT_S, **more)
         assert code is None or done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

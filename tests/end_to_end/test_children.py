@@ -8,8 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 
 from asterism.runtime.ports import RunRow
 from asterism.stores.sqlite import SqliteStore
+from tests.end_to_end import command
 from tests.end_to_end.desk import Desk
 from tests.end_to_end.test_crash import Scene, assert_each_effect_has_one_outcome, assert_gone
 
@@ -197,8 +196,7 @@ def test_the_example_packs_after_a_yes_and_proves_the_archive(tmp_path: Path) ->
 
     def do(*arguments: str) -> tuple[int, str]:
         environment = {**os.environ, "ASTERISM_DATABASE": str(tmp_path / "runs.db"), "COLUMNS": "200"}
-        argv = [sys.executable, "-m", "asterism.cli", *arguments]
-        done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = command.run(arguments, cwd=tmp_path, env=environment, timeout=60)
         return done.returncode, done.stdout + done.stderr
 
     code, said = do("run", "fleet/nested.json", "--fleet", "fleet/fleet.toml")

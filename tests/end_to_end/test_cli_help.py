@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.end_to_end import command
+
 BARE = """
 from cyclopts import App
 app = App(name="bare", version="1", help="A bare app.")
@@ -37,10 +39,10 @@ def test_help_loads_nothing_that_a_bare_app_does_not() -> None:
 
 
 def test_help_names_every_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "asterism.cli", "--help"], capture_output=True, text=True, check=True)
-    for command in ("run", "plan", "runs", "show", "log", "resume", "cancel", "pause", "unpause", "inbox", "answer", "fleet", "diagram"):
-        assert f" {command} " in done.stdout
-        subprocess.run([sys.executable, "-m", "asterism.cli", command, "--help"], capture_output=True, check=True)
+    done = command.run(["--help"], env=os.environ, timeout=60)
+    for name in ("run", "plan", "runs", "show", "log", "resume", "cancel", "pause", "unpause", "inbox", "answer", "fleet", "diagram"):
+        assert f" {name} " in done.stdout
+        assert command.run([name, "--help"], env=os.environ, timeout=60).returncode == 0
 
 
 def cpu_s(script: str) -> float:

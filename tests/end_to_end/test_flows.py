@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end import command
+
 ROOT = Path(__file__).parents[2]
 FLOWS = str(ROOT / "examples" / "flows" / "flows.py")
 AGENT = """
@@ -45,13 +47,16 @@ class Desk:
         self.folder = folder
         (folder / "agents.py").write_text(AGENT, encoding="utf-8")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {"ASTERISM_DATABASE": "flows.db", "ASTERISM_FLOWS_DIR": "desk", "ASTERISM_DIGITS_DIR": "digits"}
+        return {**os.environ, **{name: str(self.folder / folder) for name, folder in own.items()}}
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "ASTERISM_DATABASE": str(self.folder / "flows.db"), "ASTERISM_FLOWS_DIR": str(self.folder / "desk")}
-        environment["ASTERISM_DIGITS_DIR"] = str(self.folder / "digits")
         return subprocess.Popen(
             [sys.executable, "-m", "asterism.cli", *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -59,16 +64,16 @@ class Desk:
         )
 
     def chat(self, *lines: str, source: str = "agents.py", options: tuple[str, ...] = ()) -> list[str]:
-        process = self.start("chat", source, "--user", "ann", *options)
-        out, err = process.communicate("".join(f"{line}\n" for line in lines), timeout=100)
-        assert (process.returncode, err) == (0, "")
-        return [line for line in out.splitlines()[1:] if not line.startswith("  [")]
+        said = "".join(f"{line}\n" for line in lines)
+        arguments = ["chat", source, "--user", "ann", *options]
+        done = command.run(arguments, cwd=self.folder, env=self.environment, said=said, timeout=100)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [line for line in done.stdout.splitlines()[1:] if not line.startswith("  [")]
 
     def do(self, *arguments: str, code: int = 0) -> str:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=100)
-        assert process.returncode == code, err
-        return out + err
+        done = command.run(arguments, cwd=self.folder, env=self.environment, timeout=100)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
 
     def killed_in_the_body(self, *lines: str) -> None:
         process = self.start("chat", "agents.py", "--user", "ann")

@@ -1,0 +1,54 @@
+"""A command line to its end, in a process of its own that need not import everything anew: it is forked from one that has.
+
+What is about signals, start-up or what is imported starts a Python of its own instead (``Desk.start``).
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from asterism.cli import main
+
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        *(f"asterism.cli.{module}" for module in ("running", "showing", "people", "flowing", "looping", "reasons", "journals", "planning")),
+        *("asterism.bootstrap", "asterism.planner.model", "pydantic_ai.models.openai", "pydantic_ai.providers.openai"),
+    ]
+)
+
+
+def run(
+    arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, said: str = "", timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """As ``subprocess.run`` does, for ``asterism`` and its arguments."""
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("in", "out", "err")]
+        streams[0].write_text(said, encoding="utf-8")
+        process = _FORKS.Process(target=_command, args=(list(arguments), dict(env), cwd or Path.cwd(), streams))
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(list(arguments), timeout)
+        stdout, stderr = (path.read_text(encoding="utf-8") for path in streams[1:])
+        return subprocess.CompletedProcess(list(arguments), process.exitcode, stdout, stderr)
+
+
+def _command(arguments: list[str], env: dict[str, str], cwd: Path, streams: list[Path]) -> None:
+    for number, (path, mode) in enumerate(zip(streams, (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT] * 2), strict=True)):
+        os.dup2(os.open(path, mode), number)
+    sys.stdin, sys.stdout, sys.stderr = (io.TextIOWrapper(io.FileIO(number, mode)) for number, mode in enumerate("rww"))
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv = ["asterism", *arguments]
+    sys.exit(main(arguments))
