@@ -5,14 +5,20 @@ These are rows, events and effects that each machine puts into its own table; no
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.constellation.profile import ChildSpec
+from asterism.errors import Refused
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, Turn
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
 Risk = Literal["low", "medium", "high"]
+
+LEAST_S = 0.001
+"""Time limit of a child that is started at the last moment."""
 
 
 class Claimed(Event, frozen=True, kw_only=True):
@@ -207,6 +213,46 @@ def relay(target: str, command: Event) -> Relay:
     return Relay(target=target, command=as_data(command))
 
 
+def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
+    """Pass a command on to the children that these effects have started."""
+    for effect in children:
+        turn.perform(relay(effect, command))
+
+
+def start_child(spec: ChildSpec, request: str, handed: dict[str, Any], *, left_s: float, title: str) -> StartChild:
+    """The run that carries something out; it has no more time than ``left_s``."""
+    first = spec.begun(request, handed, left_s=max(LEAST_S, left_s))
+    return StartChild(machine=spec.machine, first_kind=spec.first_kind, first=first, title=title)
+
+
+def note_rest(resting: set[str], event: ChildRested) -> bool:
+    """Note whether a child rests; False where that is known."""
+    if event.resting == (event.of in resting):
+        return False
+    (resting.add if event.resting else resting.discard)(event.of)
+    return True
+
+
+def expiry(turn: Turn, limit_s: float | None) -> float:
+    """When a question that is asked now expires, in seconds since the epoch; 0 for never."""
+    return turn.at + limit_s if limit_s else 0.0
+
+
+def not_asked(event: Answered) -> Refused:
+    """The answer is to no open question."""
+    return Refused(f"{event.effect} is not asked any more")
+
+
+def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
+    """See that a question takes this kind of answer; every one can be called off.
+
+    Raises:
+        Refused: it does not; the question stays open.
+    """
+    if event.verb not in (*verbs, "cancel"):
+        raise Refused(f"{event.effect} takes {', '.join(verbs)}, not {event.verb}")
+
+
 def as_data(event: Event) -> dict[str, Any]:
     """An event as a journal would give it back where it is a field of another one."""
     return msgspec.json.decode(msgspec.json.encode(event), type=dict[str, Any])
@@ -229,29 +275,40 @@ def child_of(effect: str) -> str:
     return child_id(parent, key)
 
 
-class Governed(Protocol):
+class Governed(msgspec.Struct, kw_only=True):
     """What a driver may ask of any machine's memory.
 
     Attributes:
         paused: start nothing new.
         resting: ids of the effects whose children wait for nothing but people, or are paused.
+        code, reason: why it ended; empty while it has not.
     """
 
-    paused: bool
-    resting: set[str]
+    paused: bool = False
+    resting: set[str] = set()
+    code: str = ""
+    reason: str = ""
 
     def wake_at(self) -> float | None:
         """When Drained has something to do though nothing arrives: seconds since the epoch."""
-        ...
+        raise NotImplementedError(type(self).__name__)
 
     def stirs(self) -> bool:
         """True when it will go on by itself though no effect but questions to people is outstanding."""
-        ...
+        return False
 
     def outcome(self) -> str:
         """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""
-        ...
+        return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
+
+    def result(self) -> dict[str, Any]:
+        """The result for the user; ``summary`` in words, and what ``shortfall`` says."""
+        raise NotImplementedError(type(self).__name__)
 
     def report(self) -> dict[str, Any]:
-        """What came of it, for the run that started it; ``code`` and ``reason`` where it did not finish."""
-        ...
+        """What came of it, for the run that started it; with what ``shortfall`` says."""
+        return self.result()
+
+    def shortfall(self) -> dict[str, Any]:
+        """``code`` and ``reason`` where it did not finish; else nothing."""
+        return {} if self.code in ("", "finished") else {"code": self.code, "reason": self.reason}

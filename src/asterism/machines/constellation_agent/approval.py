@@ -16,7 +16,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
 from asterism.machines.constellation_agent.memory import AgentMemory, Asking
-from asterism.machines.control import Answered, Ask, Verb
+from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry
 
 Kind = Literal["plan", "edits", "restart"]
 
@@ -76,8 +76,7 @@ def _as_json(value: Any) -> Any:
 def put_to_person(memory: AgentMemory, asking: Asking, turn: Turn) -> None:
     """Put the question about a proposal."""
     kind: Kind = asking.subject["kind"]
-    limit_s = memory.options.inquiry_timeout_s
-    asking.expires_at = turn.at + limit_s if limit_s else 0.0
+    asking.expires_at = expiry(turn, memory.options.inquiry_timeout_s)
     asking.effect = turn.perform(
         Ask(prompt=_PROMPTS[kind], subject=asking.subject, verbs=_VERBS[kind], risk="high", expires_at=asking.expires_at)
     )
@@ -99,8 +98,7 @@ def decided(proposed: Planned, event: Answered) -> Planned:
         Refused: the question does not take this answer, or the edit by hand cannot be read; it stays open.
     """
     kind = kind_of(proposed)
-    if event.verb not in (*_VERBS[kind], "cancel"):
-        raise Refused(f"{event.effect} takes {', '.join(_VERBS[kind])}, not {event.verb}")
+    check_verb(event, _VERBS[kind])
     if event.verb != "edit":
         return proposed
     if kind == "plan":

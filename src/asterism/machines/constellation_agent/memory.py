@@ -15,6 +15,7 @@ from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
 from asterism.machines.constellation_agent.events import Dispatch, Planned, RunOptions
+from asterism.machines.control import Governed
 from asterism.machines.usage import Usage
 from asterism.machines.wiring import Board
 
@@ -67,7 +68,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
-class AgentMemory(msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
+class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     """The memory of one constellation agent.
 
     Attributes:
@@ -80,15 +81,12 @@ class AgentMemory(msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
         unseen: ended tasks it has not been asked about.
         attempts: attempts under way, by effect id; those made by child runs too.
         children: effects whose child run has not ended.
-        resting: those among them whose child waits for nothing but people, or is paused.
         questions: open questions to people, by effect id.
         leaving: effects that were called off and have no outcome yet.
         lost: devices that are gone, and why.
-        paused: start nothing new.
         limit: why it has paused itself; empty where it has not.
         asks, restarts: how many so far.
         used: what planning has used so far.
-        code, reason: why it ended; empty while it has not.
         summary: what the planner says the result is.
     """
 
@@ -107,17 +105,13 @@ class AgentMemory(msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
     children: dict[str, None] = {}
-    resting: set[str] = set()
     questions: dict[str, Question] = {}
     leaving: set[str] = set()
     lost: dict[str, str] = {}
-    paused: bool = False
     limit: str = ""
     asks: int = 0
     restarts: int = 0
     used: Usage = Usage()
-    code: str = ""
-    reason: str = ""
     summary: dict[str, Any] = {}
     _timers: list[float] = []
 
@@ -176,25 +170,19 @@ class AgentMemory(msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
             cost_usd=UNLIMITED if cost_usd is None else max(0.0, cost_usd - self.used.cost_usd),
         )
 
-    def outcome(self) -> str:
-        """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
-        return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
-
     def result(self) -> dict[str, Any]:
         """The result for the user: summary, total_tasks, completed, failed, skipped, cancelled; on failure code and reason."""
         tasks = list(self.constellation.tasks.values())
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
-        found: dict[str, Any] = {
+        return {
             "summary": self.summary.get("summary") or self._told(counts, len(tasks)),
             "total_tasks": len(tasks),
             "completed": counts[TaskStatus.COMPLETED],
             "failed": counts[TaskStatus.FAILED],
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
+            **self.shortfall(),
         }
-        if self.code not in ("", "finished"):
-            found |= {"code": self.code, "reason": self.reason}
-        return found
 
     def report(self) -> dict[str, Any]:
         """The result for the run whose task this one carries out: with the results of its tasks, by id."""

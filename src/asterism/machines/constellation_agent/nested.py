@@ -7,13 +7,10 @@ import msgspec
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError, TaskStar
-from asterism.kernel.machine import Event, Turn
+from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import ChildEnded, StartChild, Withdraw, as_data, relay
-
-LEAST_S = 0.001
-"""Time limit of a child that is started at the last moment."""
+from asterism.machines.control import LEAST_S, ChildEnded, StartChild, Withdraw, as_data, start_child
 
 
 def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
@@ -31,9 +28,7 @@ def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn
     if attempt.constellation is None and profile is not None and profile.child is not None:
         results = predecessor_results(task, memory.constellation)
         handed = {**attempt.arguments, **({"results": results} if results else {})}
-        spec, title = profile.child, task.name or task.task_id
-        first = spec.begun(attempt.description, handed, left_s=max(LEAST_S, min(left_s)))
-        return StartChild(machine=spec.machine, first_kind=spec.first_kind, first=first, title=title)
+        return start_child(profile.child, attempt.description, handed, left_s=min(left_s), title=task.name or task.task_id)
     submitted = Submitted(
         request=task.description or task.name or task.task_id,
         fleet_file=memory.fleet_file,
@@ -65,12 +60,6 @@ def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> TaskEnded:
     else:
         error = TaskError(code="child_failed", message=event.reason)
     return TaskEnded(effect=event.effect, error=error)
-
-
-def tell_children(memory: AgentMemory, command: Event, turn: Turn) -> None:
-    """Pass a command on to every child."""
-    for effect in memory.children:
-        turn.perform(relay(effect, command))
 
 
 def leave_children(memory: AgentMemory, turn: Turn) -> None:

@@ -28,7 +28,7 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.forking import ask_approval_anew, decide_anew
 from asterism.machines.constellation_agent.memory import AgentMemory, Asking
-from asterism.machines.constellation_agent.nested import as_task_end, leave_children, tell_children
+from asterism.machines.constellation_agent.nested import as_task_end, leave_children
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
     expire_approval,
@@ -56,6 +56,9 @@ from asterism.machines.control import (
     Unpause,
     Withdraw,
     Withdrawn,
+    not_asked,
+    note_rest,
+    tell_children,
 )
 from asterism.machines.wiring import Board
 
@@ -118,7 +121,7 @@ def _plan_answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
     if memory.asking and memory.asking.proposed and memory.asking.effect == event.effect:
         return take_verdict(memory, memory.asking.proposed, event, turn)
     if not event.withdrawn:
-        raise Refused(f"{event.effect} is not asked any more")
+        raise not_asked(event)
     _left(memory, event.effect)
     return START
 
@@ -223,12 +226,12 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
 
     def paused(memory: AgentMemory, event: Pause, turn: Turn) -> Status:
         memory.paused = True
-        tell_children(memory, event, turn)
+        tell_children(memory.children, event, turn)
         return state
 
     def unpaused(memory: AgentMemory, event: Unpause, turn: Turn) -> Status:
         memory.paused, memory.limit = False, ""
-        tell_children(memory, event, turn)
+        tell_children(memory.children, event, turn)
         return state
 
     def raised(memory: AgentMemory, event: RaiseLimits, turn: Turn) -> Status:
@@ -245,7 +248,7 @@ def _noted_in(state: Status) -> dict[type[Event], Row]:
 
     def left(memory: AgentMemory, event: TaskEnded | Planned | PlanningFailed | Answered | Withdrawn | Broke, turn: Turn) -> Status:
         if isinstance(event, Answered) and not event.withdrawn:
-            raise Refused(f"{event.effect} is not asked any more")
+            raise not_asked(event)
         _count(memory, event)
         _left(memory, event.effect)
         return state
@@ -275,10 +278,7 @@ def _of_children(state: Status) -> dict[type[Event], Row]:
     """Internal rows of a state that tell of child runs."""
 
     def rested(memory: AgentMemory, event: ChildRested, turn: Turn) -> Status | None:
-        if event.of not in memory.children or event.resting == (event.of in memory.resting):
-            return None
-        (memory.resting.add if event.resting else memory.resting.discard)(event.of)
-        return state
+        return state if event.of in memory.children and note_rest(memory.resting, event) else None
 
     def child_left(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
         _left(memory, event.effect)

@@ -15,7 +15,7 @@ from asterism.kernel.machine import Event, Redo, Turn
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
 from asterism.machines.constellation_agent.nested import child_for, is_child
-from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, relay
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, check_verb, expiry, not_asked, relay
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
 
@@ -114,8 +114,7 @@ def _named(task: TaskStar) -> str:
 
 def ask_person(memory: AgentMemory, kind: Any, attempt: Dispatch, prompt: str, turn: Turn) -> str:
     """Ask a person about an attempt; returns the inquiry's id."""
-    limit_s = memory.options.inquiry_timeout_s
-    expires_at = turn.at + limit_s if limit_s else 0.0
+    expires_at = expiry(turn, memory.options.inquiry_timeout_s)
     ask = Ask(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
     inquiry = turn.perform(ask)
     memory.questions[inquiry] = Question(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
@@ -132,9 +131,8 @@ def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) 
     """
     question = memory.questions.get(event.effect)
     if question is None:
-        raise Refused(f"{event.effect} is not asked any more")
-    if event.verb not in (*_VERBS[question.kind], "cancel"):
-        raise Refused(f"{event.effect} takes {', '.join(_VERBS[question.kind])}, not {event.verb}")
+        raise not_asked(event)
+    check_verb(event, _VERBS[question.kind])
     task, attempt = board.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
         attempt = _edited(memory, attempt, event.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism.kernel.machine import Event, Row, Turn, row
-from asterism.machines.control import ChildEnded, ChildRested, Relayed, Withdraw, relay
+from asterism.machines.control import ChildEnded, ChildRested, Relayed, Withdraw
 from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Wake
 from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
 
@@ -41,13 +41,6 @@ def child_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return state
 
     return {ChildWanted: row(wanted), ChildRested: row(rested), ChildEnded: row(ended), Relayed: row(relayed)}
-
-
-def tell_children(memory: FlowMemory, command: Event, turn: Turn) -> None:
-    """Pass a command on to every child that has not ended."""
-    for child in memory.children.values():
-        if child.ended is None:
-            turn.perform(relay(child.effect, command))
 
 
 def leave_children(memory: FlowMemory, turn: Turn) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.control import ChildEnded
+from asterism.machines.control import ChildEnded, Governed
 from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
 
 HISTORY = 50
@@ -34,7 +34,7 @@ class ChildRun(msgspec.Struct, kw_only=True):
     ended: ChildEnded | None = None
 
 
-class FlowMemory(msgspec.Struct, kw_only=True):
+class FlowMemory(Governed, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
@@ -56,13 +56,11 @@ class FlowMemory(msgspec.Struct, kw_only=True):
         wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
         before: the state that was paused, and ``before_prompt`` what the agent had said in it.
         children: child runs, by key.
-        resting: effects that wait only for people, through a child: the child's, and the handler's if it may be called again.
+        resting: the handler's effect, too, while its child rests, if it may be called again.
         resumable: the handler that runs may be called again.
         told: ``on_error`` was called.
-        paused: start nothing new.
         prompt: what the agent has said last.
         data: what it has returned besides its output fields.
-        code, reason: why it ended; empty while it has not.
     """
 
     agent: str = ""
@@ -86,14 +84,10 @@ class FlowMemory(msgspec.Struct, kw_only=True):
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
     children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
-    resting: set[str] = msgspec.field(default_factory=set)
     resumable: bool = False
     told: bool = False
     prompt: str = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
-    code: str = ""
-    reason: str = ""
-    paused: bool = False
     due: float | None = None
     ends_at: float | None = None
 
@@ -107,19 +101,19 @@ class FlowMemory(msgspec.Struct, kw_only=True):
 
     def outcome(self) -> str:
         """How it ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
-        return {"": "", "finished": "finished", "cancelled": "cancelled", "rejected": "cancelled", "expired": "cancelled"}.get(
-            self.code, "failed"
-        )
+        return "cancelled" if self.code in ("rejected", "expired") else super().outcome()
 
     def report(self) -> dict[str, Any]:
         """What came of it: ``text``, the output fields and what it returned; ``code`` and ``reason`` where it did not finish."""
-        found = {"text": self.prompt, **self.view.outputs, **self.data}
-        return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+        return {"text": self.prompt, **self.view.outputs, **self.data, **self.shortfall()}
 
     def result(self) -> dict[str, Any]:
         """The result for the user: ``summary`` is what it said last; with code and reason where it did not finish."""
-        found = {"summary": self.prompt, "data": {**self.view.outputs, **self.data}}
-        return found if self.code in ("", "finished") else {**found, "code": self.code, "reason": self.reason}
+        return {"summary": self.prompt, "data": {**self.view.outputs, **self.data}, **self.shortfall()}
+
+    def live_children(self) -> list[str]:
+        """Effects whose child run has not ended."""
+        return [child.effect for child in self.children.values() if child.ended is None]
 
     def child_of(self, effect: str) -> ChildRun | None:
         """The child that an effect started."""

@@ -8,8 +8,7 @@ import msgspec
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw
-from asterism.machines.flow_agent.children import tell_children
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, not_asked, tell_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -61,7 +60,7 @@ def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
     if event.effect != memory.ask:
         if event.withdrawn:
             return
-        raise Refused(f"{event.effect} is not asked any more")
+        raise not_asked(event)
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit gives fields by name, as a JSON object")
     if not event.withdrawn and event.verb == "cancel":
@@ -75,7 +74,7 @@ def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
 
 def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
     """Have it cancelled at the next chance, and its children now."""
-    tell_children(memory, Cancel(reason=reason), turn)
+    tell_children(memory.live_children(), Cancel(reason=reason), turn)
     memory.wants, memory.wanted_by = "cancel", f"cancelled by {turn.actor}" + (f": {reason}" if reason else "")
 
 
@@ -135,7 +134,7 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
             memory.reason = memory.reason or memory.wanted_by
         withdraw_ask(memory, turn)
         if was is not ERROR:
-            tell_children(memory, Cancel(reason=f"its conversation is {now}"), turn)
+            tell_children(memory.live_children(), Cancel(reason=f"its conversation is {now}"), turn)
     return now
 
 
@@ -175,7 +174,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
 def run_out(memory: FlowMemory, turn: Turn) -> None:
     """Its time is up: nobody is waited for, neither a person, nor a handler."""
     memory.code, memory.reason, memory.ends_at = "wall_limit", f"it took longer than {memory.limits.wall_s:g} s", None
-    tell_children(memory, Cancel(reason=memory.reason), turn)
+    tell_children(memory.live_children(), Cancel(reason=memory.reason), turn)
     memory.wants = "cancel"
     if memory.handling:
         turn.perform(Withdraw(target=memory.handling))

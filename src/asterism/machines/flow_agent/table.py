@@ -25,8 +25,10 @@ from asterism.machines.control import (
     Unpause,
     Withdraw,
     Withdrawn,
+    not_asked,
+    tell_children,
 )
-from asterism.machines.flow_agent.children import child_rows, leave_children, tell_children
+from asterism.machines.flow_agent.children import child_rows, leave_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -106,14 +108,14 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if state is PAUSED:
             raise Refused("this conversation is paused already")
         memory.wants, memory.wanted_by = "pause", event.reason
-        tell_children(memory, event, turn)
+        tell_children(memory.live_children(), event, turn)
         return state
 
     def unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> AgentStatus:
         if state is not PAUSED and memory.wants != "pause":
             raise Refused("this conversation is not paused")
         memory.wants = "resume" if state is PAUSED else ""
-        tell_children(memory, event, turn)
+        tell_children(memory.live_children(), event, turn)
         return state
 
     def recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> AgentStatus:
@@ -162,7 +164,7 @@ def _late_rows(state: AgentStatus) -> dict[type[Event], Row]:
 
     def late(memory: FlowMemory, event: Answered | Handled | Broke, turn: Turn) -> AgentStatus:
         if isinstance(event, Answered) and not event.withdrawn:
-            raise Refused(f"{event.effect} is not asked any more")
+            raise not_asked(event)
         return state
 
     def drained(memory: FlowMemory, event: Drained, turn: Turn) -> None:

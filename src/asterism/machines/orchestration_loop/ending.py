@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism.kernel.machine import Event, Turn
+from asterism.kernel.machine import Turn
 from asterism.machines.control import Cancel, Withdraw, relay
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
@@ -12,12 +12,6 @@ def call_off(memory: LoopMemory, effect: str, turn: Turn) -> None:
     """Withdraw an outstanding effect, or cancel the child it has started; its outcome will be taken without consequence."""
     turn.perform(relay(effect, Cancel(reason=memory.reason)) if effect in memory.children() else Withdraw(target=effect))
     memory.leaving[effect] = None
-
-
-def tell_children(memory: LoopMemory, command: Event, turn: Turn) -> None:
-    """Pass a command on to every child."""
-    for effect in memory.children():
-        turn.perform(relay(effect, command))
 
 
 def stop(memory: LoopMemory, turn: Turn) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asterism.machines.control import Governed
 from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
 
 SUPERVISOR = "supervisor"
@@ -117,7 +118,7 @@ class Activity(msgspec.Struct, kw_only=True):
 Stage = Literal["reflect", "synthesize", "critique"]
 
 
-class LoopMemory(msgspec.Struct, kw_only=True):
+class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     """The memory of one orchestration loop.
 
     Attributes:
@@ -136,15 +137,12 @@ class LoopMemory(msgspec.Struct, kw_only=True):
         told: why the planner is asked again.
         draft: the answer so far; ``critique``: what is to be better.
         leaving: effects that were called off and have no outcome yet.
-        paused: start nothing new.
-        resting: effects whose child waits for nothing but people, or is paused.
         allowance: transitions that may still be made before it pauses by itself; None for any number.
         steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
             supervising function in a row that came to nothing.
         failures: of each step, by id.
         stalled: steps in a row without new output.
         used, trusted: tools that were called in this run; those that need no further yes in it.
-        code, reason: why it ended; empty while it has not.
         answer: the final one.
     """
 
@@ -170,8 +168,6 @@ class LoopMemory(msgspec.Struct, kw_only=True):
     draft: Any = None
     critique: str = ""
     leaving: dict[str, None] = {}
-    paused: bool = False
-    resting: set[str] = set()
     allowance: int | None = None
     steps: int = 0
     plans: int = 0
@@ -184,8 +180,6 @@ class LoopMemory(msgspec.Struct, kw_only=True):
     stalled: int = 0
     used: dict[str, None] = {}
     trusted: dict[str, None] = {}
-    code: str = ""
-    reason: str = ""
     answer: Any = None
 
     @property
@@ -243,26 +237,8 @@ class LoopMemory(msgspec.Struct, kw_only=True):
         expiries = [it.expires_at for activity in self.active.values() for it in activity.questions() if it.expires_at]
         return min([self.started_at + self.options.wall_limit_s, *expiries])
 
-    def stirs(self) -> bool:
-        """Never: what goes on by itself has an effect outstanding."""
-        return False
-
-    def outcome(self) -> str:
-        """How the run ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
-        return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
-
-    def report(self) -> dict[str, Any]:
-        """The result for the run that started this one."""
-        return self.result()
-
     def result(self) -> dict[str, Any]:
         """The result for the user: summary, answer, steps; on failure code and reason."""
         done = f"{len(self.findings)} step{'s' * (len(self.findings) != 1)}"
-        found: dict[str, Any] = {
-            "summary": self.answer if isinstance(self.answer, str) else done,
-            "answer": self.answer,
-            "steps": self.steps,
-        }
-        if self.code not in ("", "finished"):
-            found |= {"code": self.code, "reason": self.reason}
-        return found
+        summary = self.answer if isinstance(self.answer, str) else done
+        return {"summary": summary, "answer": self.answer, "steps": self.steps, **self.shortfall()}

@@ -8,7 +8,7 @@ import msgspec
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Answered, Ask, Risk, Verb
+from asterism.machines.control import Answered, Ask, Risk, Verb, check_verb, expiry, not_asked
 from asterism.machines.orchestration_loop.ending import call_off
 from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, Question
 from asterism.machines.orchestration_loop.model import Finding
@@ -38,8 +38,7 @@ def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, tu
 
 def _ask(memory: LoopMemory, about: About, prompt: str, subject: dict[str, Any], turn: Turn) -> Question:
     risk: Risk = "low" if about in ("later", "question") else "high"
-    limit_s = memory.options.inquiry_timeout_s
-    expires_at = turn.at + limit_s if limit_s else 0.0
+    expires_at = expiry(turn, memory.options.inquiry_timeout_s)
     inquiry = turn.perform(Ask(prompt=prompt, subject=subject, verbs=_VERBS[about], risk=risk, expires_at=expires_at))
     return Question(inquiry=inquiry, about=about, prompt=prompt, expires_at=expires_at)
 
@@ -60,12 +59,11 @@ def take_answer(memory: LoopMemory, event: Answered, turn: Turn) -> None:
                 _check(call.question, event)
                 _about_call(memory, call, event, turn)
                 return
-    raise Refused(f"{event.effect} is not asked any more")
+    raise not_asked(event)
 
 
 def _check(question: Question, event: Answered) -> None:
-    if event.verb not in (*_VERBS[question.about], "cancel"):
-        raise Refused(f"{event.effect} takes {', '.join(_VERBS[question.about])}, not {event.verb}")
+    check_verb(event, _VERBS[question.about])
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit gives what is to be different, as a JSON object")
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 
 from asterism.errors import Refused
-from asterism.kernel.machine import Event, Machine, Row, Turn, row
+from asterism.kernel.machine import Event, Machine, Outcome, Row, Turn, row
 from asterism.machines.control import (
     Answered,
     Ask,
@@ -28,9 +28,12 @@ from asterism.machines.control import (
     Unpause,
     Withdraw,
     Withdrawn,
+    not_asked,
+    note_rest,
+    tell_children,
 )
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.ending import fail, past_bound, stop, tell_children
+from asterism.machines.orchestration_loop.ending import fail, past_bound, stop
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
     LoopSubmitted,
@@ -146,10 +149,7 @@ def _working_in(state: State) -> dict[type[Event], Row]:
         return _go_on(memory, state)
 
     def rested(memory: LoopMemory, event: ChildRested, turn: Turn) -> State | None:
-        if event.of not in memory.children() or event.resting == (event.of in memory.resting):
-            return None
-        (memory.resting.add if event.resting else memory.resting.discard)(event.of)
-        return _go_on(memory, state)
+        return _go_on(memory, state) if event.of in memory.children() and note_rest(memory.resting, event) else None
 
     targets = _WORKING[state]
     onward = [target for target in targets if target is not FAILED]
@@ -229,36 +229,21 @@ def _noted_in(state: State) -> dict[type[Event], Row]:
 
     def paused(memory: LoopMemory, event: Pause, turn: Turn) -> State:
         memory.paused = True
-        tell_children(memory, event, turn)
+        tell_children(memory.children(), event, turn)
         return state
 
     def unpaused(memory: LoopMemory, event: Unpause, turn: Turn) -> State:
         memory.paused, memory.allowance = False, None
-        tell_children(memory, event, turn)
+        tell_children(memory.children(), event, turn)
         return state
 
     def stepped(memory: LoopMemory, event: StepOnce, turn: Turn) -> State:
         memory.paused, memory.allowance = False, 1
         return state
 
-    def left(
-        memory: LoopMemory,
-        event: PlanMade
-        | WorkerEnded
-        | Reflected
-        | Synthesized
-        | Critiqued
-        | ModelReplied
-        | ToolReturned
-        | ChildEnded
-        | Relayed
-        | Answered
-        | Withdrawn
-        | Broke,
-        turn: Turn,
-    ) -> State:
+    def left(memory: LoopMemory, event: Outcome, turn: Turn) -> State:
         if isinstance(event, Answered) and not event.withdrawn:
-            raise Refused(f"{event.effect} is not asked any more")
+            raise not_asked(event)
         memory.left(event.effect)
         return state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.kernel.machine import Turn
-from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.control import ChildEnded, start_child
 from asterism.machines.orchestration_loop.conversing import begin_round, make_calls, take_reply, take_return
 from asterism.machines.orchestration_loop.effects import RunWorker
 from asterism.machines.orchestration_loop.ending import fail
@@ -14,8 +14,6 @@ from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, State, Step
 from asterism.machines.orchestration_loop.people import ask_about
 
-LEAST_S = 0.001
-"""Time limit of a child that is started at the last moment."""
 MAX_TITLE = 200
 """Characters of an intent that list a child."""
 USER = "user"
@@ -90,11 +88,8 @@ def _start(memory: LoopMemory, activity: Activity, turn: Turn) -> bool:
         left_s = memory.started_at + memory.options.wall_limit_s - turn.at
         if profile.timeout_s is not None:
             left_s = min(left_s, profile.timeout_s)
-        first = profile.child.begun(handoff.intent, handed, left_s=max(LEAST_S, left_s))
-        start = StartChild(
-            machine=profile.child.machine, first_kind=profile.child.first_kind, first=first, title=handoff.intent[:MAX_TITLE]
-        )
-        activity.effect = turn.perform(start)
+        title = handoff.intent[:MAX_TITLE]
+        activity.effect = turn.perform(start_child(profile.child, handoff.intent, handed, left_s=left_s, title=title))
         return True
     activity.effect = turn.perform(
         RunWorker(
