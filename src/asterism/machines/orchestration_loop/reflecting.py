@@ -12,6 +12,7 @@ from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, Finding, State, Strategy
 
 _AROUND = string.whitespace + string.punctuation
+_FUNCTIONS = {Reflected: "reflection", Synthesized: "synthesis", Critiqued: "critique"}
 
 
 def one_word(said: str) -> Decision:
@@ -39,24 +40,30 @@ def ask_supervisor(memory: LoopMemory, turn: Turn) -> State:
     return State.REFLECTING
 
 
-def _unheard(memory: LoopMemory, what: str, error: str, turn: Turn) -> State:
-    """A supervising function came to nothing: it is called again, a bounded number of times."""
-    memory.refused += 1
-    if memory.refused >= memory.options.max_calls:
-        return fail(memory, what, f"{what} failed {memory.refused} times (max_calls): {error}", turn)
-    return State.REFLECTING
+def take_said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
+    """Do what a supervising function says; one that came to nothing is called again, a bounded number of times."""
+    memory.asking = ""
+    memory.tokens += event.tokens
+    if event.error:
+        memory.refused += 1
+        if memory.refused < memory.options.max_calls:
+            return State.REFLECTING
+        what = _FUNCTIONS[type(event)]
+        return fail(memory, what, f"{what} failed {memory.refused} times (max_calls): {event.error}", turn)
+    memory.refused = 0
+    match event:
+        case Reflected():
+            return _take_word(memory, event, turn)
+        case Synthesized():
+            return _take_draft(memory, event)
+        case Critiqued():
+            return _take_critique(memory, event)
 
 
 # -- the word --------------------------------------------------------------------------------------
 
 
-def take_word(memory: LoopMemory, event: Reflected, turn: Turn) -> State:
-    """Do what the reflection says."""
-    memory.asking = ""
-    memory.tokens += event.tokens
-    if event.error:
-        return _unheard(memory, "reflection", event.error, turn)
-    memory.refused = 0
+def _take_word(memory: LoopMemory, event: Reflected, turn: Turn) -> State:
     decision = one_word(event.said)
     strategy = event.strategy
     if strategy is None and decision is Decision.CONTINUE:
@@ -92,7 +99,6 @@ def _why_last(memory: LoopMemory) -> str:
 
 
 def _apply(memory: LoopMemory, strategy: Strategy, turn: Turn) -> State:
-    failed = [finding for finding in memory.latest_findings() if finding.failed]
     why = _why_last(memory) or " because nothing new has come of the last steps"
     if strategy == Strategy.GIVE_UP:
         return fail(memory, "given_up", f"it gives up{why}", turn)
@@ -101,14 +107,13 @@ def _apply(memory: LoopMemory, strategy: Strategy, turn: Turn) -> State:
     if strategy == Strategy.ASK_USER:
         memory.question = f"How shall it go on{why}?"
         return memory.enter(State.EXECUTING)
-    for finding in failed:
+    for finding in [finding for finding in memory.latest_findings() if finding.failed]:
         again = _again(memory, finding, elsewhere=strategy == Strategy.RETRY_ELSEWHERE)
         if again is None:
             return fail(memory, "given_up", f"nobody else can do {finding.step_id}: {finding.reason}", turn)
         if again.attempt > memory.options.max_attempts:
-            return fail(
-                memory, "max_attempts", f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}", turn
-            )
+            why = f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}"
+            return fail(memory, "max_attempts", why, turn)
         memory.again.append(again)
     return memory.enter(State.EXECUTING)
 
@@ -134,36 +139,26 @@ def _replan(memory: LoopMemory, told: str, turn: Turn) -> State:
 # -- the answer ------------------------------------------------------------------------------------
 
 
-def take_answer_draft(memory: LoopMemory, event: Synthesized, turn: Turn) -> State:
-    """Take the answer: the run is complete with it, unless it is criticised first."""
-    memory.asking = ""
-    memory.tokens += event.tokens
-    if event.error:
-        return _unheard(memory, "synthesis", event.error, turn)
-    memory.refused = 0
+def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
+    """The run is complete with it, unless it is criticised first."""
     memory.draft = event.answer
     if memory.critiques and memory.revisions < memory.options.max_revisions:
         memory.stage = "critique"
         return State.REFLECTING
-    return complete(memory)
+    return _complete(memory)
 
 
-def take_critique(memory: LoopMemory, event: Critiqued, turn: Turn) -> State:
+def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
     """Give the answer, or have it written again."""
-    memory.asking = ""
-    memory.tokens += event.tokens
-    if event.error:
-        return _unheard(memory, "critique", event.error, turn)
-    memory.refused = 0
     if is_ok(event.said):
-        return complete(memory)
+        return _complete(memory)
     memory.revisions += 1
     memory.critique = event.said
     memory.stage = "synthesize"
     return State.REFLECTING
 
 
-def complete(memory: LoopMemory) -> State:
+def _complete(memory: LoopMemory) -> State:
     """End well, with the draft as the answer."""
     memory.code, memory.answer = "finished", memory.draft
     return memory.enter(State.COMPLETE)

@@ -50,7 +50,7 @@ from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
-from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_answer_draft, take_critique, take_word
+from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_said
 from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
@@ -185,16 +185,8 @@ def _ask(memory: LoopMemory, turn: Turn) -> State | None:
     return None if memory.paused or memory.asking else ask_supervisor(memory, turn)
 
 
-def _reflected(memory: LoopMemory, event: Reflected, turn: Turn) -> State:
-    return REFLECTING if memory.left(event.effect) else take_word(memory, event, turn)
-
-
-def _synthesized(memory: LoopMemory, event: Synthesized, turn: Turn) -> State:
-    return REFLECTING if memory.left(event.effect) else take_answer_draft(memory, event, turn)
-
-
-def _critiqued(memory: LoopMemory, event: Critiqued, turn: Turn) -> State:
-    return REFLECTING if memory.left(event.effect) else take_critique(memory, event, turn)
+def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
+    return REFLECTING if memory.left(event.effect) else take_said(memory, event, turn)
 
 
 # -- in more than one state ------------------------------------------------------------------------
@@ -276,9 +268,9 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = Machine(
         REFLECTING: {
             **_noted_in(REFLECTING),
             Drained: row(_reflect, FAILED, internal=True),
-            Reflected: row(_reflected, PLANNING, EXECUTING, FAILED, internal=True),
-            Synthesized: row(_synthesized, COMPLETE, FAILED, internal=True),
-            Critiqued: row(_critiqued, COMPLETE, FAILED, internal=True),
+            Reflected: row(_said, PLANNING, EXECUTING, FAILED, internal=True),
+            Synthesized: row(_said, COMPLETE, FAILED, internal=True),
+            Critiqued: row(_said, COMPLETE, FAILED, internal=True),
         },
         WAITING: {**_noted_in(WAITING), **_working_in(WAITING)},
         COMPLETE: _noted_in(COMPLETE),
