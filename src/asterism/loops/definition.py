@@ -23,7 +23,7 @@ from asterism.loops.source import find, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
-from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
+from asterism.loops.worker import AnyWorker, ChildWorker, Worker, WorkerFunction, check_async
 from asterism.machines.control import StartChild, Unpause, Verb, as_data
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
@@ -276,7 +276,7 @@ class OrchestrationLoop:
 def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:
     if isinstance(given, OrchestrationLoop):
         return ChildWorker(given.child())
-    return given if isinstance(given, Worker | ModelWorker | ChildWorker) else Worker(given)
+    return given if isinstance(given, AnyWorker) else Worker(given)
 
 
 async def _planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function

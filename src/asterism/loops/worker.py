@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
@@ -19,126 +22,92 @@ WorkerFunction = Callable[[Handoff], Awaitable[Any]]
 """Returns JSON, a ``Finding``, or ``Later`` where the result comes from outside. What it raises is a failed finding."""
 
 
-class Worker:
+@dataclass(kw_only=True, eq=False)
+class AnyWorker:
+    """What a loop is told of a worker, whatever it is.
+
+    Attributes:
+        description: for whoever plans.
+        requires_approval: a person must say yes to each of its steps.
+        timeout_s: bound on one attempt, on one reply of a model, or on the whole of a child; None for none.
+    """
+
+    description: str = ""
+    requires_approval: bool = False
+    timeout_s: float | None = None
+
+    def profile(self, name: str) -> WorkerProfile:
+        """What the loop's machine knows of it."""
+        return WorkerProfile(name=name, description=self.description, requires_approval=self.requires_approval, timeout_s=self.timeout_s)
+
+
+@dataclass(eq=False)
+class Worker(AnyWorker):
     """An async function as a worker.
 
-    Args:
+    Attributes:
         function: carries out a step.
-        description: for whoever plans; by default the first paragraph of its docstring.
+        description: by default the first paragraph of the function's docstring.
         idempotent: performing it again under the same key does no harm. Of one that is not, a person is asked after a crash.
-        requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on one attempt; None for none.
 
     Raises:
         InvalidInput: it is no async function of one argument.
     """
 
-    def __init__(
-        self,
-        function: WorkerFunction,
-        *,
-        description: str = "",
-        idempotent: bool = False,
-        requires_approval: bool = False,
-        timeout_s: float | None = None,
-    ) -> None:
-        check_async(function, "a worker")
-        self.function = function
-        self.description = description or (inspect.getdoc(function) or "").partition("\n\n")[0]
-        self.idempotent = idempotent
-        self.requires_approval = requires_approval
-        self.timeout_s = timeout_s
+    function: WorkerFunction
+    idempotent: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_async(self.function, "a worker")
+        self.description = self.description or (inspect.getdoc(self.function) or "").partition("\n\n")[0]
 
     def profile(self, name: str) -> WorkerProfile:
         """What the loop's machine knows of it."""
-        return WorkerProfile(
-            name=name,
-            description=self.description,
-            idempotent=self.idempotent,
-            requires_approval=self.requires_approval,
-            timeout_s=self.timeout_s,
-        )
+        return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent)
 
 
-class ModelWorker:
+@dataclass(eq=False)
+class ModelWorker(AnyWorker):
     """A model with tools as a worker. Its replies and its tool calls are journaled one by one.
 
-    Args:
+    Attributes:
         model: ``provider:name``, a ``ModelChoice`` of the planner's, or a model of pydantic-ai.
         instructions: what it is for, and how it is to work.
         tools: Python functions, ``tool(…)``, and ``McpServer``; nothing else can be called.
-        description: for whoever plans.
-        requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on one reply; None for none.
+        description: by default the first line of the instructions.
 
     Raises:
         InvalidInput: a tool cannot be made of what was given.
     """
 
-    def __init__(
-        self,
-        model: ModelName,
-        instructions: str,
-        *,
-        tools: Collection[ToolSource] = (),
-        description: str = "",
-        requires_approval: bool = False,
-        timeout_s: float | None = None,
-    ) -> None:
-        self.model = model
-        self.instructions = instructions
-        self.toolbox = Toolbox(tools)
-        self.description = description or instructions.partition("\n")[0]
-        self.requires_approval = requires_approval
-        self.timeout_s = timeout_s
+    model: ModelName
+    instructions: str
+    tools: Collection[ToolSource] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.toolbox = Toolbox(self.tools)
+        self.description = self.description or self.instructions.partition("\n")[0]
 
     def profile(self, name: str) -> WorkerProfile:
         """What the loop's machine knows of it."""
-        return WorkerProfile(
-            name=name,
-            description=self.description,
-            converses=True,
-            requires_approval=self.requires_approval,
-            timeout_s=self.timeout_s,
-        )
+        return msgspec.structs.replace(super().profile(name), converses=True)
 
 
-class ChildWorker:
+@dataclass(eq=False)
+class ChildWorker(AnyWorker):
     """A run of its own as a worker: of another loop, or of a constellation. Its questions reach the root; cancel, pause and time go down.
 
-    Args:
+    Attributes:
         spec: how it begins.
-        description: for whoever plans.
         idempotent: a fork may begin it anew without asking a person.
-        requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on the child; None for what the loop has left.
     """
 
-    def __init__(
-        self,
-        spec: ChildSpec,
-        *,
-        description: str = "",
-        idempotent: bool = False,
-        requires_approval: bool = False,
-        timeout_s: float | None = None,
-    ) -> None:
-        self.spec = spec
-        self.description = description
-        self.idempotent = idempotent
-        self.requires_approval = requires_approval
-        self.timeout_s = timeout_s
+    spec: ChildSpec
+    idempotent: bool = field(default=False, kw_only=True)
 
     def profile(self, name: str) -> WorkerProfile:
         """What the loop's machine knows of it."""
-        return WorkerProfile(
-            name=name,
-            description=self.description,
-            idempotent=self.idempotent,
-            requires_approval=self.requires_approval,
-            timeout_s=self.timeout_s,
-            child=self.spec,
-        )
+        return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent, child=self.spec)
 
 
 def constellation(
@@ -159,9 +128,6 @@ def constellation(
     submitted = as_data(Submitted(request="", fleet=tuple(fleet), plan=document))
     spec = ChildSpec(machine="constellation agent", first_kind=Submitted.__name__, first=submitted, hands_to="inputs")
     return ChildWorker(spec, description=description, **more)
-
-
-AnyWorker = Worker | ModelWorker | ChildWorker
 
 
 def check_async(function: object, what: str) -> None:
