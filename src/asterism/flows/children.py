@@ -12,7 +12,8 @@ from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError
 from asterism.flows.registry import name_of
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
-from asterism.machines.control import ChildEnded, StartChild, as_data
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import ChildEnded, StartChild, as_data, begin_child
 from asterism.machines.flow_agent.events import Begun, Limits, Message
 from asterism.machines.flow_agent.table import FLOW_AGENT
 
@@ -57,7 +58,7 @@ def constellation(
         inputs=msgspec.to_builtins(dict(inputs or {})),
         options=options or RunOptions(),
     )
-    return StartChild(machine="constellation agent", first_kind=Submitted.__name__, first=as_data(submitted), title=request)
+    return begin_child(CONSTELLATION_AGENT.name, submitted, request)
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
@@ -70,7 +71,7 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
     """
     kind: Any = agent
     first = _begun(kind, Message(text=text, values=msgspec.to_builtins(values)))
-    return StartChild(machine=FLOW_AGENT.name, first_kind=Begun.__name__, first=first, title=kind.description or kind.__name__)
+    return begin_child(FLOW_AGENT.name, first, kind.description or kind.__name__)
 
 
 def as_child(agent: type) -> ChildSpec:
@@ -86,7 +87,7 @@ def as_child(agent: type) -> ChildSpec:
     return ChildSpec(
         machine=FLOW_AGENT.name,
         first_kind=Begun.__name__,
-        first=_begun(agent, Message()),
+        first=as_data(_begun(agent, Message())),
         says_to="message.text",
         hands_to="message.values",
         hands=open_fields,
@@ -94,6 +95,6 @@ def as_child(agent: type) -> ChildSpec:
     )
 
 
-def _begun(agent: Any, message: Message) -> dict[str, Any]:
+def _begun(agent: Any, message: Message) -> Begun:
     limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-    return as_data(Begun(agent=name_of(agent), message=message, limits=limits))
+    return Begun(agent=name_of(agent), message=message, limits=limits)

@@ -32,8 +32,8 @@ class NoAnswer(AsterismError):
     """The model gave no answer that can be used."""
 
 
-class ModelExtractor:
-    """Finds the fields of a message by a model; see ``performer.Extractor``.
+class _Reader:
+    """A model that reads what a person says.
 
     Args:
         model: a model of pydantic-ai.
@@ -44,9 +44,23 @@ class ModelExtractor:
     """
 
     def __init__(self, model: Any, *, timeout_s: float = TIMEOUT_S) -> None:
-        _library()
+        self._library = _library()
         self._model = model
         self._timeout_s = timeout_s
+
+    async def _ask(self, schema: dict[str, Any], instructions: str, prompt: str) -> dict[str, Any]:
+        output = self._library.StructuredDict(schema, name="found")
+        agent = self._library.Agent(self._model, output_type=output, instructions=instructions, retries=1)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                found = (await agent.run(prompt)).output
+        except Exception as error:  # boundary: a provider's client may raise anything; the conversation goes on without it
+            raise NoAnswer(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from error
+        return found if isinstance(found, dict) else {}
+
+
+class ModelExtractor(_Reader):
+    """Finds the fields of a message by a model; see ``performer.Extractor``."""
 
     async def extract(self, schema: dict[str, Any], asking: str, text: str) -> dict[str, Any]:
         """Values by field name; whatever else the model says is dropped.
@@ -55,25 +69,12 @@ class ModelExtractor:
             NoAnswer: there is none.
         """
         asked = f"The person was asked for {asking}.\n" if asking else ""
-        said = await _ask(self._model, schema, _FIND, f"{asked}{_as_data(text)}", self._timeout_s)
+        said = await self._ask(schema, _FIND, f"{asked}{_as_data(text)}")
         return {name: value for name, value in said.items() if name in schema["properties"] and value not in (None, "")}
 
 
-class ModelRouter:
-    """Chooses the agent of a message by a model; see ``orchestrator.Router``.
-
-    Args:
-        model: a model of pydantic-ai.
-        timeout_s: bound on one message.
-
-    Raises:
-        MissingExtra: the ``llm`` extra is not installed.
-    """
-
-    def __init__(self, model: Any, *, timeout_s: float = TIMEOUT_S) -> None:
-        _library()
-        self._model = model
-        self._timeout_s = timeout_s
+class ModelRouter(_Reader):
+    """Chooses the agent of a message by a model; see ``orchestrator.Router``."""
 
     async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:  # noqa: ARG002 - the port's
         """The agent it names; None where it names none, or cannot be had."""
@@ -81,7 +82,7 @@ class ModelRouter:
         schema = {"type": "object", "properties": {"agent": {"type": "string", "enum": [*by_name, ""]}}, "required": ["agent"]}
         able = "\n".join(f"{name}: {agent.description or name}" for name, agent in by_name.items())
         try:
-            said = await _ask(self._model, schema, f"{_CHOOSE}\n{able}", _as_data(text), self._timeout_s)
+            said = await self._ask(schema, f"{_CHOOSE}\n{able}", _as_data(text))
         except NoAnswer:
             return None
         return by_name.get(str(said.get("agent")))
@@ -97,14 +98,3 @@ def _library() -> Any:
     except ImportError:
         raise MissingExtra("llm", "a conversation with a model") from None
     return pydantic_ai
-
-
-async def _ask(model: Any, schema: dict[str, Any], instructions: str, prompt: str, timeout_s: float) -> dict[str, Any]:
-    library = _library()
-    agent = library.Agent(model, output_type=library.StructuredDict(schema, name="found"), instructions=instructions, retries=1)
-    try:
-        async with asyncio.timeout(timeout_s):
-            found = (await agent.run(prompt)).output
-    except Exception as error:  # boundary: a provider's client may raise anything; the conversation goes on without it
-        raise NoAnswer(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from error
-    return found if isinstance(found, dict) else {}

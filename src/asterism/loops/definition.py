@@ -24,7 +24,7 @@ from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
 from asterism.loops.worker import AnyWorker, ChildWorker, Worker, WorkerFunction, check_async
-from asterism.machines.control import StartChild, Unpause, Verb, as_data
+from asterism.machines.control import StartChild, Unpause, Verb, as_data, begin_child
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
@@ -123,15 +123,14 @@ class OrchestrationLoop:
 
     def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
         """How a run of this loop begins as a child of another one."""
-        submitted = self.submitted("")
-        if definition:
-            submitted = msgspec.structs.replace(submitted, definition=definition, folder=str(folder))
+        submitted = self.submitted("", definition=definition)
+        if folder is not None:
+            submitted = msgspec.structs.replace(submitted, folder=str(folder))
         return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=as_data(submitted))
 
     def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
         """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
-        first = as_data(self.submitted(request, context))
-        return StartChild(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=first, title=request[:MAX_TITLE])
+        return begin_child(ORCHESTRATION_LOOP.name, self.submitted(request, context), request[:MAX_TITLE])
 
     # -- runs --------------------------------------------------------------------------------------
 

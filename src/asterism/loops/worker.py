@@ -15,6 +15,7 @@ from asterism.errors import InvalidInput
 from asterism.loops.models import ModelName
 from asterism.loops.tool import Toolbox, ToolSource
 from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import as_data
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
@@ -126,7 +127,7 @@ def constellation(
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
     submitted = as_data(Submitted(request="", fleet=tuple(fleet), plan=document))
-    spec = ChildSpec(machine="constellation agent", first_kind=Submitted.__name__, first=submitted, hands_to="inputs")
+    spec = ChildSpec(machine=CONSTELLATION_AGENT.name, first_kind=Submitted.__name__, first=submitted, hands_to="inputs")
     return ChildWorker(spec, description=description, **more)
 
 

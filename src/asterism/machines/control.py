@@ -219,6 +219,11 @@ def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
         turn.perform(relay(effect, command))
 
 
+def begin_child(machine: str, first: Event, title: str) -> StartChild:
+    """The run of a machine that begins with an event."""
+    return StartChild(machine=machine, first_kind=type(first).__name__, first=as_data(first), title=title)
+
+
 def start_child(spec: ChildSpec, request: str, handed: dict[str, Any], *, left_s: float, title: str) -> StartChild:
     """The run that carries something out; it has no more time than ``left_s``."""
     first = spec.begun(request, handed, left_s=max(LEAST_S, left_s))

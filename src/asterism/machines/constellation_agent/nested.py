@@ -10,7 +10,7 @@ from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import LEAST_S, ChildEnded, StartChild, Withdraw, as_data, start_child
+from asterism.machines.control import LEAST_S, ChildEnded, StartChild, Withdraw, begin_child, start_child
 
 
 def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
@@ -21,16 +21,16 @@ def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
 
 def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn) -> StartChild:
     """The run that carries an attempt out. It is not replanned, and has no more time than the task and this run have left."""
-    profile = memory.fleet.get(attempt.device)
+    profile, title = memory.fleet.get(attempt.device), task.name or task.task_id
     left_s = [memory.started_at + memory.options.wall_limit_s - turn.at]
     left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
     left_s += [attempt.deadline - turn.at] if attempt.deadline is not None else []
     if attempt.constellation is None and profile is not None and profile.child is not None:
         results = predecessor_results(task, memory.constellation)
         handed = {**attempt.arguments, **({"results": results} if results else {})}
-        return start_child(profile.child, attempt.description, handed, left_s=min(left_s), title=task.name or task.task_id)
+        return start_child(profile.child, attempt.description, handed, left_s=min(left_s), title=title)
     submitted = Submitted(
-        request=task.description or task.name or task.task_id,
+        request=task.description or title,
         fleet_file=memory.fleet_file,
         folder=memory.folder,
         fleet=tuple(memory.fleet.values()),
@@ -38,12 +38,7 @@ def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn
         plan=msgspec.convert(attempt.constellation, PlanDocument),
         inputs=attempt.arguments,
     )
-    return StartChild(
-        machine="constellation agent",
-        first_kind=Submitted.__name__,
-        first=as_data(submitted),
-        title=task.name or task.task_id,
-    )
+    return begin_child("constellation agent", submitted, title)
 
 
 def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> TaskEnded:
