@@ -19,12 +19,13 @@ from rich.text import Text
 
 from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import INTERRUPTED, code_of
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.proposals import proposal_lines, subject_of
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.story import Story
-from asterism.cli.telling import story_for, telling_of
+from asterism.cli.telling import story_for
 from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
@@ -224,7 +225,7 @@ def result_of(story: Story, row: RunRow) -> dict[str, Any]:
         "outcome": row.outcome,
         "status": row.status,
         "result": story.run.memory.result(),
-        **telling_of(story).outcome(story),
+        **story.outcome(),
     }
 
 
@@ -253,12 +254,12 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
         nothing_to_add = result.get("total_tasks") == 0 or told[-1].startswith(
             (f"{result.get('total_tasks')} task", f"{result.get('steps')} step")
         )
-        told += [] if nothing_to_add else [telling_of(story).counted(story)]
+        told += [] if nothing_to_add else [story.counted()]
         told += [plain(result["reason"], 2000)] if result.get("reason") else []
         return [*told, f"more: asterism show {run}"]
     if stopped:
         return [f"stopped; nothing is lost. Go on with: asterism resume {run}"]
-    if row.status == "paused" and (limit := story.run.memory.limit):
+    if row.status == "paused" and isinstance(story, ConstellationStory) and (limit := story.memory.limit):
         return [f"paused itself: {plain(limit)}", f"go on with: asterism resume {run} --max-tokens N, or --max-cost DOLLARS"]
     if row.status == "paused":
         return [f"paused; go on with: asterism resume {run}"]

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from rich.text import Text
 
-from asterism.cli.story import Happening, Span, Story, control_words
-from asterism.cli.words import count, duration, plain, preview, time_of_day
-from asterism.constellation.constellation import TaskConstellation
+from asterism.cli.story import Happening, Story, answer_words, control_words, last_lines
+from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Outcome
+from asterism.kernel.machine import Effect
 from asterism.machines.control import Answered, Ask, Broke, Cancel, ChildEnded, Claimed, Forked, Pause, StartChild, Unpause, child_of
 from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said
 from asterism.machines.flow_agent.memory import FlowMemory
-
-_NONE = TaskConstellation()
 
 
 class FlowStory(Story):
@@ -27,24 +24,14 @@ class FlowStory(Story):
     @property
     def flow(self) -> FlowMemory:
         """What the conversation remembers."""
-        return cast("FlowMemory", self.run.memory)
+        memory: FlowMemory = self.run.memory
+        return memory
 
-    @property
-    def constellation(self) -> TaskConstellation:
-        """It has none."""
-        return _NONE
+    # -- words -------------------------------------------------------------------------------------
 
-    def task_of(self, effect: str) -> str:
-        """The child that an effect started, by its key; empty for any other effect."""
-        return next((key for key, child in self.flow.children.items() if child.effect == effect), "")
-
-    def _take(self, entry: Entry) -> list[Happening]:
-        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+    def _told(self, entry: Entry) -> list[Happening]:
         was = self.run.state
         self.run.replay([entry])
-        if entry.note:
-            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
-            return [Happening(entry, plain(why), weight="event" if entry.key else "detail")]
         told = list(self._event(entry))
         if self.run.state != was:
             sub_state = self.flow.view.metadata.get("sub_state")
@@ -54,8 +41,6 @@ class FlowStory(Story):
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event
-        if isinstance(event, Outcome) and event.effect in self.spans:
-            self.spans[event.effect].until = entry.at
         match event:
             case Begun() | Said() | Answered():
                 if words := _said_words(entry, event):
@@ -69,30 +54,29 @@ class FlowStory(Story):
             case Reported(text=text):
                 yield Happening(entry, plain(text), weight="progress")
             case ChildEnded(outcome=outcome, reason=reason):
-                yield Happening(entry, f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), self.task_of(event.effect))
+                yield Happening(entry, f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), self.part_of(event.effect))
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
-                self.forked = event if isinstance(event, Forked) else self.forked
                 yield Happening(entry, control_words(entry))
             case _:
-                return
+                pass
 
-    def _effects(self, entry: Entry) -> Iterator[Happening]:
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            self.spans[effect_id] = Span(effect, entry.at)
-            match effect:
-                case Handle(handler=handler):
-                    yield Happening(entry, f"{handler} is called", weight="detail")
-                case StartChild(title=title):
-                    self.children[effect_id] = self.task_of(effect_id)
-                    yield Happening(entry, f"started as run {plain(child_of(effect_id))}: {plain(title)}", self.task_of(effect_id))
-                case Ask(prompt=prompt):
-                    yield Happening(entry, f"waits for a person: {plain(prompt)}", weight="detail")
-                case _:
-                    continue
+    def _part(self, effect_id: str, effect: Effect) -> str:  # noqa: ARG002 - a child is known by its effect
+        return next((key for key, child in self.flow.children.items() if child.effect == effect_id), "")
+
+    def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
+        match effect:
+            case Handle(handler=handler):
+                yield Happening(entry, f"{handler} is called", weight="detail")
+            case StartChild(title=title):
+                yield Happening(entry, f"started as run {plain(child_of(effect_id))}: {plain(title)}", self.part_of(effect_id))
+            case Ask(prompt=prompt):
+                yield Happening(entry, f"waits for a person: {plain(prompt)}", weight="detail")
+            case _:
+                pass
 
     # -- how it stands -----------------------------------------------------------------------------
 
-    def lines(self, limit: int) -> list[Text]:
+    def picture(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - it does not move
         """Its fields, its metadata, its children, and what it said last."""
         memory = self.flow
         lines = [
@@ -108,7 +92,7 @@ class FlowStory(Story):
         for key, child in memory.children.items():
             how = child.ended.outcome if child.ended else "waits for a person" if child.effect in memory.resting else "under way"
             lines.append(Text(f"  {plain(key)}  run {plain(child_of(child.effect))}  {how}"))
-        return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
+        return last_lines(lines, limit)
 
     def counted(self) -> str:
         """How much is collected."""
@@ -132,8 +116,7 @@ class FlowStory(Story):
             if it.weight == "event":
                 what = f"{plain(it.task_id)}  {it.text}" if it.task_id else it.text
                 lines.append(Text(f"  {time_of_day(it.entry.at)}  ", "dim").append(what))
-        wall_s = (self.last_at if self.run.ended else max(now, self.last_at)) - self.first_at
-        return [*lines, Text(), Text("metrics", "bold"), Text(f"  {self.counted()}; wall time {duration(wall_s)}")]
+        return [*lines, *self._metrics(self.counted(), now)]
 
 
 def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
@@ -146,9 +129,8 @@ def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
             return f"{who} says {preview(text or values)}"
         case Answered(withdrawn=True):
             return ""
-        case Answered(verb=verb, value=value, reason=reason):
-            words = f" {preview(value)}" if value is not None else ""
-            return f"{who} answers {verb}{words}" + (f": {plain(reason)}" if reason else "")
+        case Answered():
+            return answer_words(entry, event)
 
 
 def _handled_words(event: Handled) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from rich.text import Text
 
-from asterism.cli.story import Happening, Span, Story, control_words
-from asterism.cli.words import count, duration, plain, preview, time_of_day
-from asterism.constellation.constellation import TaskConstellation
+from asterism.cli.story import Happening, Story, answer_words, control_words, last_lines
+from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.control import (
     Answered,
     Ask,
@@ -22,10 +21,8 @@ from asterism.machines.control import (
     Claimed,
     Forked,
     Pause,
-    Relay,
     StartChild,
     Unpause,
-    Withdraw,
     child_of,
 )
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
@@ -48,44 +45,21 @@ _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("�
 MAX_PLANNED = 20
 """Steps of a plan that are told one by one."""
 
-_NONE = TaskConstellation()
-
 
 class LoopStory(Story):
     """A run of a loop as far as it has been read; it has steps where a constellation has tasks."""
 
-    def __init__(self, machine: Machine[Any], run: str) -> None:
-        super().__init__(machine, run)
-        self._confirms: dict[str, str] = {}
-
     @property
     def loop(self) -> LoopMemory:
         """What the loop remembers."""
-        return cast("LoopMemory", self.run.memory)
+        memory: LoopMemory = self.run.memory
+        return memory
 
-    @property
-    def constellation(self) -> TaskConstellation:
-        """It has none."""
-        return _NONE
+    # -- words -------------------------------------------------------------------------------------
 
-    def task_of(self, effect: str) -> str:
-        """The step that an effect is for; empty where it is for none."""
-        span = self.spans.get(effect)
-        if span is None:
-            return ""
-        if isinstance(span.effect, Withdraw | Relay):
-            return self.task_of(span.effect.target)
-        if isinstance(span.effect, Ask):
-            return str(span.effect.subject.get("step_id", "")) or self._confirms.get(effect, "")
-        return self.children.get(effect) or str(getattr(span.effect, "step_id", ""))
-
-    def _take(self, entry: Entry) -> list[Happening]:
-        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+    def _told(self, entry: Entry) -> list[Happening]:
         was = self.run.state
         self.run.replay([entry])
-        if entry.note:
-            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
-            return [Happening(entry, plain(why), weight="event" if entry.key else "detail")]
         told = [*self._event(entry), *self._effects(entry)]
         memory = self.loop
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
@@ -95,7 +69,7 @@ class LoopStory(Story):
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event
-        step = self.task_of(event.effect) if isinstance(event, Outcome) else ""
+        step = self.part_of(event.effect) if isinstance(event, Outcome) else ""
         match event:
             case LoopSubmitted(request=request):
                 yield Happening(entry, f"submitted: {plain(request)}", weight="detail")
@@ -103,15 +77,13 @@ class LoopStory(Story):
                 again = "taken" if epoch == 1 else "taken up again"
                 yield Happening(entry, f"{again} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
-                self.forked = event if isinstance(event, Forked) else self.forked
                 yield Happening(entry, control_words(entry))
             case StepOnce():
                 yield Happening(entry, f"one transition, says {plain(entry.actor)}", weight="detail")
             case Answered(withdrawn=True):
                 yield Happening(entry, "the question is withdrawn", step, weight="detail")
-            case Answered(verb=verb, value=value, reason=reason):
-                more = (f" {preview(value)}" if value is not None else "") + (f": {plain(reason)}" if reason else "")
-                yield Happening(entry, f"{plain(entry.actor)} answers {verb}{more}", step)
+            case Answered():
+                yield Happening(entry, answer_words(entry, event), step)
             case PlanMade() if self.loop.plan and not event.error:
                 yield Happening(entry, f"planned {count(len(event.steps), 'step')}")
                 for planned in self.loop.plan[:MAX_PLANNED]:
@@ -119,24 +91,19 @@ class LoopStory(Story):
             case Outcome() if words := _outcome_words(event):
                 yield Happening(entry, words, step)
             case _:
-                return
-        if isinstance(event, Outcome) and event.effect in self.spans:
-            self.spans[event.effect].until = entry.at
+                pass
 
-    def _effects(self, entry: Entry) -> Iterator[Happening]:
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            self.spans[effect_id] = Span(effect, entry.at)
-            if isinstance(effect, StartChild):
-                self.children[effect_id] = next((it.step.step_id for it in self.loop.active.values() if it.effect == effect_id), "")
-            if isinstance(effect, Ask):
-                asking = (it.step.step_id for it in self.loop.active.values() if effect_id in it.effects())
-                self._confirms[effect_id] = next(asking, "")
-            if words := _effect_words(effect_id, effect):
-                yield Happening(entry, words, self.task_of(effect_id))
+    def _part(self, effect_id: str, effect: Effect) -> str:
+        asking = (it.step.step_id for it in self.loop.active.values() if effect_id in it.effects())
+        return str(getattr(effect, "step_id", "")) or next(asking, "")
+
+    def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
+        if words := _effect_words(effect_id, effect):
+            yield Happening(entry, words, self.part_of(effect_id))
 
     # -- how it stands -----------------------------------------------------------------------------
 
-    def lines(self, limit: int) -> list[Text]:
+    def picture(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - it does not move
         """Each step with its worker, how it stands, and what came of it."""
         memory = self.loop
         settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
@@ -150,7 +117,7 @@ class LoopStory(Story):
             lines.append(line.append("  waits for a person" if asks else "", "magenta"))
         left = memory.plan[memory.position :] if not memory.code else []
         lines += [Text(f"○ {plain(step.step_id)}  {plain(step.worker)}  {plain(step.intent, 80)}", "dim") for step in left]
-        return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
+        return last_lines(lines, limit)
 
     def counted(self) -> str:
         """How many steps have come to what."""
@@ -195,10 +162,9 @@ class LoopStory(Story):
         for step_id, its in told.items():
             lines.append(Text(f"  {plain(step_id) or 'the loop'}", "bold" if step_id else "dim"))
             lines += [_told_line(it) for it in its]
-        wall_s = (self.last_at if self.run.ended else max(now, self.last_at)) - self.first_at
         numbers = [count(memory.steps, "step"), count(memory.replans, "replan"), count(memory.reflections, "reflection")]
         numbers += [f"{memory.tokens} tokens"] if memory.tokens else []
-        return [*lines, Text(), Text("metrics", "bold"), Text(f"  {', '.join(numbers)}; wall time {duration(wall_s)}")]
+        return [*lines, *self._metrics(", ".join(numbers), now)]
 
 
 def _told_line(told: Happening) -> Text:

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 
-from asterism.cli.story import Story
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.control import Ask, StartChild
@@ -59,14 +59,14 @@ class Metrics(msgspec.Struct, kw_only=True):
     by_task: dict[str, TaskMetrics]
 
 
-def measure(story: Story, now: float) -> Metrics:
+def measure(story: ConstellationStory, now: float) -> Metrics:
     """Measure a run as far as it has been read.
 
     Args:
         story: of the run.
         now: seconds since the epoch; what is under way lasts until then.
     """
-    until = story.last_at if story.run.ended else max(now, story.last_at)
+    until = story.until(now)
     by_task = _by_task(story, until)
     weights = {task_id: each.worked_s for task_id, each in by_task.items()}
     longest_s, path = critical_path(story.constellation, weights)
@@ -88,10 +88,10 @@ def measure(story: Story, now: float) -> Metrics:
     )
 
 
-def _by_task(story: Story, until: float) -> dict[str, TaskMetrics]:
+def _by_task(story: ConstellationStory, until: float) -> dict[str, TaskMetrics]:
     found = {task.task_id: TaskMetrics() for task in story.constellation.in_order()}
     for effect_id, span in story.spans.items():
-        each = found.get(story.task_of(effect_id))
+        each = found.get(story.part_of(effect_id))
         if each is None:
             continue  # of a constellation that was thrown away, or of none
         length_s = (span.until or until) - span.since
@@ -106,7 +106,7 @@ def _by_task(story: Story, until: float) -> dict[str, TaskMetrics]:
     return found
 
 
-def _most_at_once(story: Story, until: float) -> int:
+def _most_at_once(story: ConstellationStory, until: float) -> int:
     attempts = [span for span in story.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
     # An end counts before a start of the same moment.
     steps = sorted([(span.since, 1) for span in attempts] + [(span.until or until, -1) for span in attempts])

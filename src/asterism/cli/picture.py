@@ -5,11 +5,13 @@ Nothing here is parsed as markup, and all foreign text went through ``words.plai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
 from asterism.cli.drawing import NODE, DrawnRow, draw
-from asterism.cli.story import Sign, Story
 from asterism.cli.words import count, duration, place_of, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
@@ -28,6 +30,13 @@ _LOOKS = {
     TaskStatus.SKIPPED: ("◌", "yellow"),
 }
 _PERSON = ("?", "bold magenta")
+
+
+class Sign(msgspec.Struct, frozen=True):
+    """The last sign of life of an attempt."""
+
+    fraction: float | None
+    message: str
 
 
 def plan_lines(constellation: TaskConstellation) -> list[Text]:
@@ -53,16 +62,16 @@ def plan_lines(constellation: TaskConstellation) -> list[Text]:
     return lines
 
 
-def status_lines(story: Story, now: float, *, limit: int, frame: int = 0) -> list[Text]:
+def status_lines(constellation: TaskConstellation, signs: Mapping[str, Sign], now: float, *, limit: int, frame: int = 0) -> list[Text]:
     """A run: each task with its status, its progress, its time, and why.
 
     Args:
-        story: of the run.
+        constellation: as it stands.
+        signs: the last sign of life, by task.
         now: seconds since the epoch.
         limit: lines at most; a run that needs more loses the lines between its tasks, then all but what is under way or went wrong.
         frame: which picture of an animation this is.
     """
-    constellation = story.constellation
     widths = _widths(constellation)
 
     def line(row: DrawnRow) -> Text:
@@ -72,7 +81,7 @@ def status_lines(story: Story, now: float, *, limit: int, frame: int = 0) -> lis
         symbol, style = _PERSON if task.inquiry else _LOOKS[task.status]
         if task.status is TaskStatus.RUNNING and not task.inquiry:
             symbol = _SPINNER[frame % len(_SPINNER)]
-        return _line(row, _names(task, widths).append_text(_state(task, story.signs.get(task.task_id), now)), symbol, style)
+        return _line(row, _names(task, widths).append_text(_state(task, signs.get(task.task_id), now)), symbol, style)
 
     if len(constellation.tasks) <= limit:
         rows = draw(constellation)

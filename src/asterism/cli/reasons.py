@@ -14,11 +14,11 @@ from rich.text import Text
 
 from asterism.cli.chronicle import Chronicle, Decision, change_words
 from asterism.cli.codes import FINISHED
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.finding import find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.story import Happening, Story
-from asterism.cli.telling import telling_of
+from asterism.cli.story import Happening
 from asterism.cli.words import plain, time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
@@ -61,15 +61,14 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     async with reading(database) as store:
         row = await find_run(store, named)
         story, records, happenings = await read_story(store, row)
-    telling = telling_of(story)
     entries = [packer(machine_of(row)).unpack(record) for record in records]
-    decisions = [] if telling.sections else Chronicle(machine_of(row), row.run).read(entries)
+    decisions = Chronicle(machine_of(row), row.run).read(entries) if isinstance(story, ConstellationStory) else []
     reasons = reasons_for(task_id, decisions, happenings)
     if not reasons:
-        known = ", ".join(list(telling.standing(story))[:10]) or "none yet"
+        known = ", ".join(list(story.standing())[:10]) or "none yet"
         below = "".join(f"; the tasks of {plain(own)} are in run {child_of(effect)}" for effect, own in list(story.children.items())[:10])
         raise InvalidInput(f"run {row.run} has never had a task {task_id!r}; it has {known}{below}")
-    standing = telling.standing(story).get(task_id, "it is past") if telling.sections else standing_of(story, task_id)
+    standing = standing_of(story, task_id) if isinstance(story, ConstellationStory) else story.standing().get(task_id, "it is past")
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": standing, "reasons": msgspec.to_builtins(reasons)}, indent=2))
         return FINISHED
@@ -123,7 +122,7 @@ def _of_happenings(task_id: str, happenings: Iterable[Happening], generations: d
             yield Reason(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=happening.text)
 
 
-def standing_of(story: Story, task_id: str) -> str:
+def standing_of(story: ConstellationStory, task_id: str) -> str:
     """How a task stands now, and why."""
     task = story.constellation.tasks.get(task_id)
     if task is None:
@@ -135,16 +134,15 @@ def standing_of(story: Story, task_id: str) -> str:
         if line.verdict
     ]
     waits = [f"{line.source} ({story.constellation.tasks[line.source].status})" for line in lines if line.verdict is None]
-    memory = story.run.memory
     match task.status:
         case TaskStatus.WAITING_DEPENDENCY:
             return plain(
                 f"waits for {', '.join(waits)}" if waits else f"cannot start ({'; '.join(judged)}), and may still be changed", 1000
             )
-        case TaskStatus.PENDING if task_id in memory.held():
+        case TaskStatus.PENDING if task_id in story.memory.held():
             return "could start, and is held until a change of the plan is decided"
         case TaskStatus.PENDING:
-            return "can start" + (", when the run goes on" if memory.paused else "")
+            return "can start" + (", when the run goes on" if story.memory.paused else "")
         case TaskStatus.RUNNING if isinstance(asked := story.spans[task.inquiry].effect if task.inquiry else None, Ask):
             return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:

@@ -14,7 +14,6 @@ from rich.text import Text
 from asterism.cli.output import complain, put, put_line
 from asterism.cli.picture import plan_lines
 from asterism.cli.story import Happening, Story
-from asterism.cli.telling import telling_of
 from asterism.cli.words import duration, plain, time_of_day
 from asterism.kernel.journal import Record
 from asterism.runtime.clock import Clock
@@ -145,13 +144,12 @@ class Picture:
 
     def _lines(self, story: Story, limit: int) -> Iterable[Text]:
         now = self._clock.now()
-        telling = telling_of(story)
-        if not (lines := telling.picture(story, now, limit, self._frame)):
+        if not (lines := story.picture(now, limit, self._frame)):
             yield Text("planning …" if not story.run.ended else "", "dim")
             return
         yield from lines
-        elapsed = duration((story.last_at if story.run.ended else now) - story.first_at)
-        yield Text(f"\n{telling.counted(story)}, {elapsed}", "dim")
+        elapsed = duration(story.until(now) - story.first_at)
+        yield Text(f"\n{story.counted()}, {elapsed}", "dim")
 
 
 def happening_line(story: Story, happening: Happening) -> Text:

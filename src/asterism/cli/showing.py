@@ -14,6 +14,7 @@ from rich.text import Text
 
 from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.codes import FINISHED
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
 from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
@@ -23,12 +24,13 @@ from asterism.cli.output import console, put, put_line
 from asterism.cli.proposals import proposal_lines, subject_of
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
-from asterism.cli.telling import differences, story_for, telling_of
+from asterism.cli.telling import differences, story_for
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
 from asterism.kernel.run import packer, state_history, time_per_state
+from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import child_of
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import InquiryRow, RunRow, Store
@@ -103,7 +105,7 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
     for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
         children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
     entries = map(packer(machine_of(row)).unpack, records)
-    decisions = [] if telling_of(story).sections else Chronicle(machine_of(row), row.run).read(entries)
+    decisions = Chronicle(machine_of(row), row.run).read(entries) if isinstance(story, ConstellationStory) else []
     return Shown(row, story, records, happenings, decisions, children)
 
 
@@ -159,8 +161,7 @@ def _origin_lines(story: Story, origin: Story | None) -> list[Text]:
 
 def _show_data(shown: Shown, now: float) -> dict[str, Any]:
     row, story, records = shown.row, shown.story, shown.records
-    until = story.last_at if story.run.ended else now
-    is_other = telling_of(story).sections is not None
+    tasked = story if isinstance(story, ConstellationStory) else None
     return {
         **result_of(story, row),
         "title": row.title,
@@ -168,49 +169,52 @@ def _show_data(shown: Shown, now: float) -> dict[str, Any]:
         "owner": row.owner,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "states": state_history(records, **({} if is_other else {"constellation_id": story.constellation.constellation_id})),
-        "time_per_state": time_per_state(records, until),
-        **({} if is_other else _constellation_data(shown, now)),
+        "states": state_history(records, **({"constellation_id": tasked.constellation.constellation_id} if tasked else {})),
+        "time_per_state": time_per_state(records, story.until(now)),
+        **(_constellation_data(tasked, shown.decisions, now) if tasked else {}),
         "children": [{"task_id": task_id, **_show_data(child, now)} for task_id, runs in shown.children.items() for child in runs],
     }
 
 
-def _constellation_data(shown: Shown, now: float) -> dict[str, Any]:
+def _constellation_data(story: ConstellationStory, decisions: list[Decision], now: float) -> dict[str, Any]:
+    memory = story.memory
     return {
-        "constellation": shown.story.constellation.to_dict(),
-        "metrics": msgspec.to_builtins(measure(shown.story, now)),
-        **_planning_data(shown.story, shown.decisions),
+        "constellation": story.constellation.to_dict(),
+        "metrics": msgspec.to_builtins(measure(story, now)),
+        "planning": msgspec.to_builtins(decisions),
+        "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
+        "limit": memory.limit,
+        "earlier": [earlier.get("run", "") for earlier in memory.earlier],
     }
 
 
 def _show_lines(shown: Shown, *, now: float) -> list[Text]:
     row, story, records = shown.row, shown.story, shown.records
-    metrics = measure(story, now)
     words, style = _standing(row)
+    wall_s = story.until(now) - story.first_at
     head = Text(f"run {row.run}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
-    lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(metrics.wall_s)}", "dim")]
+    lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(wall_s)}", "dim")]
     if row.parent:
         lines.append(Text(f"part of run {row.root}", "dim"))
-    if story.submitted is not None and story.submitted.fleet_file:
-        lines.append(Text(f"fleet {plain(story.submitted.fleet_file)}", "dim"))
-    telling = telling_of(story)
-    lines += [] if telling.sections else _session_lines(row, story)
+    if isinstance(story, ConstellationStory):
+        lines += _session_lines(row, story.memory)
     if row.status == "ended":
         result = story.run.memory.result()
         lines += [Text(plain(result["summary"], 2000))] + ([Text(plain(result["reason"], 2000), "red")] if result.get("reason") else [])
-    if picture := telling.picture(story, now, MAX_DRAWN, 0):
+    if picture := story.picture(now, MAX_DRAWN):
         lines += [Text(), *picture]
     lines += [Text(), Text("states", "bold"), *_state_lines(records, story, now)]
-    if telling.sections:
-        return [*lines, Text(), *telling.sections(story, shown.happenings, now)]
+    if not isinstance(story, ConstellationStory):
+        return [*lines, Text(), *story.sections(shown.happenings, now)]
+    metrics = measure(story, now)
     lines += [Text(), Text("tasks", "bold"), *_task_lines(shown, metrics, now)]
     lines += [Text(), Text("metrics", "bold"), *_metric_lines(metrics)]
-    return lines + _planning_lines(story, shown.decisions)
+    return lines + _planning_lines(story.memory, shown.decisions)
 
 
-def _session_lines(row: RunRow, story: Story) -> list[Text]:
-    """What came before a run, and why it has paused itself."""
-    memory, lines = story.run.memory, []
+def _session_lines(row: RunRow, memory: AgentMemory) -> list[Text]:
+    """On which devices a run is, what came before it, and why it has paused itself."""
+    lines = [Text(f"fleet {plain(memory.fleet_file)}", "dim")] if memory.fleet_file else []
     if memory.earlier:
         before = ", ".join(str(earlier.get("run", "")) for earlier in memory.earlier)
         lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
@@ -228,7 +232,7 @@ def _question_lines(asked: list[InquiryRow]) -> list[Text]:
     return lines
 
 
-def _planning_lines(story: Story, decisions: list[Decision]) -> list[Text]:
+def _planning_lines(memory: AgentMemory, decisions: list[Decision]) -> list[Text]:
     """What was decided about the constellation; nothing where it came as a plan and nobody has touched it."""
     told = [decision for decision in decisions if decision.asked or decision.seq > 1]
     if not told:
@@ -241,24 +245,13 @@ def _planning_lines(story: Story, decisions: list[Decision]) -> list[Text]:
         )
         lines += [Text(f"      {line}") for line in more]
     lines += [Text(f"  and {count(len(told) - MAX_TOLD, 'decision')} more; --json has all", "dim")] if len(told) > MAX_TOLD else []
-    used = usage_words(story.run.memory.used)
-    asks = story.run.memory.asks
-    return [*lines, Text(f"  in all: {count(asks, 'question')}{f', {used}' if used else ''}")] if asks else lines
-
-
-def _planning_data(story: Story, decisions: list[Decision]) -> dict[str, Any]:
-    memory = story.run.memory
-    return {
-        "planning": msgspec.to_builtins(decisions),
-        "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
-        "limit": memory.limit,
-        "earlier": [earlier.get("run", "") for earlier in memory.earlier],
-    }
+    used = usage_words(memory.used)
+    return [*lines, Text(f"  in all: {count(memory.asks, 'question')}{f', {used}' if used else ''}")] if memory.asks else lines
 
 
 def _state_lines(records: list[Record], story: Story, now: float) -> list[Text]:
     history = state_history(records)
-    spent = time_per_state(records, story.last_at if story.run.ended else now)
+    spent = time_per_state(records, story.until(now))
     steps = [f"{step['state']} {time_of_day(step['timestamp'])}" for step in history]
     times = [f"{state} {duration(seconds)}" for state, seconds in spent.items() if seconds > 0]
     return [Text(f"  {' → '.join(steps)}"), Text(f"  time in each: {', '.join(times) or 'none yet'}", "dim")]
@@ -286,10 +279,9 @@ def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
 
 def _below(child: Shown, now: float) -> list[Text]:
     """What is told of the run of a task."""
-    telling = telling_of(child.story)
-    if telling.sections:
-        return telling.picture(child.story, now, MAX_TOLD, 0)
-    return _task_lines(child, measure(child.story, now), now)
+    if isinstance(child.story, ConstellationStory):
+        return _task_lines(child, measure(child.story, now), now)
+    return child.story.picture(now, MAX_TOLD)
 
 
 def _is_remarkable(task: TaskStar) -> bool:

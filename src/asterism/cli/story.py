@@ -1,67 +1,25 @@
 """The story of a run: its journal replayed entry by entry, and what each entry means in words.
 
 Whoever shows a run reads it here: the live view, the lines in a pipe, ``log`` and ``show`` tell the same story, because
-all of them read the journal. Not here: how it is printed.
+all of them read the journal. Each machine has a kind of story of its own (``telling``). Not here: how it is printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+from rich.text import Text
 
-from asterism.cli.words import count, duration, last_line, plain, preview
+from asterism.cli.words import duration, plain, preview
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import (
-    AddDependency,
-    AddTask,
-    BuildConstellation,
-    Edit,
-    RemoveDependency,
-    RemoveTask,
-    UpdateDependency,
-    UpdateTask,
-    parse_action,
-    refusal_of,
-)
-from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Machine, Outcome
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import (
-    AskPlanner,
-    DeviceFound,
-    DeviceLost,
-    Dispatch,
-    Edited,
-    Planned,
-    PlanningFailed,
-    Progressed,
-    RaiseLimits,
-    Submitted,
-    TaskEnded,
-    WeavingMode,
-)
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    ChildEnded,
-    ChildRested,
-    Claimed,
-    Drained,
-    Forked,
-    Pause,
-    Relay,
-    StartChild,
-    Unpause,
-    Withdraw,
-    Withdrawn,
-    child_of,
-)
+from asterism.machines.constellation_agent.events import RaiseLimits
+from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Relay, StartChild, Unpause, Withdraw
 
 Weight = Literal["event", "progress", "detail"]
 """What a line is worth: a step of the run, a sign of life, or the machinery at work."""
@@ -85,13 +43,6 @@ class Happening(msgspec.Struct, frozen=True):
     weight: Weight = "event"
 
 
-class Sign(msgspec.Struct, frozen=True):
-    """The last sign of life of an attempt."""
-
-    fraction: float | None
-    message: str
-
-
 class Span(msgspec.Struct):
     """An effect from the entry that asked for it to its outcome; ``until`` is 0 while it is under way."""
 
@@ -100,34 +51,32 @@ class Span(msgspec.Struct):
     until: float = 0.0
 
 
+_NONE = TaskConstellation()
+
+
 class Story:
-    """A run as far as it has been read.
+    """A run as far as it has been read. What a run is made of (tasks, steps, children of a conversation) are its parts.
 
     Attributes:
         run: the replayed run.
         spans: every effect, by id, in order.
-        signs: the last sign of life, by task.
-        waited: seconds between being able to start and starting, by task.
-        submitted: the first event; None before it was read.
+        children: the part that each child run carries out, by the effect that started it.
         forked: where it was copied from; None if it was not.
-        children: the task that each child run carries out, by the effect that started it.
         first_at, last_at: times of the first and the last entry.
     """
 
-    def __init__(self, machine: Machine[AgentMemory], run: str) -> None:
-        self.run: Run[AgentMemory] = Run(machine, run)
+    def __init__(self, machine: Machine[Any], run: str) -> None:
+        self.run: Run[Any] = Run(machine, run)
         self.spans: dict[str, Span] = {}
-        self.signs: dict[str, Sign] = {}
-        self.waited: dict[str, float] = {}
-        self.submitted: Submitted | None = None
-        self.forked: Forked | None = None
         self.children: dict[str, str] = {}
+        self.forked: Forked | None = None
         self.first_at = self.last_at = 0.0
+        self._parts: dict[str, str] = {}
 
     @property
     def constellation(self) -> TaskConstellation:
-        """The current one."""
-        return self.run.memory.constellation
+        """The current one; empty where the machine has none."""
+        return _NONE
 
     def read(self, entries: Iterable[Entry]) -> list[Happening]:
         """Read on; returns what happened.
@@ -137,217 +86,88 @@ class Story:
         """
         return [happening for entry in entries for happening in self._take(entry)]
 
-    def task_of(self, effect: str) -> str:
-        """The task that an effect is for; empty where it is for none."""
-        span = self.spans.get(effect)
-        if span is None:
-            return ""
-        if isinstance(span.effect, Withdraw | Relay):
-            return self.task_of(span.effect.target)
-        if isinstance(span.effect, Ask):
-            return str(span.effect.subject.get("task_id", ""))
-        return span.effect.task_id if isinstance(span.effect, Dispatch) else self.children.get(effect, "")
+    def part_of(self, effect: str) -> str:
+        """The part that an effect is for; empty where it is for none."""
+        return self._parts.get(effect, "")
+
+    def until(self, now: float) -> float:
+        """Until when it lasts: to its last entry where it has ended, else to now."""
+        return self.last_at if self.run.ended else max(now, self.last_at)
+
+    # -- how it stands -----------------------------------------------------------------------------
+
+    def picture(self, now: float, limit: int, frame: int = 0) -> list[Text]:
+        """How it stands now, in at most so many lines; ``frame`` is the number of the picture in an animation."""
+        raise NotImplementedError
+
+    def counted(self) -> str:
+        """The same in one line."""
+        raise NotImplementedError
+
+    def outcome(self) -> dict[str, Any]:
+        """What it has come to, for programs."""
+        raise NotImplementedError
+
+    def standing(self) -> dict[str, str]:
+        """What each part has come to, by its id; to set two runs side by side."""
+        raise NotImplementedError
+
+    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+        """What ``show`` tells of it besides; of a constellation it tells more."""
+        raise NotImplementedError
+
+    def _metrics(self, words: str, now: float) -> list[Text]:
+        return [Text(), Text("metrics", "bold"), Text(f"  {words}; wall time {duration(self.until(now) - self.first_at)}")]
+
+    # -- words -------------------------------------------------------------------------------------
 
     def _take(self, entry: Entry) -> list[Happening]:
         self.first_at, self.last_at = self.first_at or entry.at, entry.at
         if entry.note:
             self.run.replay([entry])
-            why = f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
-            if isinstance(entry.event, Answered):
-                why = f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
-            if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
-                why = f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
-            refused = bool(entry.key)
-            return [Happening(entry, plain(why), weight="event" if refused else "detail")]
-        watched = self._unsettled(entry)
-        was, limited, version = self.run.state, self.run.memory.limit, self.constellation.version
-        self.run.replay([entry])
-        told = [*self._event(entry), *self._effects(entry), *self._settled(entry, watched)]
-        if isinstance(entry.event, Edited) and self.constellation.version == version:  # it was so already; its notes say that
-            told = [it for it in told if it.weight == "detail"]
-        memory = self.run.memory
-        if memory.limit and memory.limit != limited:
-            told.append(Happening(entry, f"the run pauses itself: {plain(memory.limit)}"))
-        if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
-            told.append(Happening(entry, "the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
-        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event).__name__, type(entry.event).__name__), weight="detail")]
-
-    # -- what an entry may settle besides what it is about -----------------------------------------
-
-    def _unsettled(self, entry: Entry) -> list[TaskStar]:
-        """Tasks that this entry may settle though its event is not about them; one event only may do that to many."""
-        board = self.run.memory.board
-        if board is None or isinstance(entry.event, Progressed | Claimed | TaskEnded | ChildEnded | ChildRested):
-            return []
-        if self.run.machine.is_terminal(entry.state) or entry.state != self.run.state:
-            return [task for task in board.constellation.in_order() if not task.settled]
-        tasks = board.constellation.tasks
-        asked = [question.task_id for question in self.run.memory.questions.values()]
-        late = [task.task_id for task in tasks.values() if task.deadline_s is not None and not task.settled]
-        return [tasks[task_id] for task_id in dict.fromkeys((*board.doomed, *board.startable, *asked, *late))]
-
-    def _settled(self, entry: Entry, watched: list[TaskStar]) -> Iterator[Happening]:
-        """What was settled among the watched tasks, and downstream of what was skipped."""
-        about = self.task_of(entry.event.effect) if isinstance(entry.event, Outcome) else ""
-        board = self.run.memory.board
-        seen = {task.task_id for task in watched}
-        queue = [task for task in watched if task.settled]
-        for task in queue:  # grows: a skip may have caused others
-            if task.task_id != about:
-                why = f": {plain(task.error.message)}" if task.error else ""
-                yield Happening(entry, f"{str(task.status).lower()}{why}", task.task_id, task.status)
-            if board is None or task.task_id not in board.constellation.tasks or task.status is TaskStatus.COMPLETED:
-                continue
-            for following in board.constellation.successors(task.task_id):
-                if following not in seen and board.constellation.tasks[following].settled:
-                    seen.add(following)
-                    queue.append(board.constellation.tasks[following])
-
-    # -- words -------------------------------------------------------------------------------------
-
-    def _event(self, entry: Entry) -> Iterator[Happening]:
+            return [Happening(entry, plain(self._noted(entry)), weight="event" if entry.key else "detail")]
         event = entry.event
-        match event:
-            case Submitted():
-                self.submitted = event
-                plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
-                yield Happening(entry, f"submitted{plan}: {plain(event.request)}", weight="detail")
-            case Claimed():
-                yield from self._claimed(entry, event)
-            case Planned() | PlanningFailed():
-                yield Happening(entry, self._planned(event))
-            case TaskEnded() | ChildEnded() | Answered():
-                yield self._outcome(entry, event)
-            case ChildRested():
-                words = "waits for a person, or is paused" if event.resting else "goes on"
-                yield Happening(entry, words, self.task_of(event.of), TaskStatus.RUNNING, "event" if event.resting else "detail")
-            case Progressed():
-                self.signs[self.task_of(event.of)] = sign = Sign(event.fraction, last_line(event.message))
-                percent = f"{event.fraction:.0%} " if event.fraction is not None else ""
-                yield Happening(entry, f"{percent}{plain(sign.message)}".strip(), self.task_of(event.of), TaskStatus.RUNNING, "progress")
-            case Edited():
-                yield from self._edited(entry, event)
-            case DeviceLost() | DeviceFound():
-                said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
-                yield Happening(entry, f"device {plain(event.device)} is {said}")
-            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | Broke():
-                self.forked = event if isinstance(event, Forked) else self.forked
-                yield Happening(entry, control_words(entry))
-            case _:
-                return
-        if isinstance(event, Outcome):
-            self._close(event.effect, entry.at)
+        if isinstance(event, Outcome) and event.effect in self.spans:
+            self.spans[event.effect].until = entry.at
+        if isinstance(event, Forked):
+            self.forked = event
+        return self._told(entry)
 
-    def _claimed(self, entry: Entry, event: Claimed) -> Iterator[Happening]:
-        again = "taken" if event.epoch == 1 else "taken up again"
-        yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
-        for effect in filter(self.task_of, event.redone):
-            if effect not in self.children:  # whose own journal says how it is taken up
-                yield Happening(entry, "made again, under the same key", self.task_of(effect), TaskStatus.RUNNING)
+    def _noted(self, entry: Entry) -> str:
+        """Why an entry is a note only."""
+        return f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
 
-    def _edited(self, entry: Entry, event: Edited) -> Iterator[Happening]:
-        """One line for each edit that somebody has made."""
-        for number, action in enumerate(event.actions, start=1):
-            edit, tasks = parse_action(action), self.constellation.tasks
-            after = f", version {self.constellation.version}" if number == len(event.actions) else ""
-            task_id, words = edit_words(edit)
-            status = tasks[task_id].status if task_id in tasks else None
-            yield Happening(entry, f"{plain(entry.actor)} {words}{after}", task_id, status)
-        for note in entry.facts.get("notes", ()):
-            yield Happening(entry, plain(note), weight="detail")
-
-    def _planned(self, event: Planned | PlanningFailed) -> str:
-        asked = self.spans[event.effect].effect if event.effect in self.spans else None
-        editing = isinstance(asked, AskPlanner) and asked.mode is WeavingMode.EDITING
-        if isinstance(event, PlanningFailed):
-            return f"{'no edit' if editing else 'no plan'} can be had: {plain(event.reason, 2000)}"
-        if editing:
-            return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
-        return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"the planner answers {event.status}, without a plan"
-
-    def _outcome(self, entry: Entry, event: TaskEnded | ChildEnded | Answered) -> Happening:
-        """The end of an attempt, or an answer."""
-        task_id = self.task_of(event.effect)
-        task = self.constellation.tasks.get(task_id)
-        status = task.status if task else None
-        if isinstance(event, Answered):
-            if event.withdrawn:
-                return Happening(entry, "the question is withdrawn", task_id, status, "detail")
-            reason = f": {plain(event.reason)}" if event.reason else ""
-            value = f" {preview(event.value)}" if event.value is not None else ""
-            return Happening(entry, f"{plain(entry.actor)} answers {event.verb}{value}{reason}", task_id, status)
-        self.signs.pop(task_id, None)
-        weight: Weight = "detail" if status is TaskStatus.CANCELLED else "event"
-        return Happening(entry, _end_words(event, task, entry.at), task_id, status, weight)
+    def _told(self, entry: Entry) -> list[Happening]:
+        """Replay an entry and say what it means; at least something."""
+        raise NotImplementedError
 
     def _effects(self, entry: Entry) -> Iterator[Happening]:
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self.spans[effect_id] = Span(effect, entry.at)
-            self._count_wait(self.task_of(effect_id), entry)
-            match effect:
-                case Dispatch():
-                    task = self.constellation.tasks.get(effect.task_id)
-                    skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
-                    again = f", attempt {effect.number}" if effect.number > 1 else ""
-                    yield Happening(entry, f"started{skill} on {plain(effect.device)}{again}", effect.task_id, TaskStatus.RUNNING)
-                case AskPlanner():
-                    told = f": {plain(effect.told)}" if effect.told else ""
-                    yield Happening(entry, f"the planner is asked{told}", weight="event" if effect.told else "detail")
-                case StartChild():
-                    self.children[effect_id] = task_id = self.run.memory.attempts[effect_id].task_id
-                    self._count_wait(task_id, entry)
-                    yield Happening(entry, f"started as run {plain(child_of(effect_id))}", task_id, TaskStatus.RUNNING)
-                case Relay():
-                    told = str(effect.command.get("type", "")).lower()
-                    yield Happening(entry, f"its run is told to {plain(told)}", self.task_of(effect_id), weight="detail")
-                case Ask():
-                    yield Happening(entry, f"waits for a person: {plain(effect.prompt)}", self.task_of(effect_id), TaskStatus.RUNNING)
-                case Withdraw():
-                    yield Happening(entry, "an effect is called off", self.task_of(effect_id), weight="detail")
-                case _:
-                    continue
+            part = self.part_of(effect.target) if isinstance(effect, Withdraw | Relay) else self._part(effect_id, effect)
+            self._parts[effect_id] = part
+            if isinstance(effect, StartChild):
+                self.children[effect_id] = part
+            yield from self._effect(entry, effect_id, effect)
 
-    def _count_wait(self, task_id: str, entry: Entry) -> None:
-        # Only Drained starts tasks; a question that comes with another event is about an attempt that was made.
-        task = self.constellation.tasks.get(task_id)
-        if task is not None and task.status is TaskStatus.RUNNING and isinstance(entry.event, Drained):
-            self.waited[task_id] = self.waited.get(task_id, 0.0) + max(0.0, entry.at - task.became_pending_at)
+    def _part(self, effect_id: str, effect: Effect) -> str:
+        """The part that an effect of the entry just replayed is for."""
+        raise NotImplementedError
 
-    def _close(self, effect: str, at: float) -> None:
-        if effect in self.spans:
-            self.spans[effect].until = at
+    def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
+        """What an effect means."""
+        raise NotImplementedError
 
 
-def edit_words(edit: Edit) -> tuple[str, str]:
-    """The task that an edit is about, if it is about one; and what it does, after the name of whoever does it."""
-    task_id = words = ""
-    match edit:
-        case BuildConstellation(plan=plan, clear=clear):
-            words = f"{'builds it anew with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
-        case AddTask(task=task):
-            task_id, words = task.task_id, f"adds it on {plain(task.device)}" if task.device else "adds it"
-        case RemoveTask(task_id=task_id):
-            words = "removes it"
-        case UpdateTask(task_id=task_id, changes=changes):
-            words = f"changes it: {preview(changes)}"
-        case AddDependency(dependency=line):
-            words = f"adds the dependency {plain(line.line_id)}" + (f" if {plain(line.condition)}" if line.condition else "")
-        case RemoveDependency(dependency_id=line_id):
-            words = f"removes the dependency {plain(line_id)}"
-        case UpdateDependency(dependency_id=line_id, type=kind, condition=condition):
-            words = f"changes the dependency {plain(line_id)}: {plain(' '.join(filter(None, (kind, condition))))}"
-    return task_id, words
+def answer_words(entry: Entry, event: Answered) -> str:
+    """Who answers a question, and what."""
+    value = f" {preview(event.value)}" if event.value is not None else ""
+    return f"{plain(entry.actor)} answers {event.verb}{value}" + (f": {plain(event.reason)}" if event.reason else "")
 
 
-def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
-    finished = event.error is None if isinstance(event, TaskEnded) else event.outcome == "finished"
-    if finished:
-        return f"completed: {preview(event.result)}"
-    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
-    if task is not None and task.status is TaskStatus.PENDING:
-        wait_s = task.not_before - at
-        return f"{said}; again{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
-    return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said
+def last_lines(lines: list[Text], limit: int) -> list[Text]:
+    """The last of the lines, and how many are above them."""
+    return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
 
 
 def control_words(entry: Entry) -> str:
@@ -368,6 +188,3 @@ def control_words(entry: Entry) -> str:
             return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
         case _:
             return type(event).__name__
-
-
-_PLAIN_WORDS = {"Drained": "looked at the whole", Withdrawn.__name__: "called off"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.reasons import Reason, reasons_for, standing_of
-from asterism.cli.story import Story
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
@@ -20,7 +20,7 @@ def decisions(agent: Agent) -> list[Decision]:
 
 
 def reasons(agent: Agent, task_id: str) -> list[Reason]:
-    return reasons_for(task_id, decisions(agent), Story(CONSTELLATION_AGENT, "r").read(agent.entries))
+    return reasons_for(task_id, decisions(agent), ConstellationStory(CONSTELLATION_AGENT, "r").read(agent.entries))
 
 
 def texts(agent: Agent, task_id: str) -> list[str]:
@@ -28,7 +28,7 @@ def texts(agent: Agent, task_id: str) -> list[str]:
 
 
 def standing(agent: Agent, task_id: str) -> str:
-    story = Story(CONSTELLATION_AGENT, "r")
+    story = ConstellationStory(CONSTELLATION_AGENT, "r")
     story.read(agent.entries)
     return standing_of(story, task_id)
 

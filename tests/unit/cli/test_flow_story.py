@@ -19,7 +19,7 @@ def told(stage: Stage) -> tuple[FlowStory, list[str]]:
 def test_a_sub_state_is_told_beside_the_state_it_belongs_to() -> None:
     story, texts = told(talk(Steps, "go")[0])
     assert "RUNNING → WAITING_FOR_INPUT (step2)" in texts
-    assert '  sub_state = "step2"' in [line.plain for line in story.lines(50)]
+    assert '  sub_state = "step2"' in [line.plain for line in story.picture(0.0, 50)]
     assert story.outcome()["metadata"] == {"sub_state": "step2"}
 
 

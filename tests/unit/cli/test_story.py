@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.metrics import measure
-from asterism.cli.story import Story
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus
@@ -42,8 +42,8 @@ class Written:
         self.at(at, TaskEnded(effect=effect, result=None if error else {"n": 1}, error=error), "device:desk")
         self.at(at, Drained())
 
-    def story(self) -> tuple[Story, list[str]]:
-        story = Story(CONSTELLATION_AGENT, "r")
+    def story(self) -> tuple[ConstellationStory, list[str]]:
+        story = ConstellationStory(CONSTELLATION_AGENT, "r")
         happenings = story.read(self.entries)
         return story, [f"{it.task_id} {it.text}".strip() for it in happenings if it.weight == "event"]
 
@@ -152,7 +152,7 @@ def test_an_edit_that_changes_nothing_is_not_told_as_one_that_does() -> None:
     written.at(2, Edited(actions=(adds,), version=2), "ada")
     story, told = written.story()
     assert told.count("n ada adds it on desk, version 2") == 1
-    again = Story(CONSTELLATION_AGENT, "r").read(written.entries)[-1]
+    again = ConstellationStory(CONSTELLATION_AGENT, "r").read(written.entries)[-1]
     assert (again.text, again.weight) == ("add_task n: it is there already", "detail")
     assert story.constellation.version == 2
 
@@ -167,5 +167,5 @@ def test_an_answer_that_cannot_be_carried_out_is_told_with_the_reason() -> None:
 def test_a_planner_that_gives_up_is_not_told_to_have_planned() -> None:
     agent = Agent()
     agent.plans(status="FAIL", result={"summary": "nothing here can fly"})
-    told = [it.text for it in Story(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
+    told = [it.text for it in ConstellationStory(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
     assert told[0] == "the planner answers FAIL, without a plan"
