@@ -10,9 +10,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import ErrorCode, TaskError, TaskStar, TaskStatus
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event
-from asterism.kernel.run import Run, packer
+from asterism.kernel.machine import Effect
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     ConstellationAgentStatus,
@@ -25,7 +24,8 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, Drained, Verb, Withdraw, Withdrawn
+from asterism.machines.control import Answered, Ask, Verb
+from tests.in_hand import InHand
 
 E = TypeVar("E", bound=Effect)
 
@@ -46,7 +46,7 @@ FLEET = (
 )
 
 
-class Agent:
+class Agent(InHand[AgentMemory]):
     """One run of the constellation agent.
 
     Args:
@@ -55,22 +55,11 @@ class Agent:
     """
 
     def __init__(self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, **options: Any) -> None:
-        self.run: Run[AgentMemory] = Run(CONSTELLATION_AGENT, "r")
-        self.entries: list[Entry] = []
-        self.now = at
         document = parse_plan(plan) if plan else None
-        self.take(Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options)))
-        self.drain()
+        first = Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options))
+        super().__init__(CONSTELLATION_AGENT, first, at)
 
     # -- what is there -------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        return str(self.run.state)
-
-    @property
-    def memory(self) -> AgentMemory:
-        return self.run.memory
 
     @property
     def constellation(self) -> TaskConstellation:
@@ -102,24 +91,6 @@ class Agent:
 
     # -- what happens --------------------------------------------------------------------------------
 
-    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
-        entry = self.run.take(event, at=self.now, actor=actor, key=key)
-        if entry:
-            self.entries.append(entry)
-        return entry
-
-    def drain(self) -> Entry | None:
-        return self.take(Drained(), actor="system")
-
-    def batch(self, *events: Event) -> None:
-        for event in events:
-            self.take(event)
-        self.drain()
-
-    def wait_until(self, at: float) -> None:
-        self.now = at
-        self.drain()
-
     def end_of(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> TaskEnded:
         effect = next(key for key, it in self.outstanding(Dispatch).items() if it.task_id == task_id)
         return TaskEnded(effect=effect, result=result, error=TaskError(code=error, message=f"{task_id}: {error}") if error else None)
@@ -145,24 +116,6 @@ class Agent:
 
     def answers(self, verb: Verb, value: Any = None, reason: str = "") -> None:
         self.batch(self.answer(verb, value, reason))
-
-    def call_off(self) -> None:
-        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
-        for effect_id, withdraw in self.outstanding(Withdraw).items():
-            target = self.run.outstanding.get(withdraw.target)
-            if target is not None:
-                self.take(target.interrupted(withdraw.target, "called off"), actor="system")
-            self.take(Withdrawn(effect=effect_id), actor="system")
-        self.drain()
-
-    # -- what the journal gives back -----------------------------------------------------------------
-
-    def replayed(self) -> Run[AgentMemory]:
-        """The run as its packed journal gives it back."""
-        records = [packer(CONSTELLATION_AGENT).pack(entry) for entry in self.entries]
-        again: Run[AgentMemory] = Run(CONSTELLATION_AGENT, "r")
-        again.replay(packer(CONSTELLATION_AGENT).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)
-        return again
 
 
 def memory_of(run: Run[AgentMemory]) -> dict[str, Any]:

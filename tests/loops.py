@@ -6,10 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event
-from asterism.kernel.run import Run, packer
-from asterism.machines.control import Answered, Ask, Drained, Verb, Withdraw, Withdrawn
+from asterism.kernel.machine import Effect
+from asterism.machines.control import Answered, Ask, Verb
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -25,6 +23,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from tests.in_hand import InHand
 
 E = TypeVar("E", bound=Effect)
 
@@ -43,7 +42,7 @@ def steps(*names: str, group: str = "", **more: Any) -> tuple[Step, ...]:
     )
 
 
-class Loop:
+class Loop(InHand[LoopMemory]):
     """One run of the orchestration loop.
 
     Args:
@@ -51,21 +50,10 @@ class Loop:
     """
 
     def __init__(self, *plan: Step, at: float = 1000.0, critiques: bool = False, **options: Any) -> None:
-        self.run: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, "r")
-        self.entries: list[Entry] = []
-        self.now = at
-        self.take(LoopSubmitted(request="do it", workers=WORKERS, plan=plan, options=LoopOptions(**options), critiques=critiques))
-        self.drain()
+        first = LoopSubmitted(request="do it", workers=WORKERS, plan=plan, options=LoopOptions(**options), critiques=critiques)
+        super().__init__(ORCHESTRATION_LOOP, first, at)
 
     # -- what is there -------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        return str(self.run.state)
-
-    @property
-    def memory(self) -> LoopMemory:
-        return self.run.memory
 
     @property
     def states(self) -> list[str]:
@@ -93,30 +81,6 @@ class Loop:
         return next(key for key, it in found if all(getattr(it, name) == value for name, value in fields.items()))
 
     # -- what happens --------------------------------------------------------------------------------
-
-    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
-        entry = self.run.take(event, at=self.now, actor=actor, key=key)
-        if entry:
-            self.entries.append(entry)
-        return entry
-
-    def drain(self) -> Entry | None:
-        """As a driver does: once, and again while the machine wants to be looked at again at once."""
-        entry = self.take(Drained(), actor="system")
-        for _ in range(10):
-            if self.memory.wake_at() != 0.0:
-                break
-            self.take(Drained(), actor="system")
-        return entry
-
-    def batch(self, *events: Event) -> None:
-        for event in events:
-            self.take(event)
-        self.drain()
-
-    def wait_until(self, at: float) -> None:
-        self.now = at
-        self.drain()
 
     def plans(self, *plan: Step, error: str = "") -> None:
         self.batch(PlanMade(effect=self.effect(MakePlan), steps=plan, error=error))
@@ -153,26 +117,6 @@ class Loop:
 
     def step_once(self) -> None:
         self.batch(StepOnce())
-
-    def call_off(self) -> None:
-        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
-        for effect_id, effect in list(self.run.outstanding.items()):
-            if not isinstance(effect, Withdraw):
-                continue
-            target = self.run.outstanding.get(effect.target)
-            if target is not None:
-                self.take(target.interrupted(effect.target, "called off"), actor="system")
-            self.take(Withdrawn(effect=effect_id), actor="system")
-        self.drain()
-
-    # -- what the journal gives back -----------------------------------------------------------------
-
-    def replayed(self) -> Run[LoopMemory]:
-        """The run as its packed journal gives it back."""
-        records = [packer(ORCHESTRATION_LOOP).pack(entry) for entry in self.entries]
-        again: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, "r")
-        again.replay(packer(ORCHESTRATION_LOOP).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)
-        return again
 
     def assert_replays(self) -> None:
         """The journal gives back exactly what is live."""

@@ -1,0 +1,82 @@
+"""A machine in the hand: fed with events, without a driver."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event, Machine
+from asterism.kernel.run import Run, packer
+from asterism.machines.control import Drained, Governed, Withdraw, Withdrawn
+
+M = TypeVar("M", bound=Governed)
+
+
+class InHand(Generic[M]):
+    """One run of a machine.
+
+    Args:
+        machine: its table.
+        first: the event that begins it.
+        at: seconds since the epoch at which it begins.
+    """
+
+    def __init__(self, machine: Machine[M], first: Event, at: float) -> None:
+        self.run: Run[M] = Run(machine, "r")
+        self.entries: list[Entry] = []
+        self.now = at
+        self.take(first)
+        self.drain()
+
+    @property
+    def state(self) -> str:
+        return str(self.run.state)
+
+    @property
+    def memory(self) -> M:
+        return self.run.memory
+
+    def take(self, event: Event, actor: str = "me", key: str = "") -> Entry | None:
+        entry = self.run.take(event, at=self.now, actor=actor, key=key)
+        if entry:
+            self.entries.append(entry)
+        return entry
+
+    def drain(self) -> Entry | None:
+        """As a driver does: once, and again while the machine wants to be looked at again at once."""
+        entry = self.take(Drained(), actor="system")
+        for _ in range(10):
+            if self.memory.wake_at() != 0.0:
+                break
+            self.take(Drained(), actor="system")
+        return entry
+
+    def batch(self, *events: Event) -> None:
+        for event in events:
+            self.take(event)
+        self.drain()
+
+    def wait_until(self, at: float) -> None:
+        self.now = at
+        self.drain()
+
+    def call_off(self) -> None:
+        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
+        for effect_id, effect in list(self.run.outstanding.items()):
+            if not isinstance(effect, Withdraw):
+                continue
+            target = self.run.outstanding.get(effect.target)
+            if target is not None:
+                self.take(target.interrupted(effect.target, "called off"), actor="system")
+            self.take(Withdrawn(effect=effect_id), actor="system")
+        self.drain()
+
+    def replayed(self) -> Run[M]:
+        """The run as its packed journal gives it back."""
+        machine = self.run.machine
+        records = [packer(machine).pack(entry) for entry in self.entries]
+        again = Run(machine, "r")
+        again.replay(packer(machine).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)
+        return again
