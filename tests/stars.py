@@ -16,6 +16,16 @@ from asterism.constellation.task import TaskStatus
 
 SEEDS = Path(__file__).parent / "seeds"
 """JSON of the seeds, verbatim."""
+SEVEN = (
+    "build_constellation",
+    "add_task",
+    "remove_task",
+    "update_task",
+    "add_dependency",
+    "remove_dependency",
+    "update_dependency",
+)
+"""The edits, in the order in which the editor lists its tools."""
 TYPES = {str(kind) for kind in DependencyType}
 
 

@@ -20,20 +20,12 @@ from mcp_types import CallToolResult
 
 from asterism.planner.editor import RESOURCE
 from tests.end_to_end.desk import TIMEOUT_S, Desk
+from tests.stars import SEVEN
 
 GATE = {"task_id": "gate", "name": "wait", "device": "desk"}
 AFTER = {"task_id": "after", "name": "deploy", "device": "server"}
 THEN = [{"from": "gate", "to": "after"}]
 NEW = {"task_id": "new", "name": "measure", "device": "desk"}
-SEVEN = {
-    "build_constellation",
-    "add_task",
-    "remove_task",
-    "update_task",
-    "add_dependency",
-    "remove_dependency",
-    "update_dependency",
-}
 Talk = Callable[[Client], Awaitable[None]]
 
 
@@ -92,7 +84,7 @@ def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(de
     following = desk.start("log", live.run, "--follow")
 
     async def talk(client: Client) -> None:
-        assert {tool.name for tool in (await client.list_tools()).tools} == SEVEN
+        assert {tool.name for tool in (await client.list_tools()).tools} == {*SEVEN}
         added = told(await client.call_tool("add_task", NEW))
         assert (added["changed"], added["version"]) == (True, 2)
         assert [task["status"] for task in added["constellation"]["tasks"]][:2] == ["RUNNING", "WAITING_DEPENDENCY"]

@@ -22,25 +22,14 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
 from asterism.stores.sqlite import SqliteStore
+from tests.stars import seed
 
 HERE = Path(__file__).parent
 NEVER = 10_000
 ENTRIES = 11
 """Entries of the uninterrupted run: submitted, claimed, then Drained and TaskEnded in turn, and the last Drained."""
 
-PLAN = {
-    "tasks": [
-        {"task_id": "task_001", "name": "download_mnist", "device": "laptop"},
-        {"task_id": "task_002", "name": "train_cnn", "device": "gpu_server"},
-        {"task_id": "task_003", "name": "evaluate", "device": "test_server"},
-        {"task_id": "task_004", "name": "deploy", "device": "prod_server"},
-    ],
-    "dependencies": [
-        {"from": "task_001", "to": "task_002"},
-        {"from": "task_002", "to": "task_003"},
-        {"from": "task_003", "to": "task_004", "condition": "accuracy > 0.95"},
-    ],
-}
+PLAN = seed("creation")["constellation"]
 
 
 class Scene:

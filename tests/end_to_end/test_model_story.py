@@ -15,39 +15,11 @@ from asterism.planner import processing
 from asterism.runtime.ports import Attempt
 from asterism.simulation.model_wire import Say
 from tests.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
+from tests.stars import seed
 
 pytestmark = pytest.mark.usefixtures("key")
 
-CREATED = {
-    "thought": "Decomposed into 4 tasks: (1) download on laptop, (2) train on GPU, (3) evaluate on test server, (4) conditional deploy",
-    "status": "CONTINUE",
-    "constellation": {
-        "tasks": [
-            {"task_id": "task_001", "name": "download_mnist", "device": "laptop"},
-            {"task_id": "task_002", "name": "train_cnn", "device": "gpu_server"},
-            {"task_id": "task_003", "name": "evaluate", "device": "test_server"},
-            {"task_id": "task_004", "name": "deploy", "device": "prod_server"},
-        ],
-        "dependencies": [
-            {"from": "task_001", "to": "task_002", "type": "SUCCESS_ONLY"},
-            {"from": "task_002", "to": "task_003", "type": "SUCCESS_ONLY"},
-            {"from": "task_003", "to": "task_004", "type": "CONDITIONAL", "condition": "accuracy > 0.95"},
-        ],
-    },
-}
-RETRAIN = {
-    "task_id": "task_005",
-    "name": "retrain_with_tuning",
-    "device": "gpu_server",
-    "description": "Retrain with learning rate decay and data augmentation",
-}
-THOUGHT = "Evaluation accuracy (92%) did not meet deployment threshold (95%). Adding retraining task. Removing original deployment task."
-EDITED = edit(
-    ("add_task", RETRAIN),
-    ("add_dependency", {"from": "task_003", "to": "task_005", "type": "SUCCESS_ONLY"}),
-    ("remove_task", {"task_id": "task_004"}),
-    thought=THOUGHT,
-)
+CREATED, EDITED = seed("creation"), seed("editing")
 FINISHED = edit(status="FINISH", thought="All tasks completed successfully.", result={"summary": "retrained, not deployed"})
 
 
@@ -80,7 +52,7 @@ def test_the_whole_story_is_told_by_its_journal() -> None:
     assert [question.batch for question in lived.questions] == [(), ("task_001",), ("task_002",), ("task_003",), ("task_005",)]
     created, _, _, edited, finished = lived.events(Planned)
     assert created.thought == CREATED["thought"]
-    assert edited.thought == THOUGHT
+    assert edited.thought == EDITED["thought"]
     assert [action["tool"] for action in edited.actions] == ["add_task", "add_dependency", "remove_task"]
     assert (created.usage.input_tokens, edited.usage.input_tokens, edited.usage.output_tokens) == (1000, 1500, 200)
     assert edited.usage.cost_usd == pytest.approx(1500 * 2.5e-6 + 200 * 10e-6)
@@ -103,7 +75,7 @@ def test_it_is_the_same_story_whoever_the_provider_is(monkeypatch: pytest.Monkey
     assert (lived.outcome, len(lived.requests)) == ("finished", 5)
     assert {(request.wire, request.model) for request in lived.requests} == {(wire, model.partition(":")[2])}
     edited = lived.events(Planned)[3]
-    assert (edited.thought, edited.usage.model, edited.usage.input_tokens) == (THOUGHT, model, 1500)
+    assert (edited.thought, edited.usage.model, edited.usage.input_tokens) == (EDITED["thought"], model, 1500)
     assert "sk-test" not in lived.journal
 
 

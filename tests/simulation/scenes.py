@@ -10,21 +10,10 @@ from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Answerer
 from asterism.simulation.world import World
+from tests.stars import seed
 
 SKILLS = {"laptop": "download_mnist", "gpu_server": "train_cnn", "test_server": "evaluate", "prod_server": "deploy"}
-DEMO: dict[str, Any] = {
-    "tasks": [
-        {"task_id": "task_001", "name": "download_mnist", "device": "laptop"},
-        {"task_id": "task_002", "name": "train_cnn", "device": "gpu_server"},
-        {"task_id": "task_003", "name": "evaluate", "device": "test_server"},
-        {"task_id": "task_004", "name": "deploy", "device": "prod_server"},
-    ],
-    "dependencies": [
-        {"from": "task_001", "to": "task_002", "type": "SUCCESS_ONLY"},
-        {"from": "task_002", "to": "task_003", "type": "SUCCESS_ONLY"},
-        {"from": "task_003", "to": "task_004", "type": "CONDITIONAL", "condition": "accuracy > 0.95"},
-    ],
-}
+DEMO: dict[str, Any] = seed("creation")["constellation"]
 ANYTHING = {"type": "object", "properties": {"x": {}, "y": {}}}
 
 

@@ -17,17 +17,9 @@ from asterism.planner.draft import MemoryDraft
 from asterism.planner.editor import RESOURCE, editor_server, tools
 from asterism.runtime.ports import PlannerQuestion
 from tests.agents import FLEET
+from tests.stars import SEVEN
 
 PROFILES = {profile.device_id: profile for profile in FLEET}
-SEVEN = [
-    "build_constellation",
-    "add_task",
-    "remove_task",
-    "update_task",
-    "add_dependency",
-    "remove_dependency",
-    "update_dependency",
-]
 A = {"task_id": "a", "device": "d", "description": "do it"}
 B = {"task_id": "b", "device": "s", "skill": "once", "inputs": {"x": "${a}"}}
 
@@ -58,7 +50,7 @@ def refusal(answer: CallToolResult) -> tuple[str, str, str]:
 
 def test_a_client_lists_exactly_the_seven_tools_each_described_and_typed() -> None:
     listed = served(MemoryDraft(), lambda client: client.list_tools()).tools
-    assert [tool.name for tool in listed] == SEVEN
+    assert [tool.name for tool in listed] == [*SEVEN]
     for tool in listed:
         assert (tool.input_schema["type"], tool.input_schema["additionalProperties"]) == ("object", False)
         assert tool.description

@@ -44,7 +44,7 @@ from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposa
 from asterism.simulation import loop
 from tests.agents import FLEET
 from tests.models import Told, access
-from tests.stars import action, constellation, plan, seed
+from tests.stars import SEVEN, action, constellation, plan, seed
 
 PROFILES = {profile.device_id: profile for profile in FLEET}
 CREATED = {"thought": "two", "status": "CONTINUE", "constellation": plan("a b", "a>b")}
@@ -432,15 +432,7 @@ def test_every_field_of_the_context_is_filled_in() -> None:
     context = seen.context
     assert seen.phases == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
     assert (context.weaving_mode, context.session_step, context.target, context.status) == ("EDITING", 7, "c1", "CONTINUE")
-    assert [tool.name for tool in context.tools] == [
-        "build_constellation",
-        "add_task",
-        "remove_task",
-        "update_task",
-        "add_dependency",
-        "remove_dependency",
-        "update_dependency",
-    ]
+    assert [tool.name for tool in context.tools] == [*SEVEN]
     assert [device["device_id"] for device in context.device_info] == list(PROFILES)
     assert [task["task_id"] for task in json.loads(context.constellation_before)["tasks"]] == ["a", "b"]
     assert [task["task_id"] for task in json.loads(context.constellation_after)["tasks"]] == ["a"]
