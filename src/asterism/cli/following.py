@@ -17,7 +17,6 @@ from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, R
 from asterism.cli.running import begin, choice_of, first_of, fleet_file_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.settings import database_path
 
 
@@ -45,8 +44,8 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
             raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
         before = await first_of(store, row)
         file = fleet_file or fleet_file_of(before, row)
-        if file is None or row.machine != CONSTELLATION_AGENT.name:
-            raise InvalidInput(f"run {row.run} is of a {row.machine}, and has no rounds; begin another one with: asterism loop run")
+        if file is None:
+            raise InvalidInput(f"run {row.run} was started without a fleet; give one with --fleet")
         story, _, _ = await read_story(store, row)
         memory = story.run.memory
         earlier = (*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:]

@@ -14,9 +14,10 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from asterism.machines.usage import Usage
 from asterism.planner.excerpt import cut
 from asterism.planner.model import ModelAccess, ModelUnavailable, PatientModel, usage_of
-from asterism.runtime.ports import PlanningUnavailable, Usage
+from asterism.runtime.ports import PlanningUnavailable
 
 MAX_ECHO = 20_000
 """Characters of a refused reply that a model is shown again."""

@@ -26,9 +26,9 @@ from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage
 
 from asterism.errors import AsterismError, InvalidInput
+from asterism.machines.usage import Usage
 from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
 from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of, said
-from asterism.runtime.ports import Usage
 
 MAX_DETAIL = 300
 """Characters of a provider's own message that are told."""

@@ -18,7 +18,7 @@ from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Outcome
 from asterism.kernel.snapshot import Snapshot
 from asterism.machines.control import Verb
-from asterism.machines.usage import Usage as Usage  # noqa: PLC0414 - a word of the planner port, which lives with the machines
+from asterism.machines.usage import Usage
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
 """``waiting``: nothing is outstanding but questions to people, here or in a child."""

@@ -245,12 +245,11 @@ def skip_doomed(memory: AgentMemory, board: Board, turn: Turn) -> bool:
     return changed
 
 
-def expire(memory: AgentMemory, board: Board, turn: Turn) -> bool:
-    """Settle what has run out of time: questions, and tasks that have not started; True if anything changed.
+def expire(memory: AgentMemory, board: Board, turn: Turn) -> None:
+    """Settle what has run out of time: questions, and tasks that have not started.
 
     Not here: an attempt under way. Its device's dispatcher ends it at the same moment.
     """
-    changed = False
     for inquiry, question in tuple(memory.questions.items()):
         task = board.constellation.tasks[question.task_id]
         late = question.attempt.deadline is not None and question.attempt.deadline <= turn.at
@@ -258,13 +257,10 @@ def expire(memory: AgentMemory, board: Board, turn: Turn) -> bool:
             call_off(memory, inquiry, turn)
             error = TaskError(code="deadline" if late else "rejected", message=f"nobody answered in time: {inquiry}")
             settle_task(memory, board, task, Failed(error=error), turn)
-            changed = True
     for task in board.constellation.in_order():
         if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= turn.at:
             error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
             settle_task(memory, board, task, Failed(error=error), turn)
-            changed = True
-    return changed
 
 
 def call_off(memory: AgentMemory, effect: str, turn: Turn, why: str = "") -> None:
