@@ -16,8 +16,6 @@ from asterism.machines.orchestration_loop.events import (
 )
 from asterism.machines.orchestration_loop.model import Finding, Handoff
 
-INTERRUPTED = "interrupted"
-
 
 class MakePlan(Effect, frozen=True, kw_only=True):
     """Ask for a plan.
