@@ -28,7 +28,7 @@ test: .venv/.ok ## run the tests that are not marked slow (ARGS="…" goes to py
 	$(PY) -m pytest -n 2 -m "not slow" $(ARGS)
 
 test-slow: .venv/.ok ## run the tests marked slow
-	$(PY) -m pytest -n 2 -m slow $(ARGS)
+	$(PY) -m pytest -n 2 -m slow --timeout 600 $(ARGS)
 
 check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
 	$(PY) -m ruff format --check .
