@@ -13,12 +13,15 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     SystemPromptPart,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from asterism.constellation.documents import check_json
+from asterism.errors import InvalidInput
 from asterism.loops.tool import Tool, judged
 from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.memory import Round
@@ -61,10 +64,14 @@ def _asked(call_id: str, name: str, given: Any) -> ToolCall:
     if isinstance(given, str):
         try:
             arguments = msgspec.json.decode(given or "{}")
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
             arguments = None
     if not isinstance(arguments or {}, dict):
         return ToolCall(call_id=call_id, tool=name, denied="the arguments are no JSON object")
+    try:
+        check_json(arguments or {}, "the arguments")
+    except InvalidInput as error:
+        return ToolCall(call_id=call_id, tool=name, denied=str(error))
     return ToolCall(call_id=call_id, tool=name, arguments=arguments or {})
 
 
@@ -72,11 +79,21 @@ def _messages(instructions: str, handoff: Handoff, rounds: Sequence[Round]) -> l
     parts: list[ModelRequestPart] = [SystemPromptPart(content=f"{instructions}\n{RULES}"), UserPromptPart(content=_told(handoff))]
     messages: list[ModelMessage] = [ModelRequest(parts=parts)]
     for past in rounds:
-        messages += ModelMessagesTypeAdapter.validate_python([past.raw])
+        messages += _as_called(past)
         returned = [ToolReturnPart(tool_name=it.asked.tool, content=_shown(it.result), tool_call_id=it.asked.call_id) for it in past.calls]
         if returned:
             messages.append(ModelRequest(parts=returned))
     return messages
+
+
+def _as_called(past: Round) -> list[ModelMessage]:
+    """A reply of the model, its calls with the arguments that a person has put in place of its own: the results are of those."""
+    said = ModelMessagesTypeAdapter.validate_python([past.raw])
+    called = {it.asked.call_id: it.asked.arguments for it in past.calls if it.confirmed}
+    for part in said[0].parts:
+        if isinstance(part, ToolCallPart) and part.tool_call_id in called and part.args_as_dict() != called[part.tool_call_id]:
+            part.args = called[part.tool_call_id]
+    return said
 
 
 def _told(handoff: Handoff) -> str:

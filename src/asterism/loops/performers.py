@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from asterism.errors import AsterismError, InvalidInput
+from asterism.constellation.documents import check_json
+from asterism.errors import InvalidInput
 from asterism.kernel.machine import Effect, Outcome
-from asterism.loops.json import as_json
+from asterism.loops.json import as_json, kept, told
 from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
 from asterism.loops.supervising import Metered, Supervising
@@ -68,7 +69,7 @@ class _Supervisor:
         try:
             said = await self._call(self._find(memory), view)
             metered = said if isinstance(said, Metered) else Metered(said)
-            return self._outcome(effect_id, metered)
+            return kept(self._outcome(effect_id, metered))
         except Exception as error:  # boundary: a user's function may raise anything
             return self._outcome_of_error(effect_id, told(error))
 
@@ -142,13 +143,15 @@ class _WorkerPerformer:
             worker = worker_of(self._find(memory), effect.worker, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
-            return _ended(effect_id, effect.worker, found)
+            return kept(_ended(effect_id, effect.worker, found))
         except Exception as error:  # boundary: a user's worker may raise anything
-            if timed.expired() and isinstance(error, TimeoutError):
-                finding = Finding(status="timeout", reason=f"{effect.worker} took longer than {effect.timeout_s:g} s")
-            else:
-                finding = Finding(status="failed", reason=told(error))
-            return WorkerEnded(effect=effect_id, finding=finding)
+            late = _late(timed, error, effect.worker, effect.timeout_s)
+            return WorkerEnded(effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or told(error)))
+
+
+def _late(timed: asyncio.Timeout, error: Exception, who: str, timeout_s: float | None) -> str:
+    """That somebody took too long, where that is the matter; else empty: an error of their own may be a TimeoutError, too."""
+    return f"{who} took longer than {timeout_s:g} s" if timed.expired() and isinstance(error, TimeoutError) else ""
 
 
 def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
@@ -173,16 +176,17 @@ class _ModelAsker:
     async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
         """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
         rounds = list(memory.active[effect.step_id].rounds)
+        timed = asyncio.timeout(effect.timeout_s)
         try:
             worker = worker_of(self._find(memory), effect.worker, ModelWorker)
-            async with asyncio.timeout(effect.timeout_s):
+            async with timed:
                 tools = await worker.toolbox.tools(self._keeper)
                 async with opened(worker.model) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
 
-                    return await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools)
+                    return kept(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
-            return ModelReplied(effect=effect_id, error=told(error))
+            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or told(error))
 
 
 class _ToolCaller:
@@ -193,16 +197,21 @@ class _ToolCaller:
         self._keeper = keeper
 
     async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
-        """One call; what it raises is told to the model."""
+        """One call; what it raises is told to the model, and so is that it took too long."""
+        timeout_s = memory.workers[effect.worker].timeout_s
+        timed = asyncio.timeout(timeout_s)
         try:
             worker = worker_of(self._find(memory), effect.worker, ModelWorker)
             tools = await worker.toolbox.tools(self._keeper)
             asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
             if asked.denied:
                 return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
-            result = as_json(await tools[effect.tool].call(effect.arguments, effect_id), f"the result of {effect.tool}")
+            async with timed:
+                returned = await tools[effect.tool].call(effect.arguments, effect_id)
+            result = as_json(returned, f"the result of {effect.tool}")
         except Exception as error:  # boundary: a tool may raise anything
-            result = {"status": "failed", "reason": told(error)}
+            late = _late(timed, error, effect.tool, timeout_s)
+            result = {"status": "failed", "reason": f"{late}; whether it was carried out is not known" if late else told(error)}
         return ToolReturned(effect=effect_id, result=result)
 
 
@@ -239,14 +248,10 @@ def steps_of(value: Any) -> tuple[Step, ...]:
 
 
 def _step(item: Any, number: int) -> Step:
+    where = f"step {number} of the plan"
     try:
-        return item if isinstance(item, Step) else msgspec.convert(item, Step)
+        step = item if isinstance(item, Step) else msgspec.convert(item, Step)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"step {number} of the plan: {error}") from None
-
-
-def told(error: BaseException) -> str:
-    """An error in one line: ours as it is, any other with its type."""
-    if isinstance(error, AsterismError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise InvalidInput(f"{where}: {error}") from None
+    check_json(step.context, f"{where}: its context")
+    return step

@@ -30,7 +30,8 @@ class AnyWorker:
     Attributes:
         description: for whoever plans.
         requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on one attempt, on one reply of a model, or on the whole of a child; None for none.
+        timeout_s: bound on one attempt, on one reply or tool call of a model (a function that is not async goes on in its
+            thread), or on the whole of a child; None for none.
     """
 
     description: str = ""

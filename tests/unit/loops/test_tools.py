@@ -28,12 +28,14 @@ class Script:
 
     Attributes:
         told: what each tool returned, as the model was told.
+        called: with what it called each, as it was told.
         offered: names of the tools in each request.
     """
 
     def __init__(self, *replies: str | dict[str, Any]) -> None:
         self._replies = list(replies)
         self.told: dict[str, str] = {}
+        self.called: dict[str, Any] = {}
         self.offered: list[list[str]] = []
         self.model = FunctionModel(self._reply)
 
@@ -43,6 +45,8 @@ class Script:
             for part in message.parts if isinstance(message, ModelRequest) else []:
                 if isinstance(part, ToolReturnPart):
                     self.told[part.tool_name] = str(part.content)
+            for call in message.tool_calls if isinstance(message, ModelResponse) else []:
+                self.called[call.tool_name] = call.args_as_dict()
         said = self._replies.pop(0)
         if isinstance(said, str):
             return ModelResponse(parts=[TextPart(content=said)])
@@ -91,6 +95,26 @@ def test_arguments_that_a_tool_cannot_take_are_told_to_the_model() -> None:
     assert json.loads(script.told["double"])["status"] == "failed"
 
 
+def test_arguments_that_are_nested_too_deep_are_denied() -> None:
+    deep: dict[str, Any] = {"in": 1}
+    for _ in range(101):
+        deep = {"in": deep}
+    script = Script({"double": deep}, "sorry")
+    assert run(script, double).answer == "sorry"
+    assert json.loads(script.told["double"])["reason"] == "the arguments: more than 100 lists and objects within each other"
+
+
+def test_a_tool_that_hangs_is_given_up_after_the_time_of_its_worker_and_the_model_is_told() -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    script = Script({"hangs": {}}, "it took too long")
+    worker = ModelWorker(script.model, "You work.", tools=[hangs], timeout_s=0.2)
+    loop = OrchestrationLoop(plan=[{"worker": "m", "intent": "x"}], workers={"m": worker})
+    assert asyncio.run(loop.run("x")).answer == "it took too long"
+    assert json.loads(script.told["hangs"])["reason"] == "hangs took longer than 0.2 s; whether it was carried out is not known"
+
+
 def test_a_scope_denies_with_its_reason_and_one_that_breaks_denies_too() -> None:
     def broken(arguments: object) -> str:
         raise KeyError("x")
@@ -126,6 +150,11 @@ def test_a_destructive_tool_is_confirmed_with_exactly_its_arguments_before_it_is
 def test_edited_arguments_are_what_is_called_and_are_still_held_to_the_scope() -> None:
     assert gated(("edit", {"number": 4}))[2].told == {"double": "8"}
     assert json.loads(gated(("edit", {"number": 40}))[2].told["double"])["reason"] == "too large"
+
+
+def test_a_model_whose_arguments_were_edited_is_shown_the_call_that_was_made() -> None:
+    assert gated(("edit", {"number": 4}))[2].called == {"double": {"number": 4}}
+    assert gated(("approve", None))[2].called == {"double": {"number": 1}}
 
 
 def test_a_rejected_call_is_told_to_the_model_with_its_reason() -> None:

@@ -1,0 +1,98 @@
+"""What user code says ends in a journal that gives it back, or is refused in words; it never ends the process that drives the run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.loops import Finding, Handoff, Later, LoopResult, LoopView, OrchestrationLoop, Step
+from asterism.loops.json import MAX_BYTES, MAX_TOLD, as_json, told
+
+HALF = "\ud800"
+"""Half a character, as the name of a file may have it."""
+PLAN = [{"step_id": "a", "worker": "w", "intent": "x"}]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+async def work(handoff: Handoff) -> str:
+    return "fine"
+
+
+def run(**parts: Any) -> LoopResult:
+    return asyncio.run(OrchestrationLoop(**({"plan": PLAN, "workers": {"w": work}} | parts)).run("x"))
+
+
+def test_a_value_is_what_json_makes_of_it() -> None:
+    assert as_json({1: (2, "ü")}, "it") == {"1": [2, "ü"]}
+    assert as_json(nested(100), "it") == nested(100)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (nested(101), "more than 100 lists and objects within each other"),
+        (nested(100_000), "is not JSON: maximum recursion depth"),
+        ({"loss": float("nan")}, "is not JSON: Out of range float values"),
+        (HALF, "is not JSON: 'utf-8' codec can't encode"),
+        (object(), "is not JSON: a object"),
+        ("x" * MAX_BYTES, "has 1,048,578 bytes, the limit is 1,048,576; write it to a file and return its path"),
+    ],
+)
+def test_what_a_journal_would_not_give_back_is_refused_in_words(value: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        as_json(value, "it")
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (nested(101), "the result of w: more than 100 lists and objects within each other"),
+        (Finding(status="failed", reason=HALF), "a journal would not give it back: 'utf-8' codec"),
+        (Finding(feedback=5), "a journal would not give it back: Expected `str`, got `int` - at `$.finding.feedback`"),  # type: ignore[arg-type]
+        (Later(key=HALF), "a journal would not give it back: 'utf-8' codec"),
+        (OSError(f"no file {HALF}.txt"), r"OSError: no file \ud800.txt"),
+    ],
+)
+def test_a_worker_that_says_something_odd_has_failed_and_the_loop_goes_on(output: Any, reason: str) -> None:
+    async def odd(handoff: Handoff) -> Any:
+        if isinstance(output, Exception):
+            raise output
+        return output
+
+    async def reflect(view: LoopView) -> str:
+        return "continue"
+
+    ended = run(workers={"w": odd}, reflect=reflect)
+    assert (ended.state, ended.findings[0].status) == ("COMPLETE", "failed")
+    assert ended.findings[0].reason.startswith(reason)
+
+
+@pytest.mark.parametrize("part", ["plan", "reflect", "synthesize", "critique"])
+def test_a_supervisor_that_says_something_odd_fails_the_loop_by_name(part: str) -> None:
+    async def odd(view: LoopView) -> Any:
+        return [Step(worker="w", intent=HALF)] if part == "plan" else HALF
+
+    ended = run(**{part: odd})
+    assert ended.state == "FAILED"
+    assert "failed 2 times (max_calls)" in ended.reason or "no plan can be had after 2 tries" in ended.reason
+
+
+def test_a_plan_whose_context_is_too_deep_is_refused_by_its_step() -> None:
+    async def plan(view: LoopView) -> Any:
+        return [{"worker": "w", "intent": "x", "context": nested(101)}]
+
+    assert "step 1 of the plan: its context: more than 100 lists and objects" in run(plan=plan).reason
+
+
+def test_an_error_is_kept_in_bounds() -> None:
+    assert told(ValueError("x" * 20_000)) == "ValueError: " + "x" * (MAX_TOLD - 12)
+    assert told(ValueError()) == "ValueError"
