@@ -263,11 +263,13 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
         return [f"paused itself: {plain(limit)}", f"go on with: asterism resume {run} --max-tokens N, or --max-cost DOLLARS"]
     if row.status == "paused":
         return [f"paused; go on with: asterism resume {run}"]
-    told = []
-    for asked in await store.inquiries(root=run):
+    told, open_ones = [], await store.inquiries(root=run)
+    for asked in open_ones:
         told.append(f"waits for a person: {plain(asked.prompt, 1000)}")
         told += [f"  {line}" for line in proposal_lines(subject_of(asked))]
         told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
+    if sum("approve" in asked.verbs for asked in open_ones) > 1:
+        told.append(f"all of them at once: asterism answer {run} approve|reject --all")
     return told
 
 

@@ -68,8 +68,24 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
     if not found:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
     if len(found) > 1:
-        raise InvalidInput(f"{named!r} could be {_some(row.inquiry for row in found)}; write more of it")
+        roots = {(await store.run(row.run)).root for row in found}
+        all_of_them = f", or answer all of {roots.pop()} with --all" if len(roots) == 1 else ""
+        raise InvalidInput(f"{named!r} could be {_some(row.inquiry for row in found)}; write more of it{all_of_them}")
     return found[0]
+
+
+async def find_inquiries(store: Store, named: str, verb: str) -> list[InquiryRow]:
+    """The open questions of a run and of those below it that take an answer.
+
+    Raises:
+        RunNotFound: no run is named so.
+        InvalidInput: it asks nothing that does.
+    """
+    run = (await find_run(store, named)).run
+    asked = [row for row in await store.inquiries(root=run) or await store.inquiries(run=run) if verb in row.verbs]
+    if not asked:
+        raise InvalidInput(f"run {run} asks nothing that takes {verb}; `asterism inbox` lists the open questions")
+    return asked
 
 
 async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:

@@ -25,7 +25,7 @@ from asterism.machines.control import (
     Unpause,
     child_of,
 )
-from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
     LoopSubmitted,
@@ -42,6 +42,13 @@ from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
 
 _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
+_QUIET_WORDS: dict[type[Effect], str] = {
+    MakePlan: "a plan is asked for",
+    Reflect: "a reflection is asked for",
+    Synthesize: "an answer is asked for",
+    Critique: "a critique is asked for",
+    AskModel: "the model is asked",
+}
 MAX_PLANNED = 20
 """Steps of a plan that are told one by one."""
 
@@ -65,7 +72,9 @@ class LoopStory(Story):
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
             ends = "the loop is complete" if memory.code == "finished" else f"the loop fails: {plain(memory.reason)}"
             told.append(Happening(entry, ends))
-        return told or [Happening(entry, f"{type(entry.event).__name__}: {was} → {self.run.state}", weight="detail")]
+        if self.run.state != was:
+            told.append(Happening(entry, f"{was} → {self.run.state}", weight="detail"))
+        return told or [Happening(entry, type(entry.event).__name__, weight="detail")]
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event
@@ -90,6 +99,8 @@ class LoopStory(Story):
                     yield Happening(entry, f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
             case Outcome() if words := _outcome_words(event):
                 yield Happening(entry, words, step)
+                for it in self.loop.again if isinstance(event, Reflected) else ():
+                    yield Happening(entry, f"is to be tried again by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
             case _:
                 pass
 
@@ -100,6 +111,8 @@ class LoopStory(Story):
     def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
         if words := _effect_words(effect_id, effect):
             yield Happening(entry, words, self.part_of(effect_id))
+        elif words := _QUIET_WORDS.get(type(effect), ""):
+            yield Happening(entry, words, self.part_of(effect_id), weight="detail")
 
     # -- how it stands -----------------------------------------------------------------------------
 
@@ -209,17 +222,22 @@ def _outcome_words(event: Outcome) -> str:
 
 
 def _effect_words(effect_id: str, effect: Effect) -> str:
+    """What has been begun with an effect; empty where it is not worth a line."""
+    words = ""
     match effect:
         case RunWorker(worker=worker, attempt=attempt, handoff=handoff):
             again = f", attempt {attempt}" if attempt > 1 else ""
-            return f"handed to {plain(worker)}{again}: {plain(handoff.intent)}"
+            words = f"handed to {plain(worker)}{again}: {plain(handoff.intent)}"
         case AskModel(worker=worker, round=number, handoff=handoff) if number == 1:
-            return f"handed to {plain(worker)}: {plain(handoff.intent)}"
+            words = f"handed to {plain(worker)}: {plain(handoff.intent)}"
         case CallTool(tool=tool, arguments=arguments):
-            return f"calls {plain(tool)} {preview(arguments)}".rstrip()
+            words = f"calls {plain(tool)} {preview(arguments)}"
         case StartChild():
-            return f"started as run {plain(child_of(effect_id))}"
-        case Ask(prompt=prompt):
-            return f"waits for a person: {plain(prompt)}"
+            words = f"started as run {plain(child_of(effect_id))}"
+        case Ask(prompt=prompt, subject=subject):
+            words = f"waits for a person: {plain(prompt)} {preview(subject.get('arguments', {}))}"
+        case MakePlan(told=told) if told:
+            words = f"another plan is asked for: {plain(told)}"
         case _:
-            return ""
+            pass
+    return words.rstrip()

@@ -12,17 +12,21 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_runtime
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import actor, find_inquiry, reading
+from asterism.cli.finding import actor, find_inquiries, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.proposals import how_to_edit, proposal_lines, subject_of
 from asterism.cli.running import take_up
 from asterism.cli.words import duration, moment, plain
-from asterism.errors import InvalidInput, RunOwned
+from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import InquiryRow, RunRow
+from asterism.runtime.ports import InboxRow, InquiryRow, RunRow
+from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path
+
+ALWAYS = {"always": True}
+"""The value of a yes to a tool for the rest of a run."""
 
 AnswerVerb = Literal["approve", "reject", "edit", "respond"]
 
@@ -85,6 +89,9 @@ def answer(
     *,
     reason: Annotated[str, Parameter(help="For the journal, and for whoever plans.")] = "",
     value: Annotated[str | None, Parameter(help="JSON, or @FILE with it: the new arguments of an edit, the value of a response.")] = None,
+    every: Annotated[
+        bool, Parameter(name="--all", negative=(), help="Answer every open question that takes it; INQUIRY is then the id of a run.")
+    ] = False,
     always: Annotated[bool, Parameter(negative=(), help="Approve this tool for the rest of the run of a loop.")] = False,
     no_drive: Annotated[bool, Parameter(negative=(), help="Write the answer down; do not go on with the run here.")] = False,
     fleet: OtherFleet = None,
@@ -98,33 +105,70 @@ def answer(
         raise InvalidInput(f"{verb} needs --value, as JSON")
     if always and verb != "approve":
         raise InvalidInput(f"--always goes with approve, not with {verb}")
-    given = _json(value) if value is not None else {"always": True} if always else None
+    if every and verb not in ("approve", "reject"):
+        raise InvalidInput(f"--all goes with approve and reject, not with {verb}: each question has its own value")
+    given = _json(value) if value is not None else ALWAYS if always else None
     said = Answered(effect="", verb=verb, value=given, reason=reason)
-    return asyncio.run(_answer(inquiry, said, fleet, database, drive_on=not no_drive, as_json=json))
+    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json))
 
 
-async def _answer(named: str, said: Answered, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
+async def _answer(
+    named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool
+) -> int:
     path = database_path(database)
     async with reading(database) as store:
-        asked = await find_inquiry(store, named)
+        asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
+        if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
+            raise InvalidInput(f"--always goes with questions about a tool of a loop; {other[0].inquiry} is about something else")
         async with open_runtime(store, {}, path) as runtime:
-            posted = await runtime.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason)
-            row = await store.run((await store.run(asked.run)).root)
-            if row.owner:
-                await runtime.verdict(asked.run, posted.key)
-                put(f"{asked.inquiry}: {said.verb}, taken by {row.owner}")
-                return FINISHED
+            answers = _Answers(runtime, said)
+            for row in asked:  # all are written before one is taken
+                try:
+                    await answers.post(row)
+                except Refused as refused:  # somebody else has answered it meanwhile; the others are still asked
+                    if not every:
+                        raise
+                    put(str(refused))
+            root = await store.run((await store.run(asked[0].run)).root)
+            if root.owner:
+                return await answers.told(f"taken by {root.owner}")
             if not drive_on:
-                put(f"{asked.inquiry}: {said.verb}, written down; it is taken when somebody goes on with: asterism resume {row.run}")
-                return FINISHED
+                return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run}", taken=False)
             try:
-                code = await take_up(store, row, path, fleet, unpause=False, as_json=as_json)
-            except RunOwned as owned:  # somebody has taken it up at the same moment, and the answer with it
-                await runtime.verdict(asked.run, posted.key)
-                put(f"{asked.inquiry}: {said.verb}, taken by {owned.owner}")
-                return FINISHED
-            await runtime.verdict(asked.run, posted.key, timeout_s=0.1)
+                code = await take_up(store, root, path, fleet, unpause=False, as_json=as_json)
+            except RunOwned as owned:  # somebody has taken it up at the same moment, and the answers with it
+                return await answers.told(f"taken by {owned.owner}")
+            await answers.verdicts(timeout_s=0.1)
             return code
+
+
+class _Answers:
+    """The same answer to one or more questions."""
+
+    def __init__(self, runtime: Runtime, said: Answered) -> None:
+        self._runtime = runtime
+        self._said = said
+        self._posted: list[tuple[InquiryRow, InboxRow]] = []
+
+    async def post(self, asked: InquiryRow) -> None:
+        """Write it down for one question."""
+        said = self._said
+        self._posted.append(
+            (asked, await self._runtime.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason))
+        )
+
+    async def verdicts(self, *, timeout_s: float = 30.0) -> None:
+        """Wait until each was taken; raises Refused where one was not."""
+        for asked, posted in self._posted:
+            await self._runtime.verdict(asked.run, posted.key, timeout_s=timeout_s)
+
+    async def told(self, what: str, *, taken: bool = True) -> int:
+        """Say what has become of each, once it was taken."""
+        if taken:
+            await self.verdicts()
+        for asked, _ in self._posted:
+            put(f"{asked.inquiry}: {self._said.verb}, {what}")
+        return FINISHED
 
 
 def _json(given: str) -> Any:
