@@ -40,6 +40,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
+from asterism.machines.orchestration_loop.table import FINGERPRINT
 
 _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
 _QUIET_WORDS: dict[type[Effect], str] = {
@@ -177,7 +178,10 @@ class LoopStory(Story):
             lines += [_told_line(it) for it in its]
         numbers = [count(memory.steps, "step"), count(memory.replans, "replan"), count(memory.reflections, "reflection")]
         numbers += [f"{memory.tokens} tokens"] if memory.tokens else []
-        return [*lines, *self._metrics(", ".join(numbers), now)]
+        lines += self._metrics(", ".join(numbers), now)
+        if memory.fingerprint != FINGERPRINT:
+            lines += [Text(), Text("begun under another version of the loop's table; its journal has been replayed under this one")]
+        return lines
 
 
 def _told_line(told: Happening) -> Text:

@@ -18,7 +18,7 @@ from asterism.cli.options import Database, JsonEvents, ResultFile
 from asterism.cli.output import put
 from asterism.cli.words import plain
 from asterism.errors import InvalidInput
-from asterism.kernel.run import Run
+from asterism.kernel.run import JournalMismatch, Run
 from asterism.loops.definition import OrchestrationLoop, definition_of, find_loop
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -72,14 +72,16 @@ async def check_definitions(store: Store, root: RunRow) -> None:
     """See that the definition of every loop in a tree of runs can be found, before one is driven without it.
 
     Raises:
-        InvalidInput: one cannot, or is another one by now; names the run.
+        InvalidInput: one cannot, or is another one by now, or today's table does not give its journal; names the run.
     """
     for row in await store.runs(root=root.run, limit=MAX_RUNS):
         if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
             live: Run[LoopMemory]
-            live, _ = await load(store, ORCHESTRATION_LOOP, row.run)
             try:
+                live, _ = await load(store, ORCHESTRATION_LOOP, row.run)
                 definition_of(live.memory).check(row.run, live.memory)
+            except JournalMismatch as error:
+                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
             except InvalidInput as error:
                 raise InvalidInput(f"run {row.run}: {error}") from error
 

@@ -225,16 +225,11 @@ class OrchestrationLoop:
         raise Refused(f"run {run} waits for no result {key!r}")
 
     def check(self, run: str, memory: LoopMemory) -> None:
-        """See that this loop can go on with a run.
+        """See that this loop can go on with a run. That today's table can, its replay has shown: its fingerprint refuses nothing.
 
         Raises:
-            InvalidInput: the run was begun under another table, or by a loop with other workers.
+            InvalidInput: the run was begun by a loop with other workers.
         """
-        if memory.fingerprint != FINGERPRINT:
-            raise InvalidInput(
-                f"run {run} was begun under another version of the loop's table ({memory.fingerprint}, this one is {FINGERPRINT}); "
-                "resume it with the version of asterism that began it"
-            )
         if missing := [name for name in memory.workers if name not in self.workers]:
             raise InvalidInput(f"run {run} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
 

@@ -13,7 +13,7 @@ import pytest
 import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.loops import Finding, Handoff, Later, LoopView, OrchestrationLoop, State, Step, Worker, resume
-from asterism.loops.definition import definition_of, find_loop
+from asterism.loops.definition import definition_of, find_loop, memory_of
 from asterism.machines.orchestration_loop.memory import LoopMemory
 
 
@@ -186,7 +186,7 @@ def test_a_loop_is_found_in_a_file(tmp_path: Path) -> None:
     assert asyncio.run(found.run("x")).answer == 1
 
 
-def test_a_run_of_another_loop_or_another_table_is_refused() -> None:
+def test_a_run_of_another_loop_is_refused() -> None:
     async def scene() -> None:
         waits = await APPROVED.run("x")
         other = OrchestrationLoop(plan=plan, workers={"tell": tell})
@@ -196,8 +196,21 @@ def test_a_run_of_another_loop_or_another_table_is_refused() -> None:
             await other.resume("nothing")
 
     asyncio.run(scene())
-    with pytest.raises(InvalidInput, match=r"another version of the loop's table \(old, this one is "):
-        SEES.check("r", LoopMemory(fingerprint="old"))
+
+
+def test_a_run_that_was_begun_under_another_table_goes_on_where_its_journal_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> tuple[str, str]:
+        async with asterism.open(tmp_path / "runs.db") as runtime:
+            with monkeypatch.context() as before:
+                before.setattr("asterism.loops.definition.FINGERPRINT", "an older one")
+                waits = await APPROVED.run("x")
+            await APPROVED.answer(waits.waiting[0].inquiry, "approve")
+            ended = await APPROVED.resume(waits.run)
+            return (await memory_of(runtime, waits.run)).fingerprint, ended.state
+
+    assert asyncio.run(scene()) == ("an older one", "COMPLETE")
 
 
 def test_a_loop_of_which_no_run_has_begun_says_so() -> None:

@@ -1,10 +1,11 @@
-"""Several questions of a run answered in one go, a yes for the whole run, and what is said where that cannot be."""
+"""Loops by the commands, in this process: several questions answered in one go, what is told, and what an upgrade means."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from asterism.bootstrap import open_runtime, open_store
 from asterism.cli import looping, people
 from asterism.cli.finding import find_inquiries
+from asterism.cli.journals import fork
 from asterism.cli.reasons import why
-from asterism.cli.showing import log
+from asterism.cli.running import resume
+from asterism.cli.showing import log, show
 from asterism.errors import InvalidInput, Refused
 from asterism.runtime.ports import RunRow
 
@@ -64,7 +67,7 @@ class Table:
         self._capsys = capsys
 
     def begun(self, name: str, code: int = 3) -> str:
-        assert looping.run(f"{name}_of_people_test.py:{name}", "go", database=self.database) == code
+        assert looping.run(f"{name}_of_looping_test.py:{name}", "go", database=self.database) == code
         return self.row().run
 
     def answer(self, *arguments: str, **more: Any) -> int:
@@ -90,7 +93,7 @@ class Table:
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Table:
     monkeypatch.chdir(tmp_path)
     for name in ("cleans", "asks", "retries"):
-        (tmp_path / f"{name}_of_people_test.py").write_text(LOOPS, encoding="utf-8")
+        (tmp_path / f"{name}_of_looping_test.py").write_text(LOOPS, encoding="utf-8")
     return Table(tmp_path, capsys)
 
 
@@ -214,3 +217,31 @@ def test_why_a_step_was_tried_again_is_told(table: Table) -> None:
     told = table.told()
     assert told.splitlines()[0] == "look: failed (OSError: foggy)"
     assert "is to be tried again by fails, attempt 2  (supervisor)" in told
+
+
+# -- an upgrade ------------------------------------------------------------------------------------------
+
+
+def test_a_loop_that_was_begun_under_another_table_says_so_and_goes_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("asterism.loops.definition.FINGERPRINT", "an older one")
+        run = table.begun("asks")
+    table.told()
+    show(run, database=table.database)
+    assert "begun under another version of the loop's table; its journal has been replayed under this one" in table.told()
+    assert table.answer(run, "reject", every=True) == 0
+    show(table.begun("asks"), database=table.database)
+    assert "another version" not in table.told()
+
+
+def test_a_journal_that_todays_table_does_not_give_is_one_error_that_names_the_way_out(table: Table) -> None:
+    run = table.begun("asks")
+    with sqlite3.connect(table.database) as database:
+        database.execute("UPDATE entries SET state = 'EXECUTING' WHERE seq = 4")
+    database.close()
+    why_not = f"run {run}, entry 4: it leads to WAITING today, .*; what was before it goes on as: asterism fork {run} --at 3$"
+    with pytest.raises(InvalidInput, match=why_not):
+        resume(run, database=table.database)
+    table.told()
+    assert fork(run, at=3, database=table.database) == 3
+    assert len(table.asked()) == 6
