@@ -1,4 +1,4 @@
-"""The notes example with the MCP filesystem server that comes from npm; only where npm has it at hand."""
+"""The notes example: a scripted model over HTTP, and the MCP filesystem server that comes from npm; only where npm has it at hand."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ class Desk:
         self.notes = folder / "notes"
         shutil.copytree(NOTES / "notes", self.notes)
         self.environment = {**os.environ, "NOTES_FOLDER": str(self.notes), "ASTERISM_DATABASE": str(folder / "runs.db")}
-        self.environment.pop("NOTES_MODEL", None)
 
     def say(self, *arguments: str, code: int) -> str:
-        argv = [sys.executable, "-m", "asterism.cli", *arguments]
+        argv = [sys.executable, "-m", "examples.notes", *arguments]
         done = subprocess.run(argv, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=110, check=False)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
@@ -64,6 +63,12 @@ def test_the_loop_writes_its_summary_when_it_was_confirmed(desk: Desk) -> None:
     desk.say("loop", "run", "examples/notes/loop.py:loop", "Keep it short.", code=3)
     assert "COMPLETE: finished" in desk.say("answer", desk.asked(), "approve", code=0)
     assert (desk.notes / "summary.md").read_text(encoding="utf-8") == SUMMARY
+    (run,) = json.loads(desk.say("runs", "--json", code=0))
+    shown = json.loads(desk.say("show", run["run"], "--json", code=0))
+    assert shown["answer"] == {"summary": str(desk.notes / "summary.md"), "checked": "There are 32 words in it."}
+    assert [(it["step_id"], it["worker"]) for it in shown["findings"]] == [("read", "reader"), ("write", "writer"), ("check", "checker")]
+    # Seven replies of workers and three of the reflection, each of the script's 120 tokens.
+    assert (shown["reflections"], shown["tokens"]) == (3, 1200)
 
 
 @pytest.mark.slow
@@ -76,5 +81,7 @@ def test_the_same_loop_is_a_device_of_a_constellation(desk: Desk) -> None:
 @pytest.mark.slow
 def test_a_no_is_told_to_the_writer_and_nothing_is_written(desk: Desk) -> None:
     desk.say("loop", "run", "examples/notes/loop.py:loop", "Keep it short.", code=3)
-    desk.say("answer", desk.asked(), "reject", "--reason", "not now", code=0)
+    ended = desk.say("answer", desk.asked(), "reject", "--reason", "not now", code=1)
+    assert "the model says I was not allowed to write it." in ended
+    assert "FAILED: failed" in ended
     assert not (desk.notes / "summary.md").exists()
