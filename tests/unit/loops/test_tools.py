@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
+import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -19,6 +22,8 @@ from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop
 from asterism.loops.keeper import open_keeper
 from asterism.loops.tool import Toolbox, judged
 from asterism.machines.orchestration_loop.model import ToolCall
+from tests.unit.loops.mcp_server import NOTES
+from tests.unit.loops.mcp_server import server as notes
 
 SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
 
@@ -172,6 +177,36 @@ def test_tools_of_an_mcp_server_are_called_over_stdio_and_only_those_allowed_are
     assert "buy milk" in script.told["list_notes"]
 
 
+@contextlib.asynccontextmanager
+async def served() -> AsyncIterator[str]:
+    """The same server over HTTP, in this process; its address."""
+    http = uvicorn.Server(uvicorn.Config(notes.streamable_http_app(), log_config=None))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(http.serve(sockets=[listening]))
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+            http.should_exit = True
+
+
+def test_tools_of_an_mcp_server_are_called_over_http_and_a_destructive_one_is_confirmed_first() -> None:
+    script = Script({"add_note": {"text": "buy bread"}}, {"remove_notes": {}}, {"die": {}}, "all gone")
+
+    async def scene() -> tuple[LoopResult, list[str], LoopResult]:
+        async with served() as url:
+            loop = loop_of(script, McpServer(url=url, allow=("add_note", "remove_notes")))
+            waits = await loop.run("x")
+            there = list(NOTES)
+            await loop.answer(waits.waiting[0].inquiry, "approve")
+            return waits, there, await loop.resume()
+
+    waits, there, ended = asyncio.run(scene())
+    assert (waits.state, json.loads(waits.waiting[0].subject)) == ("CONFIRMING", {"tool": "remove_notes", "arguments": {}})
+    assert (there, NOTES) == (["buy bread"], [])
+    assert (ended.state, ended.answer) == ("COMPLETE", "all gone")
+    assert script.offered == [["add_note", "remove_notes"]] * 4
+    assert json.loads(script.told["die"])["status"] == "denied"
+
+
 def test_a_server_with_nothing_allowed_offers_nothing() -> None:
     script = Script({"add_note": {"text": "x"}}, "no")
     run(script, McpServer(command=SERVER))
@@ -203,6 +238,7 @@ def test_a_refusal_of_the_server_and_its_death_are_told_to_the_model_and_it_is_s
             McpServer(command=("no-such-program-here",), allow=("x",)),
             "no-such-program-here cannot be used: FileNotFoundError",
         ),
+        (McpServer(url="http://127.0.0.1:9/mcp", allow=("x",)), "http://127.0.0.1:9/mcp cannot be used: ConnectError"),
         (McpServer(command=SERVER, allow=("fly",)), r"the MCP server has no tool fly; it has list_notes, add_note, remove_notes, die"),
     ],
 )
