@@ -1,7 +1,8 @@
 """A process that begins or resumes a run of a loop and, if told to, is killed right after entry N became durable, or inside a function.
 
-usage: loop_owner.py DATABASE LOG new|resume DIE_AFTER DIE_IN
-Prints the answer, or the run's state.
+usage: loop_owner.py DATABASE LOG new|resume[-once] DIE_AFTER DIE_IN
+DIE_IN names a function; with = before it the process stops there, says so, and goes on with the next line of its input.
+``-once``: its worker is not idempotent. Prints the answer, or the run's state.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import asterism
 from asterism.kernel.journal import Entry
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
 
-DATABASE, LOG, WHAT, DIE_AFTER, DIE_IN = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
+DATABASE, LOG, DIE_AFTER, DIE_IN = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[4]), sys.argv[5]
+WHAT, _, ONCE = sys.argv[3].partition("-")
 
 
 def did(name: str, key: str) -> None:
@@ -28,6 +30,9 @@ def did(name: str, key: str) -> None:
         log.write(f"{name} {key}\n")
     if name == DIE_IN:
         os.kill(os.getpid(), signal.SIGKILL)
+    if f"={name}" == DIE_IN:
+        print("there", flush=True)
+        sys.stdin.readline()
 
 
 async def plan(view: LoopView) -> Any:
@@ -50,7 +55,7 @@ async def synthesize(view: LoopView) -> Any:
     return [finding.output for finding in view.findings]
 
 
-loop = OrchestrationLoop(plan=plan, workers={"work": Worker(work, idempotent=True)}, reflect=reflect, synthesize=synthesize)
+loop = OrchestrationLoop(plan=plan, workers={"work": Worker(work, idempotent=not ONCE)}, reflect=reflect, synthesize=synthesize)
 
 
 class Killer:

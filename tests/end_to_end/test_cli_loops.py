@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.end_to_end.desk import Desk
+from asterism.simulation.model_wire import Say
+from asterism.simulation.scripted_model import ScriptedModel
+from tests.end_to_end.desk import TIMEOUT_S, Desk
 
 LOOP = """
 from asterism.loops import OrchestrationLoop, Worker
@@ -23,11 +27,23 @@ async def look(handoff):
     return {"seen": handoff.intent}
 
 async def tell(handoff):
+    with open("told.txt", "a") as told:
+        told.write("told\\n")
     return f"I saw {handoff.artifacts['look']['seen']}."
 
 loop = OrchestrationLoop(plan=plan, workers={"look": look, "tell": tell})
 asks = OrchestrationLoop(plan=plan, workers={"look": look, "tell": Worker(tell, requires_approval=True)})
 no_loop = 1
+"""
+
+TOML = """
+model = "openai:gpt-4o"
+reflect = "openai:gpt-4o-mini"
+
+[workers.clerk]
+instructions = "You calculate."
+[[workers.clerk.tools]]
+function = "sums.py:double"
 """
 
 
@@ -124,3 +140,36 @@ def test_a_cancelled_loop_is_cancelled_and_not_failed(loops: Desk) -> None:
     run = begun(loops)
     assert say(loops, "cancel", run, "--reason", "enough").returncode == 0
     assert "cancelled  CANCELLED" in say(loops, "show", run).stdout
+
+
+@pytest.mark.slow
+def test_three_processes_that_approve_at_once_have_it_done_once(loops: Desk) -> None:
+    run = begun(loops)
+    argv = loops.argv("answer", run, "approve")
+    more: dict[str, Any] = {"cwd": loops.folder, "env": loops.environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    answering = [subprocess.Popen(argv, text=True, **more) for _ in range(3)]
+    said = [each.communicate(timeout=TIMEOUT_S)[1] for each in answering]
+    assert sorted(each.returncode for each in answering) == [0, 1, 1]
+    assert sum("was answered already: approve by" in it or "is not asked any more: approve" in it for it in said) == 2
+    assert (loops.folder / "told.txt").read_text(encoding="utf-8") == "told\n"
+
+
+@pytest.mark.slow
+def test_a_loop_in_toml_is_run_with_a_model_and_tools(loops: Desk) -> None:
+    (loops.folder / "sums.py").write_text("def double(number: int) -> int:\n    return 2 * number\n", encoding="utf-8")
+    (loops.folder / "sums.toml").write_text(TOML, encoding="utf-8")
+
+    async def scene() -> tuple[int | None, str, list[str]]:
+        plan = '[{"step_id": "a", "worker": "clerk", "intent": "double 21"}]'
+        script = [Say(text=plan), Say(calls=(("double", {"number": 21}),)), Say(text="42"), Say(text="done"), Say(text="It is 42.")]
+        async with ScriptedModel(script) as model:
+            environment = {**loops.environment(), "OPENAI_BASE_URL": model.openai_url, "OPENAI_API_KEY": "any"}
+            argv = loops.argv("loop", "run", "sums.toml", "what is twice 21?")
+            process = await asyncio.create_subprocess_exec(*argv, cwd=loops.folder, env=environment, stdout=subprocess.PIPE)
+            out, _ = await process.communicate()
+            return process.returncode, out.decode(), [request.model for request in model.requests]
+
+    code, told, models = asyncio.run(scene())
+    assert code == 0
+    assert "It is 42." in told
+    assert models == ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4o"]

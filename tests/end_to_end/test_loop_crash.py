@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +77,27 @@ def test_a_loop_killed_inside_any_function_comes_to_the_same_answer(scene: Scene
 def test_an_uninterrupted_loop_comes_to_that_answer_too(scene: Scene) -> None:
     assert json.loads(scene.owner("new")) == ANSWER
     assert len(scene.done()) == 6
+    with contextlib.closing(sqlite3.connect(scene.database)) as database:
+        assert database.execute("SELECT count(*) FROM entries").fetchone() == (ENTRIES,)
+
+
+def test_a_worker_that_may_not_be_repeated_is_not_and_a_person_is_asked(scene: Scene) -> None:
+    assert scene.owner("new-once", die_in="work_b") == ""
+    assert scene.owner("resume-once") == "WAITING"
+    assert [line.split()[0] for line in scene.done()].count("work_b") == 1
+
+
+def test_a_process_that_finds_a_loop_driven_does_nothing_of_it(scene: Scene) -> None:
+    argv = scene.argv("new", die_in="=work_b")
+    owner = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "there\n"
+    before = scene.done()
+    rival = subprocess.run(scene.argv("resume"), capture_output=True, text=True, timeout=60, check=False)
+    assert "RunOwned: run r1 is being driven by" in rival.stderr
+    assert (rival.stdout, scene.done()) == ("", before)
+    said, _ = owner.communicate("go on\n", timeout=60)
+    assert json.loads(said) == ANSWER
 
 
 def test_of_two_processes_that_resume_at_once_one_goes_on_and_nothing_is_done_twice(scene: Scene) -> None:

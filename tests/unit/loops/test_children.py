@@ -98,6 +98,36 @@ def test_a_cancel_goes_down_to_the_child(tmp_path: Path) -> None:
     assert asyncio.run(scene()) == ["CANCELLED cancelled", "CANCELLED cancelled"]
 
 
+@pytest.mark.parametrize(("children", "state"), [(1, "EXECUTING"), (3, "PARALLEL")])
+def test_a_cancel_stops_children_that_are_at_work(tmp_path: Path, children: int, state: str) -> None:
+    at_work, stopped = asyncio.Semaphore(0), []
+
+    async def work(handoff: Handoff) -> None:
+        at_work.release()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(handoff.intent)
+
+    below = OrchestrationLoop(plan=[{"worker": "w", "intent": "dig"}], workers={"w": Worker(work)})
+    loop = OrchestrationLoop(plan=[[{"worker": "deep", "intent": "dig"}] * children], workers={"deep": below})
+
+    async def scene() -> tuple[str, set[tuple[str, str]], int]:
+        async with asterism.open(tmp_path / "runs.db") as runtime:
+            run = await loop.submit("x")
+            async with asyncio.TaskGroup() as group:
+                group.create_task(loop.resume(run))
+                for _ in range(children):
+                    await at_work.acquire()
+                before = (await runtime.store.run(run)).state
+                await runtime.send(run, Cancel(reason="enough"), actor="ada")
+            rows = await runtime.runs()
+            return before, {(row.state, row.outcome) for row in rows}, len(rows)
+
+    assert asyncio.run(scene()) == (state, {("CANCELLED", "cancelled")}, 1 + children)
+    assert len(stopped) == children
+
+
 def test_a_worker_may_be_a_constellation(folder: Path) -> None:
     async def scene() -> Any:
         plan = {"tasks": [{"task_id": "c", "name": "count_words", "device": "desk", "inputs": {"text": "one two three"}}]}
