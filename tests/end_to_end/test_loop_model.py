@@ -19,8 +19,9 @@ def double(number: int) -> int:
 
 def loop_over(url: str) -> OrchestrationLoop:
     model = ModelChoice(model="openai:gpt-4o", base_url=url, attempts=2, backoff_s=0.01)
+    small = ModelChoice(model="openai:gpt-4o-mini", base_url=url)
     worker = ModelWorker(model, "You calculate.", tools=[double])
-    return OrchestrationLoop(plan=[{"worker": "m", "intent": "double 21"}], workers={"m": worker}, reflect=model, synthesize=model)
+    return OrchestrationLoop(plan=[{"worker": "m", "intent": "double 21"}], workers={"m": worker}, reflect=small, synthesize=model)
 
 
 async def run(*script: Say | Fault) -> tuple[LoopResult, ScriptedModel]:
@@ -32,7 +33,21 @@ def test_a_loop_of_models_calls_tools_reflects_and_answers_over_http(monkeypatch
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     ended, model = asyncio.run(run(Say(calls=(("double", {"number": 21}),)), Say(text="42"), Say(text="Done."), Say(text="It is 42.")))
     assert (ended.state, ended.answer) == ("COMPLETE", "It is 42.")
-    assert len(model.requests) == 4
+    assert [(request.model, request.tools) for request in model.requests] == [
+        ("gpt-4o", ["double"]),
+        ("gpt-4o", ["double"]),
+        ("gpt-4o-mini", []),
+        ("gpt-4o", []),
+    ]
+
+
+def test_a_worker_that_is_a_model_is_told_its_handoff_and_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    _, model = asyncio.run(run(Say(text="42"), Say(text="done"), Say(text="It is 42.")))
+    worker, reflection, _ = model.requests
+    assert "double 21" in worker.text
+    assert "what is twice 21?" not in worker.text
+    assert "what is twice 21?" in reflection.text
 
 
 def test_a_model_that_fails_for_a_moment_is_asked_again_and_the_step_does_not_notice(monkeypatch: pytest.MonkeyPatch) -> None:
