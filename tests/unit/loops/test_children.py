@@ -14,9 +14,11 @@ from asterism.bootstrap import open_devices
 from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
 from asterism.loops import Handoff, OrchestrationLoop, Worker, constellation, resume
+from asterism.loops.definition import memory_of
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel
+from asterism.runtime.runtime import Runtime
 
 SKILLS = """
 from asterism import skill
@@ -25,12 +27,16 @@ def count_words(text: str) -> dict[str, int]:
     return {"words": len(text.split())}
 """
 LOOPS = """
+import asyncio
 from asterism.loops import OrchestrationLoop, Worker
+async def hang(handoff):
+    await asyncio.Event().wait()
 async def work(handoff):
     return {"did": handoff.intent}
 async def plan(view):
     return [{"worker": "w", "intent": view.request, "context": view.context}]
 free = OrchestrationLoop(plan=plan, workers={"w": Worker(work, idempotent=True)})
+hangs = OrchestrationLoop(plan=plan, workers={"w": hang})
 asking = OrchestrationLoop(plan=plan, workers={"w": Worker(work, requires_approval=True, description="Does it.")})
 """
 FLEET = """
@@ -168,6 +174,40 @@ def test_a_loop_is_a_device_whose_questions_reach_the_constellation_and_whose_an
     assert (status, outcome) == ("waiting", "finished")
     assert subject["context"] == {"tone": "warm", "results": {"count": {"words": 2}}}
     assert child == ["orchestration loop", "finished", "talk"]
+
+
+async def talked(runtime: Runtime, folder: Path, **task: Any) -> str:
+    """A run of a constellation whose only task is the agent's, as far as it goes."""
+    async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
+        plan = parse_plan({"tasks": [{"task_id": "talk", "description": "say something nice", "device": "agent", **task}]})
+        run = await runtime.submit(
+            CONSTELLATION_AGENT, Submitted(request="x", fleet=tuple(fleet.values()), plan=plan), title="x", actor="me"
+        )
+    await runtime.drive(run)
+    return run
+
+
+def test_a_cancel_of_the_constellation_reaches_the_loop_that_is_its_device(folder: Path) -> None:
+    async def scene() -> list[str]:
+        async with asterism.open(folder / "runs.db", fleet=folder / "fleet.toml") as runtime:
+            run = await talked(runtime, folder)
+            await runtime.send(run, Cancel(reason="enough"), actor="ada")
+            return sorted(f"{row.state} {row.outcome}" for row in await runtime.runs())
+
+    assert asyncio.run(scene()) == ["CANCELLED cancelled", "FAIL cancelled"]
+
+
+@pytest.mark.parametrize("bound", ["timeout_s", "deadline_s"])
+def test_the_time_that_a_task_has_is_the_time_of_the_loop_that_is_its_device(folder: Path, bound: str) -> None:
+    (folder / "fleet.toml").write_text(FLEET.replace("asking", "hangs"), encoding="utf-8")
+
+    async def scene() -> tuple[str, str, str]:
+        async with asterism.open(folder / "runs.db", fleet=folder / "fleet.toml") as runtime:
+            run = await talked(runtime, folder, **{bound: 0.2})
+            child = next(row for row in await runtime.runs() if row.parent)
+            return (await runtime.store.run(run)).outcome, child.status, (await memory_of(runtime, child.run)).code
+
+    assert asyncio.run(scene()) == ("failed", "ended", "wall_limit")
 
 
 def test_an_agent_device_says_in_its_profile_what_its_loop_can_do(folder: Path) -> None:
