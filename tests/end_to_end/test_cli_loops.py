@@ -15,6 +15,8 @@ from asterism.simulation.scripted_model import ScriptedModel
 from tests.end_to_end.desk import TIMEOUT_S, Desk
 
 LOOP = """
+import os
+import signal
 from asterism.loops import OrchestrationLoop, Worker
 
 async def plan(view):
@@ -31,7 +33,16 @@ async def tell(handoff):
         told.write("told\\n")
     return f"I saw {handoff.artifacts['look']['seen']}."
 
+async def dies(handoff):
+    with open("told.txt", "a") as told:
+        told.write("died\\n")
+    if open("told.txt").read().count("died") == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
 loop = OrchestrationLoop(plan=plan, workers={"look": look, "tell": tell})
+killed = OrchestrationLoop(plan=plan, workers={"look": look, "tell": Worker(dies, idempotent=True)})
+once = OrchestrationLoop(plan=plan, workers={"look": look, "tell": dies})
 asks = OrchestrationLoop(plan=plan, workers={"look": look, "tell": Worker(tell, requires_approval=True)})
 no_loop = 1
 """
@@ -94,6 +105,25 @@ def test_a_loop_that_waits_is_answered_shown_and_logged(loops: Desk) -> None:
     assert "OBSERVING → REFLECTING" in log
 
 
+def test_a_loop_that_was_killed_is_resumed_at_the_step_it_was_in(loops: Desk) -> None:
+    run = begun(loops, "killed")
+    resumed = say(loops, "resume", run)
+    assert resumed.returncode == 0, resumed.stderr
+    assert 'answer: "alive"' in resumed.stdout
+    log = say(loops, "log", run).stdout
+    assert (log.count("handed to look"), log.count("taken up again by")) == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_loop_that_was_killed_in_a_step_that_may_not_be_repeated_asks_and_says_why(loops: Desk) -> None:
+    run = begun(loops, "once")
+    resumed = say(loops, "resume", run)
+    assert resumed.returncode == 3, resumed.stderr
+    assert "waits for a person: tell was interrupted in tell (tell) and may have finished. Run it again?" in resumed.stdout
+    assert say(loops, "answer", run, "respond", "--value", '"by hand"').returncode == 0
+    assert 'tell: ok ("by hand")' in say(loops, "why", run, "tell").stdout
+
+
 def test_a_fork_of_a_loop_is_set_beside_its_origin(loops: Desk) -> None:
     run = begun(loops)
     say(loops, "answer", run, "approve")
@@ -119,6 +149,13 @@ def test_a_loop_whose_definition_is_gone_is_shown_but_not_driven_and_nothing_of_
     assert say(loops, "answer", run, "approve").returncode == 0
 
 
+def test_a_loop_whose_definition_is_gone_for_good_can_be_cancelled_and_is_not_failed(loops: Desk) -> None:
+    run = begun(loops)
+    (loops.folder / "birds.py").unlink()
+    assert say(loops, "cancel", run, "--reason", "enough").returncode == 0
+    assert "cancelled  CANCELLED" in say(loops, "show", run).stdout
+
+
 @pytest.mark.parametrize(
     ("named", "why"),
     [
@@ -134,12 +171,6 @@ def test_a_loop_that_cannot_be_used_is_one_line_and_writes_nothing(loops: Desk, 
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not Path(loops.database).exists()
-
-
-def test_a_cancelled_loop_is_cancelled_and_not_failed(loops: Desk) -> None:
-    run = begun(loops)
-    assert say(loops, "cancel", run, "--reason", "enough").returncode == 0
-    assert "cancelled  CANCELLED" in say(loops, "show", run).stdout
 
 
 @pytest.mark.slow
