@@ -49,8 +49,15 @@ class Loop(InHand[LoopMemory]):
         plan: given with the request, or none to have it asked for.
     """
 
-    def __init__(self, *plan: Step, at: float = 1000.0, critiques: bool = False, **options: Any) -> None:
-        first = LoopSubmitted(request="do it", workers=WORKERS, plan=plan, options=LoopOptions(**options), critiques=critiques)
+    def __init__(
+        self,
+        *plan: Step,
+        at: float = 1000.0,
+        critiques: bool = False,
+        workers: tuple[WorkerProfile, ...] = WORKERS,
+        **options: Any,
+    ) -> None:
+        first = LoopSubmitted(request="do it", workers=workers, plan=plan, options=LoopOptions(**options), critiques=critiques)
         super().__init__(ORCHESTRATION_LOOP, first, at)
 
     # -- what is there -------------------------------------------------------------------------------

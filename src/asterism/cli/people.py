@@ -92,7 +92,7 @@ def answer(
     every: Annotated[
         bool, Parameter(name="--all", negative=(), help="Answer every open question that takes it; INQUIRY is then the id of a run.")
     ] = False,
-    always: Annotated[bool, Parameter(negative=(), help="Approve this tool for the rest of the run of a loop.")] = False,
+    always: Annotated[bool, Parameter(negative=(), help="Approve this tool of this worker of a loop for the rest of the run.")] = False,
     no_drive: Annotated[bool, Parameter(negative=(), help="Write the answer down; do not go on with the run here.")] = False,
     fleet: OtherFleet = None,
     database: Database = None,

@@ -48,11 +48,11 @@ def make_calls(memory: LoopMemory, activity: Activity, turn: Turn) -> bool:
         asked = call.asked
         if asked.denied:
             call.done, call.result = True, denied(asked.denied)
-        elif (why := _gate(memory, call)) and not call.confirmed:
+        elif (why := _gate(memory, activity, call)) and not call.confirmed:
             prompt = f"Let {activity.worker} call {asked.tool}? ({why})"
             ask_about_call(memory, call, "confirmation", prompt, turn)
         else:
-            memory.used[asked.tool] = None
+            memory.used[activity.tool(call)] = None
             call.effect = turn.perform(
                 CallTool(
                     step_id=activity.step.step_id,
@@ -67,8 +67,8 @@ def make_calls(memory: LoopMemory, activity: Activity, turn: Turn) -> bool:
     return bool(pending)
 
 
-def _gate(memory: LoopMemory, call: Call) -> str:
-    gate, tool = call.asked.gate, call.asked.tool
+def _gate(memory: LoopMemory, activity: Activity, call: Call) -> str:
+    gate, tool = call.asked.gate, activity.tool(call)
     if not gate or tool in memory.trusted or (gate == "first_time" and tool in memory.used):
         return ""
     return _WHY[gate]

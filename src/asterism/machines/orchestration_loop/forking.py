@@ -12,6 +12,7 @@ from asterism.machines.orchestration_loop.people import ask_about, ask_about_cal
 def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
     """Start again what may be repeated, ask a person about what may not, and ask again what was being asked."""
     memory.started_at += event.idle_s
+    memory.trusted.clear()  # a yes for the rest of a run was to that one
     if memory.asking:
         call_off(memory, memory.asking, turn)
         memory.asking = ""

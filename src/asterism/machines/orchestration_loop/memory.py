@@ -101,6 +101,10 @@ class Activity(msgspec.Struct, kw_only=True):
         """True while something is being done for it."""
         return bool(self.effect) or any(call.effect for call in self.calls)
 
+    def tool(self, call: Call) -> str:
+        """The tool that a call is of: another worker's may have the same name, and be another one."""
+        return f"{self.worker}:{call.asked.tool}"
+
     def settle(self, finding: Finding) -> None:
         """Give it its finding."""
         self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
@@ -142,7 +146,7 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
             supervising function in a row that came to nothing.
         failures: of each step, by id.
         stalled: steps in a row without new output.
-        used, trusted: tools that were called in this run; those that need no further yes in it.
+        used, trusted: tools of workers that were called in this run; those that need no further yes in it.
         answer: the final one.
     """
 

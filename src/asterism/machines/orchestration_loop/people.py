@@ -57,7 +57,7 @@ def take_answer(memory: LoopMemory, event: Answered, turn: Turn) -> None:
         for call in activity.calls:
             if call.question.inquiry == event.effect:
                 _check(call.question, event)
-                _about_call(memory, call, event, turn)
+                _about_call(memory, activity, call, event, turn)
                 return
     raise not_asked(event)
 
@@ -82,13 +82,13 @@ def _about_step(activity: Activity, event: Answered, turn: Turn) -> None:
         activity.settle(Finding(status="denied", reason=f"{turn.actor} said no", feedback=event.reason))
 
 
-def _about_call(memory: LoopMemory, call: Call, event: Answered, turn: Turn) -> None:
+def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, turn: Turn) -> None:
     call.question = Question()
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
             call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
         elif isinstance(event.value, dict) and event.value.get("always") is True:
-            memory.trusted[call.asked.tool] = None
+            memory.trusted[activity.tool(call)] = None
         call.confirmed = True
     elif event.verb == "respond":
         call.done, call.result = True, event.value

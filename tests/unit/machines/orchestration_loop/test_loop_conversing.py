@@ -6,8 +6,8 @@ import pytest
 
 from asterism.machines.control import Forked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool
-from asterism.machines.orchestration_loop.model import ToolCall
-from tests.loops import Loop, steps
+from asterism.machines.orchestration_loop.model import ToolCall, WorkerProfile
+from tests.loops import WORKERS, Loop, steps
 
 
 def conversing(*calls: ToolCall) -> Loop:
@@ -86,6 +86,31 @@ def test_always_for_this_run_is_asked_once() -> None:
     loop.returns("c1")
     loop.replies("", call("c2", "remove", gate="destructive"))
     assert (loop.state, calling(loop)) == ("EXECUTING", ["c2"])
+
+
+def trusting() -> Loop:
+    loop = Loop(*steps("a:model", "b:other"), workers=(*WORKERS, WorkerProfile(name="other", converses=True)))
+    loop.replies("", call("c1", "remove", gate="destructive"))
+    loop.answers("approve", {"always": True})
+    loop.returns("c1")
+    return loop
+
+
+def test_always_is_said_of_one_workers_tool_and_not_of_anothers_of_that_name() -> None:
+    loop = trusting()
+    loop.replies("removed")
+    loop.says("continue")
+    loop.replies("", call("c2", "remove", gate="destructive"))
+    assert loop.state == "CONFIRMING"
+    loop.assert_replays()
+
+
+def test_always_for_this_run_is_not_for_a_fork_of_it() -> None:
+    loop = trusting()
+    loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
+    loop.call_off()
+    loop.replies("", call("c2", "remove", gate="destructive"))
+    assert loop.state == "CONFIRMING"
 
 
 def test_a_plain_yes_is_to_one_call_only() -> None:
