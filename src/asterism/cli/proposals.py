@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 
 from asterism.cli.chronicle import change_words
 from asterism.cli.picture import plan_lines
-from asterism.cli.words import plain, preview
+from asterism.cli.words import plain
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
@@ -17,6 +18,8 @@ from asterism.runtime.ports import InquiryRow
 
 MAX_LINES = 200
 """Lines of one picture; ``asterism inbox --json`` has all."""
+MAX_WHAT = 2000
+"""Characters of what is shown of anything else; ``asterism inbox`` has all."""
 
 
 class _Proposal(msgspec.Struct):
@@ -45,12 +48,19 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
     """The subject of a question about a proposal, in lines; of any other question its fields, in one."""
     if "kind" not in subject:
-        return [f"what: {preview(subject, 500)}"]
+        return _whole(subject)
     lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
     if "plan" in subject:
         lines += [line.plain for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
     lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} lines more"]
+
+
+def _whole(subject: Mapping[str, Any]) -> list[str]:
+    # What is approved is exactly this: where it is cut, that is said.
+    fields = (f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in subject.items())
+    text = " ".join(fields)
+    return [f"what: {plain(text, MAX_WHAT)}", *(["      cut here; whole in: asterism inbox"] if len(text) > MAX_WHAT else [])]
 
 
 def how_to_edit(subject: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from asterism.bootstrap import open_runtime, open_store
 from asterism.cli import looping, people
 from asterism.cli.finding import find_inquiries
 from asterism.cli.journals import fork
+from asterism.cli.proposals import proposal_lines
 from asterism.cli.reasons import why
 from asterism.cli.running import resume
 from asterism.cli.showing import log, show
@@ -105,6 +106,14 @@ def test_all_gates_of_a_run_are_opened_in_one_go(table: Table) -> None:
     told = table.told()
     assert told.count("answers approve") == told.count('the call returned "removed ') == 2
     assert len(table.asked()) == 1
+
+
+@pytest.mark.parametrize(("length", "cut"), [(1000, False), (5000, True)])
+def test_what_is_to_be_confirmed_is_shown_whole_or_it_is_said_where_it_is(length: int, cut: bool) -> None:  # noqa: FBT001 - a case
+    told = proposal_lines({"tool": "write", "arguments": {"path": "a.txt", "content": "x" * length}})
+    assert told[0].startswith('what: tool=write arguments={"path": "a.txt", "content": "xxx')
+    assert ("x" * length in told[0], len(told)) == (not cut, 1 + cut)
+    assert told[-1].endswith("cut here; whole in: asterism inbox") == cut
 
 
 def test_a_yes_for_the_whole_run_is_asked_for_no_more(table: Table) -> None:
