@@ -232,9 +232,14 @@ def problems(machine: Machine[Any]) -> list[str]:
             reached.add(target)
             frontier.append(target)
     found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
+    # A factory makes the same move for each state; its annotations are read once, for reading them is most of what a table costs to import.
+    taken: dict[tuple[object, ...], tuple[type[Event], ...]] = {}
     for state, rows in machine.table.items():
         for event, entry in rows.items():
-            if not issubclass(event, _event_types(entry.move)):
+            made = (entry.move.__code__, *entry.move.__annotations__.values())
+            if made not in taken:
+                taken[made] = _event_types(entry.move)
+            if not issubclass(event, taken[made]):
                 found.append(f"{state}: the row for {event.__name__} has a move for another event")
             found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
     return found
