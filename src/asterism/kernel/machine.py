@@ -33,7 +33,7 @@ class Redo(enum.Enum):
     NEVER = "never"  # it is Interrupted: a retry policy or a person decides
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Something that happened. Plain data."""
 
     from_outside: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
     effect: str
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Something to be done outside. Plain data; its id comes from its place in the journal."""
 
     performed_outside: ClassVar[bool] = True
