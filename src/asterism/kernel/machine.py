@@ -34,7 +34,7 @@ class Redo(enum.Enum):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
-    """Something that happened. Plain data."""
+    """Something that happened. Plain data, which has no cycles: the garbage collector need not look at it (``gc=False``)."""
 
     from_outside: ClassVar[bool] = False
     """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
