@@ -77,7 +77,7 @@ def test_a_defect_over_an_edit_is_told_to_its_sender_and_the_run_goes_on(monkeyp
         return parse_action(value)
 
     monkeypatch.setattr(planning, "parse_action", breaks)
-    world, ending = live(edit(5, {"tool": "boom"}), edit(5, *ADDED))
+    world, ending = live(edit(5, {"tool": "boom"}), edit(6, *ADDED))
     assert ending.outcome == "finished"
     assert verdicts(world) == ["a defect of asterism: Edited could not be taken: ZeroDivisionError: of ours", "accepted"]
     assert statuses(ending)["n"] == "COMPLETED"

@@ -26,7 +26,7 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One dependency: ``source`` must end as ``type`` says before ``target`` may start.
 
     Attributes:

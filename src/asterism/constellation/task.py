@@ -77,7 +77,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return code in (RETRIED_ALWAYS if not repeatable else RETRIED_IF_IDEMPOTENT)
 
 
-class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One task: what the plan says of it, and how far it has come.
 
     Attributes:

@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 """Version of the packed form. A change of format raises it and adds an upgrade step."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step of one run.
 
     Attributes:

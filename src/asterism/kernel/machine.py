@@ -33,8 +33,8 @@ class Redo(enum.Enum):
     NEVER = "never"  # it is Interrupted: a retry policy or a person decides
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
-    """Something that happened. Plain data."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
+    """Something that happened. Plain data, which has no cycles: the garbage collector need not look at it (``gc=False``)."""
 
     from_outside: ClassVar[bool] = False
     """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
@@ -46,7 +46,7 @@ class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
     effect: str
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Something to be done outside. Plain data; its id comes from its place in the journal."""
 
     performed_outside: ClassVar[bool] = True
@@ -232,9 +232,14 @@ def problems(machine: Machine[Any]) -> list[str]:
             reached.add(target)
             frontier.append(target)
     found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
+    # A factory makes the same move for each state; its annotations are read once, for reading them is most of what a table costs to import.
+    taken: dict[tuple[object, ...], tuple[type[Event], ...]] = {}
     for state, rows in machine.table.items():
         for event, entry in rows.items():
-            if not issubclass(event, _event_types(entry.move)):
+            made = (entry.move.__code__, *entry.move.__annotations__.values())
+            if made not in taken:
+                taken[made] = _event_types(entry.move)
+            if not issubclass(event, taken[made]):
                 found.append(f"{state}: the row for {event.__name__} has a move for another event")
             found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
     return found

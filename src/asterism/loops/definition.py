@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
@@ -38,7 +39,7 @@ from asterism.stores.memory import MemoryStore, process_memory
 MAX_TITLE = 200
 """Characters of a request that list it."""
 
-_HERE: ContextVar[tuple[OrchestrationLoop, ...]] = ContextVar("asterism_loops_here", default=())
+_HERE: ContextVar[Mapping[str, OrchestrationLoop]] = ContextVar("asterism_loops_here", default=MappingProxyType({}))
 """The loops whose runs are being driven here: their definitions need not be imported."""
 
 
@@ -253,7 +254,7 @@ class OrchestrationLoop:
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
         """What is driven within finds this definition without importing it."""
-        token = _HERE.set((*self.family(), *_HERE.get()))
+        token = _HERE.set({**_HERE.get(), **{loop.definition: loop for loop in self.family()}})
         try:
             yield
         finally:
@@ -292,10 +293,7 @@ def definition_of(memory: LoopMemory) -> OrchestrationLoop:
     Raises:
         InvalidInput: it cannot be found.
     """
-    for loop in _HERE.get():
-        if loop.definition == memory.definition:
-            return loop
-    return find_loop(memory.definition, Path(memory.folder))
+    return _HERE.get().get(memory.definition) or find_loop(memory.definition, Path(memory.folder))
 
 
 def find_loop(definition: str, folder: Path) -> OrchestrationLoop:

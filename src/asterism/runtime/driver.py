@@ -233,9 +233,11 @@ class Driver:
             if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
                 await asyncio.to_thread(self._reap)
             return await self._drive(live, epoch, freezer, park=park, rested=rested)
+        except BaseException:  # boundary: raised again; a run that came to rest was released then
+            await asyncio.shield(self._let_go(run, epoch))
+            raise
         finally:
             self._sessions.pop(run, None)
-            await asyncio.shield(self._let_go(run, epoch))
 
     async def _let_go(self, run: str, epoch: int) -> None:
         try:

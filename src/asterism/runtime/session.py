@@ -162,6 +162,8 @@ class Session:
 
     async def _wait(self) -> None:
         """Until something arrives, or the machine's next time has come."""
+        if not self._arrived:
+            await asyncio.sleep(0)  # what ends without waiting has ended then, all of it in one batch, and no timer was set
         if self._arrived or self._lost:
             return
         self._anything.clear()

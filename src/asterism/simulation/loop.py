@@ -65,9 +65,8 @@ class _Ready(collections.deque[asyncio.Handle]):
             message = f"more than {self.max_steps} steps: a task spins, or the simulation needs a larger max_steps"
             raise Endless(message)
         candidates = 0
-        for handle in self:
-            if candidates == CHOICE_WINDOW or not _is_task_step(handle):
-                break
+        # By index: the garbage collector may come between, and what it finalizes is put at the end of this queue.
+        while candidates < min(len(self), CHOICE_WINDOW) and _is_task_step(self[candidates]):
             candidates += 1
         chosen = self.rng.randrange(candidates) if candidates > 1 else 0
         self.rotate(-chosen)

@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 
 from asterism.errors import IllegalTransition
-from asterism.kernel.machine import Event, Redo, Turn, row
+from asterism.kernel.machine import Event, Move, Redo, Row, Turn, row
 from tests.kettle import KETTLE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Switch, boiled, lift, make_kettle, peek, press
 
 
@@ -50,6 +50,19 @@ def test_a_row_whose_move_is_for_another_event_is_refused() -> None:
 def test_a_move_that_does_not_say_what_it_is_for_is_refused() -> None:
     with pytest.raises(ValueError, match="has a move for another event"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Peek: row(silent)}})
+
+
+def test_a_move_that_is_made_for_several_states_is_checked_in_each() -> None:
+    def pressed(target: Kettle) -> Move:
+        def move(memory: Memory, event: Press, turn: Turn) -> Kettle:
+            return target
+
+        return move
+
+    cold: dict[type[Event], Row] = {**TABLE[Kettle.COLD], Press: row(pressed(Kettle.HEATING), Kettle.HEATING)}
+    heating: dict[type[Event], Row] = {**TABLE[Kettle.HEATING], Lift: row(pressed(Kettle.COLD), Kettle.COLD)}
+    with pytest.raises(ValueError, match="HEATING: the row for Lift has a move for another event"):
+        make_kettle(table={**TABLE, Kettle.COLD: cold, Kettle.HEATING: heating})
 
 
 def test_a_target_of_another_machine_is_refused() -> None:

@@ -1,0 +1,71 @@
+"""A run is let go of when it comes to rest, or when what drove it fails: once, for each costs a commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from asterism.constellation.documents import parse_plan
+from asterism.errors import StoreUnavailable
+from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports import InboxRow
+from asterism.runtime.runtime import Runtime
+from asterism.stores.memory import MemoryStore
+from tests.agents import FLEET
+from tests.stars import tasks
+
+
+class Counting(MemoryStore):
+    """Writes down how each run was released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forced: list[bool] = []
+
+    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+        self.forced.append(force)
+        return await super().release(run, epoch, force=force)
+
+
+class Stuck(Counting):
+    """Gives no inbox, so that no claim can be written."""
+
+    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
+        raise StoreUnavailable("the disk is gone")
+
+
+def driven(store: MemoryStore, first: Event) -> tuple[str, str]:
+    """Status and owner of a run that was driven as far as it goes."""
+
+    async def main() -> tuple[str, str]:
+        driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
+        async with driver.opened():
+            runtime = Runtime(store, driver, SystemClock())
+            run = await runtime.submit(CONSTELLATION_AGENT, first, title="a run", actor="me", run="r")
+            row = await runtime.drive(run)
+            return row.status, row.owner
+
+    return asyncio.run(main())
+
+
+FIRST = Submitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a", requires_approval=True)}))
+
+
+def test_a_run_that_waits_for_a_person_is_released_once() -> None:
+    store = Counting()
+    assert driven(store, FIRST) == ("waiting", "")
+    assert store.forced == [False]
+
+
+def test_a_run_whose_driving_fails_is_let_go_of_all_the_same() -> None:
+    store = Stuck()
+    with pytest.raises(StoreUnavailable):
+        driven(store, FIRST)
+    assert store.forced == [True]
+    assert store.memory.runs["r"].owner == ""
