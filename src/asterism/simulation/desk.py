@@ -113,8 +113,8 @@ class Desk:
         if heard is None:
             return "", ""
         key, run = heard
-        is_written = line.text in self._memory.inbox[run, key].body
-        (self.spoken if is_written else self.secrets).add(line.text)
+        in_confidence = '"secret":"' in self._memory.inbox[run, key].body
+        (self.secrets if in_confidence else self.spoken).add(line.text)
         return run, key
 
     def _has_heard(self, heard: Heard) -> bool:

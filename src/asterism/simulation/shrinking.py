@@ -9,7 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.profiles import Setting, setting_of
+from asterism.simulation.profiles import setting_of
+from asterism.simulation.setting import Setting
 from asterism.simulation.story import Story, story_of
 
 MAX_LIVES = 1500

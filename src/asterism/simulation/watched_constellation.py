@@ -137,7 +137,8 @@ class WatchedConstellation(Watched[AgentMemory]):
                     raise self.fail(2, f"{task_id} was started while the run was paused")
                 if memory.options.approve_plan and memory.restarts not in self._approved_plans:
                     raise self.fail(9, f"{effect_id} runs {task_id} of a plan that nobody has approved")
-                shown = subject_of(effect, task)
+                nested = isinstance(effect, StartChild) and task.constellation is None
+                shown = subject_of(memory.attempts[effect_id] if nested else effect, task)
                 if task.requires_approval and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']}, which nobody has approved")
                 if task_id in self._unsure and canonical(shown) not in self._approved:
