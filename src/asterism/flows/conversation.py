@@ -174,7 +174,8 @@ class Conversation:
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
         token = ""
-        if asked is not None and not asked.verbs and not values:  # a secret: only this process hears it
+        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime)
+        if in_confidence and not values:  # a secret: only this process hears it
             token = runtime.clock.new_id()
             self.vault.put(token, text)
             text = PLACEHOLDER
@@ -182,6 +183,14 @@ class Conversation:
         key = runtime.clock.new_id()
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
+
+    async def _is_hushed(self, runtime: Runtime) -> bool:
+        """True while a handler looks at a secret, so that what is said meanwhile may be that secret again."""
+        if (await runtime.store.run(self.run)).state != AgentStatus.WAITING_FOR_INPUT:
+            return False
+        live: Run[FlowMemory]
+        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        return live.memory.view.hush
 
     async def pause(self, reason: str = "") -> AgentResult:
         """Suspend it."""

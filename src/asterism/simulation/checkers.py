@@ -31,6 +31,8 @@ WATCHED: Mapping[str, tuple[Machine[Any], type[Watched[Any]]]] = {
     FLOW_AGENT.name: (FLOW_AGENT, WatchedFlow),
 }
 """How the runs of a machine are watched, by its name."""
+LEAST_SECRET = 8
+"""Characters of a secret that is looked for; shorter words are anywhere."""
 
 
 class Checker:
@@ -112,7 +114,7 @@ class Checker:
             written = [record.body for record in records]
             written += [row.body for row in store.inbox.values() if row.run == run]
             written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run == run]
-            if any(secret in text for secret in self.secrets for text in written):
+            if any(secret in text for secret in self.secrets if len(secret) >= LEAST_SECRET for text in written):
                 raise self._runs[run].fail(9, "a secret is written")
 
     def _guarded(self, check: Callable[[], object]) -> None:

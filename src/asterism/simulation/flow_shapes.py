@@ -128,7 +128,7 @@ def lines(rng: random.Random, talker: Any) -> list[Line]:
     said: list[Line] = []
     for text in plain:
         said.append(Line(text=text, after_s=rng.choice((0.0, 1.0, 1.0, 10.0, 100.0))))
-        if likely(rng, wild / 3) and text != SECRET:
+        if likely(rng, wild / 3):
             said.append(_twice(said[-1]))
         if likely(rng, wild):
             said.append(_anything(rng))

@@ -121,9 +121,9 @@ class WatchedLoop(Watched[LoopMemory]):
             raise self.fail(2, f"{step.step_id} began while the run was paused")
         if entry.at > memory.started_at + memory.options.wall_limit_s:
             raise self.fail(8, f"{step.step_id} began after the time of the run was up")
-        self._begun += 1
-        if self._begun > memory.options.max_steps * memory.options.max_attempts:
-            raise self.fail(8, f"{self._begun} attempts at steps (max_steps {memory.options.max_steps})")
+        self._begun += step.step_id not in self._unsure  # what a person has begin again is no new step
+        if self._begun > memory.options.max_steps:
+            raise self.fail(8, f"{self._begun} steps were begun (max_steps {memory.options.max_steps})")
         wants = memory.workers[activity.worker].requires_approval or step.requires_approval or step.step_id in self._unsure
         subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
         if wants and not self._spend(subject):
