@@ -19,6 +19,7 @@ from asterism.machines.control import StartChild
 from asterism.simulation import flow_shapes, shapes
 from asterism.simulation.ending import Ending
 from asterism.simulation.loop_shapes import FOLDER, RandomLoop
+from asterism.simulation.people import Line
 from asterism.simulation.shapes import likely
 from asterism.simulation.world import World
 
@@ -97,12 +98,23 @@ class FlowSetting(Setting, kw_only=True):
 
     Attributes:
         children: when it acts, it starts a constellation, a loop, another conversation.
+        lines: what is said to it after the first word; as the seed draws it where this is None.
     """
 
     children: bool = False
+    lines: tuple[Line, ...] | None = None
 
     def play(self) -> Life:
         """Live it."""
+        agent, loop, drawn = self._drawn()
+        world = World(self.seed, **self.world, loops=[loop.loop])
+        return world, world.run_flow(agent, drawn if self.lines is None else (drawn[0], *self.lines))
+
+    def drawn_lines(self) -> tuple[Line, ...]:
+        """What the seed has said to it."""
+        return tuple(self._drawn()[2][1:])
+
+    def _drawn(self) -> tuple[type, RandomLoop, list[Line]]:
         rng = random.Random(f"flow:{self.seed}")
         inner, fleet = RandomLoop(rng, self.seed), self.world["fleet"]
         other = flow_shapes.agent(rng, self.seed, name="Other")
@@ -114,8 +126,7 @@ class FlowSetting(Setting, kw_only=True):
         )
         chosen = tuple(rng.sample(starts, rng.randint(1, 3))) if self.children else ()
         agent = flow_shapes.agent(rng, self.seed, children=chosen)
-        world = World(self.seed, **self.world, loops=[inner.loop])
-        return world, world.run_flow(agent, flow_shapes.lines(rng, agent))
+        return agent, inner, flow_shapes.lines(rng, agent)
 
 
 def _started(loop: RandomLoop) -> StartChild:
