@@ -20,7 +20,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", choices=sorted(PROFILES), action="append", help="a kind of trouble; may be given again (all)")
     parser.add_argument("--one", type=int, metavar="SEED", help="live this one seed, under --profile, and tell its story")
     given = parser.parse_args(arguments)
-    logging.getLogger("asterism").setLevel(logging.CRITICAL)  # handlers of simulated users fail all the time
     profiles = tuple(given.profile or PROFILES)
     if given.one is None:
         return _report(campaign(given.seed, profiles, seconds=given.seconds))
@@ -43,4 +42,5 @@ def _report(tally: Tally) -> int:
 
 
 if __name__ == "__main__":
+    logging.getLogger("asterism").setLevel(logging.CRITICAL)  # what simulated users have written fails all the time
     sys.exit(main())

@@ -92,10 +92,10 @@ class RandomLoop:
         if models:
             self.workers["model"] = ModelWorker(self._model(), "You do anything.", tools=self._tools(), timeout_s=rng.choice((None, 30.0)))
         self.options = LoopOptions(
-            max_steps=rng.choice((4, 20, 60)),
+            max_steps=rng.choice((4, 30, 60)),
             max_parallel=rng.choice((1, 2, 16)),
             max_attempts=rng.choice((1, 3)),
-            max_replans=rng.choice((0, 1, 3)),
+            max_replans=rng.choice((0, 2, 5)),
             max_reflections=rng.choice((5, 40)),
             max_revisions=rng.choice((0, 1, 2)),
             max_rounds=rng.choice((2, 6)),
