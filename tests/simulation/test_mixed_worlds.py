@@ -54,6 +54,18 @@ def test_a_secret_that_is_said_twice_does_not_become_the_next_field(seed: int) -
     assert ending.memory.view.fields == {"name": "Ada"}
 
 
+class Slow(Vault):
+    async def on_waiting_for_input(self, msg: Message) -> AgentResult | None:
+        await asyncio.sleep(5)
+        return await super().on_waiting_for_input(msg)
+
+
+def test_a_secret_that_is_said_again_while_it_is_looked_at_is_not_journaled() -> None:
+    ending = World().run_flow(Slow, ["open it", PIN, Line(text=PIN, after_s=2, waits=False), "Ada"])
+    assert PIN.encode() not in ending.journal
+    assert ending.memory.view.fields == {"name": "Ada"}
+
+
 # -- what is planted -----------------------------------------------------------------------------------
 
 
