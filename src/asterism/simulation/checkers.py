@@ -115,7 +115,7 @@ class Checker:
             written += [row.body for row in store.inbox.values() if row.run == run]
             written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run == run]
             if any(secret in text for secret in self.secrets if len(secret) >= LEAST_SECRET for text in written):
-                raise self._runs[run].fail(9, "a secret is written")
+                raise self._runs[run].fail(11, "a secret is written")
 
     def _guarded(self, check: Callable[[], object]) -> None:
         try:
