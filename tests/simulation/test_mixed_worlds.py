@@ -98,7 +98,7 @@ def test_an_answer_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         memory.code = "finished"
         return memory.enter(State.COMPLETE)
 
-    monkeypatch.setattr(reflecting, "complete", complete)
+    monkeypatch.setattr(reflecting, "_complete", complete)
     found({6}, "loops")
 
 

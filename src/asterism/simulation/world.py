@@ -14,9 +14,9 @@ It is what users test their own plans with, and what searches for our mistakes. 
     ending = world.run(plan)
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
-``run_loop`` and ``run_flow`` live an orchestration loop and a conversation in the same way. After every entry that becomes durable
-the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``. One seed is one story, to the
-byte. Not here: a second root in the same world.
+After every entry that becomes durable the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``.
+One seed is one story, to the byte. ``run_loop`` and ``run_flow`` live an orchestration loop and a conversation in the same way.
+Not here: a second root in the same world.
 """
 
 from __future__ import annotations
