@@ -14,7 +14,8 @@ from asterism.kernel.journal import Record
 from asterism.kernel.run import Run, packer
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from tests.simulation.loop_world import LoopWorld
+from asterism.simulation.people import Crash, everyone_says
+from asterism.simulation.world import World
 from tests.simulation.test_loops import research_and_write
 
 PATH = Path(__file__).with_name("loop.jsonl")
@@ -25,7 +26,7 @@ def golden() -> list[Record]:
 
 
 def test_a_golden_journal_of_a_loop_replays_to_its_end() -> None:
-    run: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, "r")
+    run: Run[LoopMemory] = Run(ORCHESTRATION_LOOP, golden()[0].run)
     run.replay(packer(ORCHESTRATION_LOOP).unpack(record) for record in golden())
     assert run.ended
     assert (str(run.state), run.memory.outcome(), run.memory.answer["better"]) == ("COMPLETE", "finished", "longer, please")
@@ -47,9 +48,10 @@ def main() -> int:
     if sys.argv[1:] != ["--anew"]:
         print(__doc__)
         return 2
-    world = LoopWorld(seed=1, die_in=("look", "dig"), die_at=(9,), people=lambda _: ("approve", None))
-    assert world.run(research_and_write(world, idempotent=False)).outcome == "finished"
-    PATH.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in world.records))
+    deaths = [*(Crash(during=name, after_s=0.5) for name in ("look", "dig")), Crash(entry=9)]
+    ending = World(1, crashes=deaths, people=everyone_says("approve")).run_loop(research_and_write(idempotent=False), "go")
+    assert ending.outcome == "finished"
+    PATH.write_bytes(ending.journal)
     return 0
 
 

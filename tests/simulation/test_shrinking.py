@@ -21,8 +21,7 @@ from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
 from asterism.simulation.campaign import campaign
 from asterism.simulation.profiles import PROFILES, setting_of
-from asterism.simulation.shrinking import fewest, shrink
-from asterism.simulation.story import story_of
+from asterism.simulation.shrinking import fewest, shrink, told_of
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -89,7 +88,7 @@ def test_what_breaks_together_is_all_that_is_left() -> None:
 def test_a_story_told_again_is_the_same_to_the_byte(profile: str) -> None:
     for seed in range(2):
         journals: list[bytes] = []
-        story = story_of(setting_of(profile, seed), lambda setting, journals=journals: journals.append(setting.play()[1].journal))  # type: ignore[misc]
+        story = told_of(setting_of(profile, seed), lambda setting, journals=journals: journals.append(setting.play()[1].journal))  # type: ignore[misc]
         assert [story.setting().play()[1].journal] == journals
 
 

@@ -124,6 +124,21 @@ class Conversation:
         return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session)
 
     async def _answer(self, runtime: Runtime, text: str, values: dict[str, Any]) -> AgentResult:
+        said = await self.put(runtime, text, values)
+        if said is not None:
+            return await self._settled(runtime, *said)
+        result = await self.result(runtime)
+        return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+
+    async def put(self, runtime: Runtime, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
+        """Put words into the inbox they are for, and wait for nothing.
+
+        Returns:
+            Their key there, and the run whose inbox it is; None where a yes or no is asked, and they are neither.
+
+        Raises:
+            Refused: it has ended.
+        """
         row = await runtime.store.run(self.run)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
@@ -131,12 +146,10 @@ class Conversation:
         if asked is not None and asked.run != self.run and not values:
             verb, text = await self._nested(runtime, asked, text)
             if verb is None:
-                result = await self.result(runtime, row)
-                return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
+                return None
             if verb != "respond":
-                key = (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key
-                return await self._settled(runtime, key, asked.run)
-        return await self._settled(runtime, await self._post(runtime, asked, text, _data(values)), asked.run if asked else "")
+                return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key, asked.run
+        return await self._post(runtime, asked, text, _data(values)), asked.run if asked else self.run
 
     async def _asked(self, runtime: Runtime) -> InquiryRow | None:
         """The question that is open: its own, else one of a run below it."""
@@ -161,7 +174,8 @@ class Conversation:
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
         token = ""
-        if asked is not None and not asked.verbs and not values:  # a secret: only this process hears it
+        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime)
+        if in_confidence and not values:  # a secret: only this process hears it
             token = runtime.clock.new_id()
             self.vault.put(token, text)
             text = PLACEHOLDER
@@ -169,6 +183,14 @@ class Conversation:
         key = runtime.clock.new_id()
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
+
+    async def _is_hushed(self, runtime: Runtime) -> bool:
+        """True while a handler looks at a secret, so that what is said meanwhile may be that secret again."""
+        if (await runtime.store.run(self.run)).state != AgentStatus.WAITING_FOR_INPUT:
+            return False
+        live: Run[FlowMemory]
+        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        return live.memory.view.hush
 
     async def pause(self, reason: str = "") -> AgentResult:
         """Suspend it."""

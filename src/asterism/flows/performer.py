@@ -118,7 +118,8 @@ class Visit:
         """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
         fields: dict[str, Field] = agent.input_fields()
         for name in agent._get_missing_fields():  # noqa: SLF001 - the framework's side of the agent
-            if fields[name].secret and name in self.memory.view.withheld:
+            # A handler of this process may have looked at it since (a pause, a word about an interruption), and withheld nothing.
+            if fields[name].secret and (name in self.memory.view.withheld or not fields[name].optional):
                 raise AskAgain(name)
         self.check_wants()
         if self.timeout is not None:

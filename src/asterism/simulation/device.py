@@ -94,11 +94,13 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Performance(msgspec.Struct, kw_only=True):
-    """One attempt as it was really performed. ``ended_at`` and ``how`` are None while it goes on.
+    """One effect as it was really performed. ``ended_at`` and ``how`` are None while it goes on.
 
     Attributes:
-        key, run, task_id, device_id, skill: of the attempt.
-        process: whose device performed it.
+        key, run: of the effect.
+        task_id: the task; of a loop the step, or what its supervisor was asked; of a conversation the handler.
+        device_id, skill: who performs what: the device and its skill; of a loop the worker and its tool.
+        process: who performed it.
         number: its place in the ledger, from 0.
         started_at, ended_at: by the clock of the ledger.
         how: how it ended.
@@ -106,9 +108,9 @@ class Performance(msgspec.Struct, kw_only=True):
 
     key: str
     run: str
-    task_id: str
-    device_id: str
-    skill: str
+    task_id: str = ""
+    device_id: str = ""
+    skill: str = ""
     number: int
     started_at: float
     process: str = ""
@@ -117,7 +119,7 @@ class Performance(msgspec.Struct, kw_only=True):
 
 
 class Ledger:
-    """Everything the devices of a world performed, in the order in which it began.
+    """Everything that was performed in a world, in the order in which it began: by devices, workers, handlers.
 
     Args:
         clock: seconds since the epoch; should not start again with a new loop.
@@ -144,14 +146,14 @@ class Ledger:
         """The performances of one key."""
         return list(self._by_key.get(key, ()))
 
-    def begin(self, attempt: Attempt, process: str = "") -> Performance:
-        """A device has begun."""
+    def begin(self, key: str, process: str = "", *, task_id: str = "", device_id: str = "", skill: str = "") -> Performance:
+        """Somebody has begun to perform an effect; the rest is as a ``Performance`` has it."""
         entry = Performance(
-            key=attempt.key,
-            run=attempt.run,
-            task_id=attempt.task_id,
-            device_id=attempt.device_id,
-            skill=attempt.skill,
+            key=key,
+            run=key.rpartition(":")[0],
+            task_id=task_id,
+            device_id=device_id,
+            skill=skill,
             number=len(self.performances),
             started_at=self._clock(),
             process=process,
@@ -206,7 +208,7 @@ class FakeDevice:
         if self._process in self._ledger.dead:
             await asyncio.get_running_loop().create_future()  # what is left of a dead process does nothing
         behaviour = self._faults.befall(self._script(attempt), attempt.key, len(self._ledger.of(attempt.key)))
-        entry = self._ledger.begin(attempt, self._process)
+        entry = self._ledger.begin(attempt.key, self._process, task_id=attempt.task_id, device_id=attempt.device_id, skill=attempt.skill)
         how: How = "killed"
         try:
             await _work(behaviour, attempt.key, progress)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record, story_line
 from asterism.kernel.run import packer
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import RunRow
+from asterism.simulation.checkers import WATCHED
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,14 +19,15 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         row: the run as the store lists it.
         records: its journal.
-        memory: what it remembers, from the journal.
+        memory: what it remembers, from the journal: of a constellation, of a loop (``memory.answer``), of a conversation
+            (``memory.history``, ``memory.view.fields``).
         lasted_s: virtual seconds.
         children: of a root, all runs below it, in the order in which they were started.
     """
 
     row: RunRow
     records: tuple[Record, ...]
-    memory: AgentMemory
+    memory: Any
     lasted_s: float
     children: tuple[Ending, ...] = ()
 
@@ -37,7 +39,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def entries(self) -> list[Entry]:
         """The journal's entries."""
-        return [packer(CONSTELLATION_AGENT).unpack(record) for record in self.records]
+        machine = WATCHED[self.row.machine][0]
+        return [packer(machine).unpack(record) for record in self.records]
 
     @property
     def story(self) -> list[str]:
@@ -51,4 +54,5 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     def task(self, task_id: str) -> TaskStar:
         """A task of the last constellation."""
-        return self.memory.constellation.tasks[task_id]
+        found: TaskStar = self.memory.constellation.tasks[task_id]
+        return found

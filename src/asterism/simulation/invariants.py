@@ -1,4 +1,4 @@
-"""The ten invariants, and what each check of one run needs to know: small functions that judge for themselves.
+"""The invariants, and what each check of one run needs to know: small functions that judge for themselves.
 
 They ask the journal's plain data and repeat the rules in their own words; where they lean on the code
 they check, they would believe its mistakes. Not here: when they are asked (``checkers``).
@@ -35,6 +35,7 @@ INVARIANTS = {
     8: "every run ends, or waits on something it can name",
     9: "nothing runs that needed approval and did not get it",
     10: "the same seed gives the same journal",
+    11: "what is said in confidence is written nowhere",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")

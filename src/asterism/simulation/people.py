@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asterism.kernel.machine import Event
 from asterism.machines.control import Verb
 from asterism.runtime.ports import InquiryRow
 
@@ -42,16 +43,37 @@ def everyone_says(verb: Verb, *, after_s: float = 1.0, value: Any = None) -> Ans
     return lambda _: (Answer(verb=verb, after_s=after_s, value=value),)
 
 
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody says to a conversation.
+
+    Attributes:
+        text: the words.
+        values: fields by name, in place of words.
+        command: in place of words: ``Pause()``, ``Unpause()``, ``Cancel()``.
+        after_s: seconds after the conversation has come to rest, which is when it asks something, is paused, or has ended.
+        waits: False for what is said whether or not it rests: so many seconds after the line before.
+    """
+
+    text: str = ""
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    command: Event | None = None
+    after_s: float = 1.0
+    waits: bool = True
+
+
 class Crash(msgspec.Struct, frozen=True, kw_only=True):
     """The process that drives the run dies once, as by kill -9.
 
     Attributes:
         entry: seq of the entry after whose append it dies.
+        during: in place of an entry: what it dies in, after that has begun: the name of a task or of a device, of a step or of a
+            worker or a tool, of a handler, or of what else a loop asks for (``MakePlan``, ``Reflect``, …).
         after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
         run: whose entry; empty for the root's, ``*`` for anybody's.
     """
 
-    entry: int
+    entry: int = 0
+    during: str = ""
     after_s: float = 0.0
     run: str = ""
 

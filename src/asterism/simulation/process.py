@@ -13,19 +13,25 @@ from typing import Any, Literal, Protocol
 
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
+from asterism.flows.performer import Vault, flow_performers
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import Effect
+from asterism.kernel.machine import Effect, Outcome
 from asterism.kernel.run import Run
+from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.events import Handle, Wake
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Performer, Planner, PlannerQuestion, Proposal, RunRow
+from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Performer, Planner, PlannerQuestion, Proposal, RunRow, Tell
+from asterism.simulation.checkers import WATCHED
+from asterism.simulation.device import How as Performed
+from asterism.simulation.device import Ledger
 from asterism.simulation.people import StoreTrouble
 from asterism.stores.memory import Memory, MemoryStore
 
-MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+MACHINES = {name: machine for name, (machine, _) in WATCHED.items()}
 
 POLL_S = 1.0
 """How often a process looks into the inbox; as seldom as this because it is most of what an idle world does."""
@@ -39,7 +45,9 @@ class Surroundings(Protocol):
 
     clock: Clock
     memory: Memory
+    ledger: Ledger
     planner: Planner
+    vault: Vault
     away: Mapping[str, str]
     spacing: int
 
@@ -113,13 +121,17 @@ class Process:
 
     async def _live(self, run: str) -> None:
         world = self.world
-        async with Dispatcher(world.devices(self.name), world.clock.now) as dispatcher:
+        devices = world.devices(self.name)
+        async with Dispatcher(devices, world.clock.now) as dispatcher, open_performers() as loops:
             self.dispatcher = dispatcher
             for device, why in world.away.items():
                 dispatcher.lose(device, why)
+            flows = flow_performers(world.vault, fleet=[device.profile for device in devices.values()])
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
+                **{kind: _Recorded(self, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
+                Wake: flows[Wake],
             }
             driver = Driver(
                 store=self.store,
@@ -218,3 +230,37 @@ class _WhileAlive:
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
         return await self._process.world.planner.propose(question)
+
+
+class _Recorded:
+    """A performer of user code, as a process that may be dead has it, with everything it begins in the world's ledger."""
+
+    def __init__(self, process: Process, performer: Performer) -> None:
+        self._process = process
+        self._performer = performer
+
+    async def perform(self, effect_id: str, effect: Effect, memory: Any, tell: Tell) -> Outcome:
+        ledger = self._process.world.ledger
+        how: Performed = "killed"
+        if self._process.crashed:
+            await asyncio.get_running_loop().create_future()
+        entry = ledger.begin(effect_id, self._process.name, **_what(effect))
+        try:
+            outcome = await self._performer.perform(effect_id, effect, memory, tell)
+            how = "done"
+            return outcome
+        finally:
+            ledger.end(entry, how)
+
+
+def _what(effect: Effect) -> dict[str, str]:
+    """What is performed, in the words of the ledger."""
+    match effect:
+        case RunWorker() | AskModel():
+            return {"task_id": effect.step_id, "device_id": effect.worker}
+        case CallTool():
+            return {"task_id": effect.step_id, "device_id": effect.worker, "skill": effect.tool}
+        case Handle():
+            return {"task_id": effect.handler}
+        case _:
+            return {"task_id": type(effect).__name__}

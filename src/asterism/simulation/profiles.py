@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.usage import Usage
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation import shapes
 from asterism.simulation.device import Faults
-from asterism.simulation.ending import Ending
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.simulation.setting import FlowSetting, LoopSetting, MixedSetting, Setting
 from asterism.simulation.shapes import likely
-from asterism.simulation.world import World
-
-
-class Setting(msgspec.Struct, kw_only=True):
-    """What a seed and a profile make: the arguments of a world and of its run."""
-
-    seed: int
-    world: dict[str, Any]
-    plan: PlanDocument | None
-    options: RunOptions
-
-    def play(self) -> tuple[World, Ending]:
-        """Live it."""
-        world = World(self.seed, **self.world)
-        return world, world.run(self.plan, options=self.options)
-
 
 Trouble = Callable[[random.Random, Setting], None]
 
@@ -134,6 +117,14 @@ def _trees(rng: random.Random, setting: Setting) -> None:
         _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob"))))
 
 
+def _deaths(rng: random.Random, setting: Setting) -> None:
+    """The driver dies in the middle of what a loop or a conversation does."""
+    names = ("good", "once", "asks", "model", "Reflect", "MakePlan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
+    for _ in range(rng.choice((0, 1, 2))):
+        crash = Crash(during=rng.choice(names), after_s=rng.choice((0.0, 0.0, 0.5)), run=rng.choice(("", "*")))
+        setting.world.setdefault("crashes", []).append(crash)
+
+
 def _happen(setting: Setting, happening: Happening) -> None:
     setting.world.setdefault("happenings", []).append(happening)
 
@@ -152,15 +143,31 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "forest": (_devices, _people, _editors, _store, _trees),
     "storm": (_devices, _crashes, _planner, _people, _editors, _store),
     "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _editors, _store),
+    "loops": (_people, _crashes, _deaths),
+    "tools": (_people, _crashes, _deaths),
+    "talks": (_crashes, _deaths),
+    "storm of loops": (_devices, _people, _trees, _deaths, _store, _robbers),
+    "storm of talks": (_devices, _people, _trees, _deaths, _store, _robbers),
+    "mixed": (_devices, _people, _trees, _deaths),
 }
 """By name: what troubles a world of that profile."""
+
+SUBJECTS: Mapping[str, Callable[..., Setting]] = {
+    "loops": LoopSetting,
+    "tools": functools.partial(LoopSetting, models=True),
+    "talks": FlowSetting,
+    "storm of loops": functools.partial(LoopSetting, children=True),
+    "storm of talks": functools.partial(FlowSetting, children=True),
+    "mixed": MixedSetting,
+}
+"""By profile: what is lived, where it is not a plan."""
 
 
 def setting_of(profile: str, seed: int) -> Setting:
     """The world of a seed under a profile."""
     rng = random.Random(f"{profile}:{seed}")
     fleet = shapes.fleet(rng)
-    setting = Setting(
+    setting = SUBJECTS.get(profile, Setting)(
         seed=seed,
         world={"fleet": fleet, "script": shapes.work(seed), "people": shapes.helpful(seed)},
         plan=shapes.plan(rng, fleet, most=rng.choice((4, 12, 12, 25))),

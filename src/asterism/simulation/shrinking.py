@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.profiles import Setting, setting_of
+from asterism.simulation.profiles import setting_of
+from asterism.simulation.setting import Setting
 from asterism.simulation.story import Story, story_of
+from asterism.simulation.trimmed import Trimmed, trimmed
 
 MAX_LIVES = 1500
 """Worlds that are lived to shrink one story; when they are used up, it is as short as it got."""
@@ -35,7 +37,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
         lives: worlds that were lived to get there.
     """
 
-    story: Story
+    story: Story | Trimmed
     broke: Break
     parts: int
     lives: int
@@ -57,27 +59,38 @@ def how_it_breaks(setting: Setting) -> Break | None:
     return None
 
 
+def told_of(setting: Setting, lived: Callable[[Setting], object]) -> Story | Trimmed:
+    """Have a world lived, and write down what it was made of: a plan's all of it, another's troubles."""
+    if type(setting) is Setting:
+        return story_of(setting, lived)
+    lived(setting)
+    return trimmed(setting)
+
+
 def shrink(profile: str, seed: int) -> Shrunk | None:
     """The shortest story that breaks what a seed breaks; None where it breaks nothing, or not when its story is told again."""
     broke: list[Break | None] = []
-    story = story_of(setting_of(profile, seed), lambda setting: broke.append(how_it_breaks(setting)))
+    story = told_of(setting_of(profile, seed), lambda setting: broke.append(how_it_breaks(setting)))
     first, lives = broke[0], 1
+    parts: Sequence[Any] = story.parts
+
+    def told(parts: Sequence[object]) -> Story | Trimmed:
+        return msgspec.structs.replace(story, parts=tuple(parts))
 
     def breaks(parts: Sequence[object]) -> bool:
         nonlocal lives, first
         if lives >= MAX_LIVES:
             return False
         lives += 1
-        again = how_it_breaks(msgspec.structs.replace(story, parts=tuple(parts)).setting())
+        again = how_it_breaks(told(parts).setting())
         if first is None or again is None or again.kind != first.kind:
             return False
         first = again
         return True
 
-    if not breaks(story.parts) or first is None:
+    if not breaks(parts) or first is None:
         return None
-    shortest = msgspec.structs.replace(story, parts=tuple(fewest(story.parts, breaks)))
-    return Shrunk(story=shortest, broke=first, parts=len(story.parts), lives=lives)
+    return Shrunk(story=told(fewest(parts, breaks)), broke=first, parts=len(story.parts), lives=lives)
 
 
 def fewest(parts: Sequence[T], breaks: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -21,7 +21,7 @@ from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.profiles import Setting
+from asterism.simulation.setting import Setting
 
 WELL = Behaviour(result={"value": 0.6})
 """What a device does where the story says nothing."""

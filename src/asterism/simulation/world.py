@@ -14,45 +14,50 @@ It is what users test their own plans with, and what searches for our mistakes. 
     ending = world.run(plan)
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
-After every entry that becomes durable the ten invariants are checked (``invariants``); a violation ends the world
-with ``InvariantViolated``. One seed is one story, to the byte. Not here: a second root in the same world.
+After every entry that becomes durable the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``.
+One seed is one story, to the byte. ``run_loop`` and ``run_flow`` live an orchestration loop and a conversation in the same way.
+Not here: a second root in the same world.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
+import functools
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import AsterismError, InvalidInput, Refused
+from asterism.errors import AsterismError
+from asterism.flows.conversation import Conversation
+from asterism.flows.performer import Vault
 from asterism.kernel.journal import Record, story_line
-from asterism.kernel.machine import Event
-from asterism.kernel.run import Run, event_body, packer
-from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
+from asterism.kernel.run import Run, packer
+from asterism.loops.definition import OrchestrationLoop
+from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Cancel, Pause, Unpause
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.clock import Clock
-from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Planner, RunRow
+from asterism.runtime.ports import Commit, Device, InquiryRow, Planner, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
+from asterism.simulation.desk import COMMANDS, Desk
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
 from asterism.simulation.ending import Ending
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.people import Answer, Answerer, Crash, Happening, StoreTrouble, nobody
+from asterism.simulation.people import Answer, Answerer, Crash, Happening, Line, StoreTrouble, nobody
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.process import MACHINES, Process
-from asterism.stores.memory import Memory, MemoryStore
+from asterism.stores.memory import Memory
 
 MAX_PROCESSES = 200
 """Processes of one world; one that needs more goes round in circles."""
@@ -63,12 +68,8 @@ MAX_STEPS = 3_000_000
 QUIET_S = 7.0
 """How long nothing is written before the run must be able to say what it waits for."""
 
-_COMMANDS: Mapping[str, Event] = {
-    "cancel": Cancel(reason="simulated"),
-    "pause": Pause(),
-    "unpause": Unpause(),
-    "allow": RaiseLimits(max_tokens=2**53),
-}
+FOLDER = "/simulated"
+"""Where everything of a world was started."""
 
 
 class World:
@@ -88,18 +89,20 @@ class World:
         drivers: how many processes want to drive whenever nobody does.
         restart_s: seconds from a crash to the next process.
         limit_s: virtual seconds after which a run that has not ended counts as one that never will.
+        loops: definitions of the loops that runs below the first one may be of.
 
     Attributes:
-        ledger: what the devices really did.
+        ledger: what was really performed, by devices, workers and handlers.
         counts: how often what happened.
-        refusals: what was said to people whose answer or command was not taken.
+        refusals: what was said to people whose answer, word or command was not taken.
+        vault: what was said in confidence to the process that lives now; a crash forgets it.
     """
 
     def __init__(
         self,
         seed: int = 0,
         *,
-        fleet: Iterable[AgentProfile],
+        fleet: Iterable[AgentProfile] = (),
         script: Script | Mapping[str, Behaviour] | None = None,
         faults: Faults | None = None,
         planner: Planner | None = None,
@@ -111,6 +114,7 @@ class World:
         drivers: int = 1,
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
+        loops: Iterable[OrchestrationLoop] = (),
     ) -> None:
         self.seed = seed
         self.fleet = {profile.device_id: profile for profile in fleet}
@@ -122,7 +126,11 @@ class World:
         self.away: Mapping[str, str] = {}
         self.spacing = spacing
         self.counts: collections.Counter[str] = collections.Counter()
-        self.refusals: list[str] = []
+        self.vault = Vault()
+        self._changed = asyncio.Event()
+        self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set)
+        self.refusals = self._desk.refusals
+        self._loops = list(loops)
         self._script = by_skill(script) if isinstance(script, Mapping) else script
         self._faults = faults
         self._people = people
@@ -135,9 +143,10 @@ class World:
         self._limit_s = limit_s
         self._processes: list[Process] = []
         self._pending = 0
-        self._changed = asyncio.Event()
         self._failure: BaseException | None = None
         self._group: asyncio.TaskGroup
+
+    # -- what is lived -----------------------------------------------------------------------------
 
     def run(
         self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
@@ -148,13 +157,28 @@ class World:
             InvariantViolated: the world found what must never be.
             InvalidInput, EditRefused: the plan cannot be used.
         """
-        try:
-            return run_in_virtual_time(self.play(plan, request=request, options=options), self.seed, max_steps=MAX_STEPS)
-        except Endless as endless:
-            raise InvariantViolated(8, str(endless), self._tail()) from None
+        return self._lived_through(self.play(plan, request=request, options=options))
 
-    def _tail(self) -> list[str]:
-        return [story_line(record) for records in self.memory.records.values() for record in records[-8:]]
+    def run_loop(self, loop: OrchestrationLoop, request: str = "simulated", *, context: Mapping[str, Any] | None = None) -> Ending:
+        """The same of a loop; ``ending.memory.answer`` is what it came to.
+
+        Raises:
+            InvariantViolated: the world found what must never be.
+        """
+        self._loops.append(loop)
+        submitted = msgspec.structs.replace(loop.submitted(request, context), folder=FOLDER)
+        return self._lived_through(self._live(lambda desk: desk.submit(ORCHESTRATION_LOOP, submitted, title=request, actor="user")))
+
+    def run_flow(self, agent: type, lines: Iterable[str | Line]) -> Ending:
+        """The same of a conversation with a flow agent: each line is said when it rests, and answers what it asks then.
+
+        Raises:
+            InvariantViolated: the world found what must never be.
+        """
+        first, *more = [line if isinstance(line, Line) else Line(text=line) for line in lines]
+        conversation = Conversation(agent, user="ada", vault=self.vault)
+        talk = functools.partial(self._desk.talk, conversation, more, lambda: self.vault)
+        return self._lived_through(self._live(lambda desk: conversation.begin(desk, first.text, first.values), talk))
 
     async def play(
         self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
@@ -162,23 +186,37 @@ class World:
         """As ``run``, within a loop that is there already."""
         document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
         submitted = Submitted(request=request, fleet=tuple(self.fleet.values()), options=options or RunOptions(), plan=document)
-        desk_store = MemoryStore(self.memory, name="desk")
-        desk = Runtime(desk_store, Driver(store=desk_store, clock=self.clock, machines=MACHINES, performers={}), self.clock)
-        run = await desk.submit(CONSTELLATION_AGENT, submitted, title=request, actor="user")
-        self.checker.submitted(run, self.memory.records[run][0])
-        async with asyncio.TaskGroup() as group:
-            self._group, self._desk, self._run = group, desk, run
-            around = [group.create_task(self._happen(happening), name=f"{happening}") for happening in self._happenings]
-            around.append(group.create_task(self._watch(), name="watch"))
-            self._pending += len(self._happenings)
-            await self._supervise()
-            for task in around:
-                task.cancel()
+        return await self._live(lambda desk: desk.submit(CONSTELLATION_AGENT, submitted, title=request, actor="user"))
+
+    def _lived_through(self, life: Coroutine[Any, Any, Ending]) -> Ending:
+        try:
+            return run_in_virtual_time(life, self.seed, max_steps=MAX_STEPS)
+        except Endless as endless:
+            raise InvariantViolated(8, str(endless), self._tail()) from None
+
+    def _tail(self) -> list[str]:
+        return [story_line(record) for records in self.memory.records.values() for record in records[-8:]]
+
+    async def _live(self, begin: Callable[[Runtime], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
+        run = await begin(self._desk.runtime)
+        self.checker.submitted(self.memory.runs[run], self.memory.records[run][0])
+        with contextlib.ExitStack() as stack:
+            for loop in self._loops:
+                stack.enter_context(loop.here())
+            async with asyncio.TaskGroup() as group:
+                self._group, self._run = group, run
+                around = [self._outside(functools.partial(self._happen, happening), f"{happening}") for happening in self._happenings]
+                around.append(group.create_task(self._watch(), name="watch"))
+                around += [self._outside(person, "person") for person in people]
+                await self._supervise()
+                for task in around:
+                    task.cancel()
         return self._ending()
 
     def _ending(self) -> Ending:
         if self._failure is not None and self.checker.violation is None:
             raise self._failure
+        self.checker.secrets = self._desk.secrets - self._desk.spoken
         self.checker.over(self.memory, self.ledger)
         if self.checker.violation is not None:
             raise self.checker.violation
@@ -187,8 +225,9 @@ class World:
 
     def _ending_of(self, run: str) -> Ending:
         records = self.memory.records[run]
-        replayed = Run(CONSTELLATION_AGENT, run)
-        replayed.replay(packer(CONSTELLATION_AGENT).unpack(record) for record in records)
+        machine = MACHINES[self.memory.runs[run].machine]
+        replayed = Run(machine, run)
+        replayed.replay(packer(machine).unpack(record) for record in records)
         lasted_s = asyncio.get_running_loop().time()
         return Ending(row=self.memory.runs[run], records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)
 
@@ -257,38 +296,47 @@ class World:
     def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
         """A process has written a child run, and does not know it yet."""
         self.counts["children"] += 1
-        self.checker.submitted(row.run, *records)
+        self.checker.submitted(row, *records)
+        self._desk.written.set()
 
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
         self.checker.committed(process.name, commit, process.live(commit.run))
+        self._desk.written.set()
         if self._is_broken():
             self._changed.set()
             self._kill(process)
             return
         for inquiry in commit.opened:
             for answer in self._people(inquiry):
-                self._pending += 1
-                self._group.create_task(self._say(inquiry, answer), name=f"{answer.by} answers {inquiry.inquiry}")
+                _ = self._outside(functools.partial(self._say, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
         last = commit.expected_seq + len(commit.records)
-        for crash in [
-            crash for crash in self._crashes if crash.entry <= last and crash.run in ("*", commit.run if commit.run != self._run else "")
-        ]:
-            self._crashes.remove(crash)
-            if crash.after_s:
-                asyncio.get_running_loop().call_later(crash.after_s, self._kill, process)
-            else:
-                self._kill(process)
+        for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run)]:
+            self._die(crash, process)
+
+    def _is_of(self, crash: Crash, run: str) -> bool:
+        return crash.run in ("*", run if run != self._run else "")
+
+    def _die(self, crash: Crash, process: Process) -> None:
+        self._crashes.remove(crash)
+        if crash.after_s or crash.during:
+            asyncio.get_running_loop().call_later(crash.after_s, self._kill, process)
+        else:
+            self._kill(process)
 
     def _kill(self, process: Process) -> None:
         process.crash()
         if process.crashed:
             self.ledger.crash(process.name)
+            self.vault = Vault()
 
     def _began(self, performance: Performance) -> None:
         self.checker.began(performance, self.ledger)
         if self._is_broken():
             self._changed.set()
+        what = (performance.task_id, performance.device_id, performance.skill)
+        for crash in [crash for crash in self._crashes if crash.during in what and crash.during and self._is_of(crash, performance.run)]:
+            self._die(crash, next(process for process in self._processes if process.name == performance.process))
 
     async def _watch(self) -> None:
         """Ask a run that is quiet what it waits for, and bound its life."""
@@ -308,38 +356,30 @@ class World:
 
     # -- what comes from outside -------------------------------------------------------------------
 
+    def _outside(self, comes: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[None]:
+        """Something that will come; the world goes on until it has."""
+
+        async def come() -> None:
+            try:
+                await comes()
+            finally:
+                self._pending -= 1
+                self._changed.set()
+
+        self._pending += 1
+        return self._group.create_task(come(), name=name)
+
     async def _say(self, inquiry: InquiryRow, answer: Answer) -> None:
         await asyncio.sleep(answer.after_s)
-        self.counts["answers"] += 1
-        try:
-            if answer.past_the_desk:
-                event = Answered(effect=inquiry.inquiry, verb=answer.verb, value=answer.value, reason=answer.reason)
-                key = f"{self.clock.new_id()}-{answer.by}"
-                row = InboxRow(run=inquiry.run, key=key, actor=answer.by, kind="Answered", body=event_body(event), at=self.clock.now())
-                await self._desk.store.send(row)
-            else:
-                await self._desk.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
-        except (Refused, InvalidInput) as refused:
-            self.counts["answers refused"] += 1
-            self.refusals.append(str(refused))
-        finally:
-            self._pending -= 1
-            self._changed.set()
+        await self._desk.answer(inquiry, answer)
 
     async def _happen(self, happening: Happening) -> None:
         await asyncio.sleep(happening.at_s)
         self.counts[happening.what] += 1
-        try:
-            if happening.what == "edit" or happening.what in _COMMANDS:
-                to = self.memory.runs.get(happening.run or self._run)
-                if to is not None and to.status != "ended":
-                    event = _COMMANDS.get(happening.what) or Edited(actions=happening.actions)
-                    await self._desk.post(to.run, event, actor="user", key=happening.key or self.clock.new_id())
-            else:
-                self._befall(happening)
-        finally:
-            self._pending -= 1
-            self._changed.set()
+        if happening.what == "edit" or happening.what in COMMANDS:
+            await self._desk.command(happening.run or self._run, happening)
+        else:
+            self._befall(happening)
 
     def _befall(self, happening: Happening) -> None:
         living = [process for process in self._processes if not process.how]
@@ -352,7 +392,7 @@ class World:
                 self._kill(process)
         else:
             if happening.what == "rob":
-                self.checker.robbed = True
+                self.checker.rob()
                 self.memory.runs[self._run] = msgspec.structs.replace(self.memory.runs[self._run], owner="")
             self._start()
         for process in living if happening.what in ("lose", "find") else ():

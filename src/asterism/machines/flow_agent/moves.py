@@ -205,6 +205,8 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
     bound = state is WAITING_FOR_APPROVAL or memory.unclear
     while memory.queue:
         message = memory.queue.pop(0)
+        if message.secret and not memory.view.hush:  # said twice, perhaps: it answers no question that is not in confidence
+            continue
         if not bound or (message.to and message.to == memory.shown):
             return "on_interrupted" if memory.unclear else HANDLERS[state], message
     return None

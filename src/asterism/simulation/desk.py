@@ -1,0 +1,123 @@
+"""The front desk of a simulated world: how people reach its runs, as they do through the programs. It drives nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Callable, Iterable, Mapping
+
+from asterism.errors import InvalidInput, Refused
+from asterism.flows.conversation import Conversation
+from asterism.flows.performer import Vault
+from asterism.kernel.machine import Event
+from asterism.kernel.run import event_body
+from asterism.machines.constellation_agent.events import Edited, RaiseLimits
+from asterism.machines.control import Answered, Cancel, Pause, Unpause
+from asterism.runtime.clock import Clock
+from asterism.runtime.driver import Driver
+from asterism.runtime.ports import InboxRow, InquiryRow
+from asterism.runtime.runtime import Runtime
+from asterism.simulation.people import Answer, Happening, Line
+from asterism.simulation.process import MACHINES
+from asterism.stores.memory import Memory, MemoryStore
+
+COMMANDS: Mapping[str, Event] = {
+    "cancel": Cancel(reason="simulated"),
+    "pause": Pause(),
+    "unpause": Unpause(),
+    "allow": RaiseLimits(max_tokens=2**53),
+}
+"""What people can have happen, besides edits."""
+
+Heard = tuple[str, str]
+"""The run that something was said to, and the key of its inbox row; both empty for nothing."""
+
+
+class Desk:
+    """One desk.
+
+    Args:
+        memory: what the store holds.
+        clock: time.
+        counts: how often what happened.
+        sent: told when there is something in an inbox, perhaps.
+
+    Attributes:
+        refusals: what was said to people whose answer, word or command was not taken.
+        secrets, spoken: what was said in confidence, and what was not.
+        written: set whenever something has become durable.
+    """
+
+    def __init__(self, memory: Memory, clock: Clock, counts: collections.Counter[str], sent: Callable[[], None]) -> None:
+        store = MemoryStore(memory, name="desk")
+        self.runtime = Runtime(store, Driver(store=store, clock=clock, machines=MACHINES, performers={}), clock)
+        self.refusals: list[str] = []
+        self.secrets: set[str] = set()
+        self.spoken: set[str] = set()
+        self.written = asyncio.Event()
+        self._memory = memory
+        self._clock = clock
+        self._counts = counts
+        self._sent = sent
+
+    async def answer(self, inquiry: InquiryRow, answer: Answer) -> None:
+        """Somebody answers a question."""
+        self._counts["answers"] += 1
+        try:
+            if answer.past_the_desk:
+                event = Answered(effect=inquiry.inquiry, verb=answer.verb, value=answer.value, reason=answer.reason)
+                key = f"{self._clock.new_id()}-{answer.by}"
+                row = InboxRow(run=inquiry.run, key=key, actor=answer.by, kind="Answered", body=event_body(event), at=self._clock.now())
+                await self.runtime.store.send(row)
+            else:
+                await self.runtime.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
+        except (Refused, InvalidInput) as refused:
+            self._counts["answers refused"] += 1
+            self.refusals.append(str(refused))
+
+    async def command(self, run: str, happening: Happening) -> None:
+        """Somebody commands a run; one that has ended hears nothing."""
+        to = self._memory.runs.get(run)
+        if to is not None and to.status != "ended":
+            event = COMMANDS.get(happening.what) or Edited(actions=happening.actions)
+            await self.runtime.post(to.run, event, actor="user", key=happening.key or self._clock.new_id())
+
+    async def talk(self, conversation: Conversation, lines: Iterable[Line], vault: Callable[[], Vault]) -> None:
+        """Somebody holds a conversation, line by line; ``vault`` is the one of the process that lives then."""
+        heard: Heard = ("", "")
+        for line in lines:
+            while line.waits and not (self._has_heard(heard) and self._rests(conversation.run)):
+                self.written.clear()
+                await self.written.wait()
+            await asyncio.sleep(line.after_s)
+            conversation.vault = vault()
+            heard = await self._say(conversation, line)
+            self._sent()
+
+    def _rests(self, run: str) -> bool:
+        """True when it is the person's turn: something is asked, here or below, or it is paused, or has ended."""
+        return self._memory.runs[run].status != "active" or any(not inquiry.answer for inquiry in self._memory.inquiries.values())
+
+    async def _say(self, conversation: Conversation, line: Line) -> Heard:
+        self._counts["lines"] += 1
+        try:
+            if line.command is not None:
+                key = self._clock.new_id()
+                await self.runtime.post(conversation.run, line.command, actor=conversation.user, key=key)
+                return conversation.run, key
+            heard = await conversation.put(self.runtime, line.text, line.values)
+        except (Refused, InvalidInput) as refused:
+            self._counts["lines refused"] += 1
+            self.refusals.append(str(refused))
+            return "", ""
+        if heard is None:
+            return "", ""
+        key, run = heard
+        in_confidence = '"secret":"' in self._memory.inbox[run, key].body
+        (self.secrets if in_confidence else self.spoken).add(line.text)
+        return run, key
+
+    def _has_heard(self, heard: Heard) -> bool:
+        """Whether what was said has been taken, or nobody will take it any more."""
+        run, key = heard
+        return not run or bool(self._memory.inbox[run, key].verdict) or self._memory.runs[run].status == "ended"

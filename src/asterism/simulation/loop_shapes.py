@@ -1,0 +1,233 @@
+"""Random loops: what is planned, what workers and supervisors do, and what they say, sensible or not, each from a seed.
+
+Every function draws from the seed, its idempotency key and how often that was used before, never from the order of things.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from asterism.loops import (
+    ChildWorker,
+    Finding,
+    Handoff,
+    Later,
+    LoopOptions,
+    LoopView,
+    ModelWorker,
+    OrchestrationLoop,
+    Strategy,
+    Worker,
+    tool,
+)
+from asterism.loops.worker import AnyWorker
+from asterism.machines.orchestration_loop.model import Gate
+from asterism.simulation.shapes import likely
+
+FOLDER = "/simulated"
+"""Where every loop of a world is said to be."""
+WORDS: tuple[Any, ...] = (
+    *(
+        "continue",
+        "continue",
+        "continue",
+        "Continue.",
+        "done",
+        " DONE! ",
+        "not done",
+        "done, I think",
+        "replan",
+        "RE-PLAN",
+        "Replan",
+        "fail",
+    ),
+    *("", "perhaps", "continue" * 200, "\N{FULLWIDTH LATIN SMALL LETTER D}one", 7, None, *Strategy),
+)
+"""What reflections say."""
+OUTPUTS: tuple[Any, ...] = ("same", {"value": 0.7}, "", None, [], {"deep": [1, {"er": None}]}, {1, 2}, object(), float("nan"), "x" * 3000)
+"""What workers put out, JSON or not."""
+STEP_TROUBLE: tuple[Any, ...] = (
+    "no plan",
+    [],
+    None,
+    [{"worker": "nobody", "intent": "x"}],
+    [{"intent": "x"}],
+    [{"worker": "good", "intent": "x", "uses": ["later"]}],
+)
+"""What is no plan."""
+
+NOT_THIS = 2
+"""What tools fail over."""
+
+
+class RandomLoop:
+    """A loop of a seed.
+
+    Args:
+        rng: draws what it is like.
+        seed: draws what it does.
+        models: some of its workers are models with tools.
+        children: workers that are runs of their own.
+    """
+
+    def __init__(self, rng: random.Random, seed: int, *, models: bool = False, children: Mapping[str, AnyWorker] | None = None) -> None:
+        self._seed = seed
+        self._seen: collections.Counter[str] = collections.Counter()
+        self._wild = rng.choice((0.0, 0.05, 0.2))
+        self._parallel = rng.choice((0.0, 0.3, 0.8))
+        self.workers: dict[str, AnyWorker] = {
+            "good": Worker(self._work, idempotent=True),
+            "once": Worker(self._work),
+            "asks": Worker(self._work, requires_approval=True, idempotent=likely(rng, 0.5)),
+            "timed": Worker(self._hang, idempotent=likely(rng, 0.5), timeout_s=rng.choice((1.0, 20.0))),
+            "later": Worker(self._later, idempotent=True),
+            **(children or {}),
+        }
+        if models:
+            self.workers["model"] = ModelWorker(self._model(), "You do anything.", tools=self._tools(), timeout_s=rng.choice((None, 30.0)))
+        self.options = LoopOptions(
+            max_steps=rng.choice((4, 30, 60)),
+            max_parallel=rng.choice((1, 2, 16)),
+            max_attempts=rng.choice((1, 3)),
+            max_replans=rng.choice((0, 2, 5)),
+            max_reflections=rng.choice((5, 40)),
+            max_revisions=rng.choice((0, 1, 2)),
+            max_rounds=rng.choice((2, 6)),
+            wall_limit_s=rng.choice((60.0, 300.0, 900.0)),
+            inquiry_timeout_s=rng.choice((None, 20.0, 200.0)),
+            recovery=tuple(rng.choice(tuple(Strategy)) for _ in range(rng.choice((0, 0, 1, 3)))),
+            stall_after=rng.choice((1, 3)),
+            when_stalled=rng.choice((None, None, *Strategy)),
+        )
+        self.loop = OrchestrationLoop(
+            plan=self._plan if likely(rng, 0.8) else self._steps(rng, most=4),
+            workers=self.workers,
+            reflect=self._reflect if likely(rng, 0.8) else None,
+            synthesize=self._synthesize if likely(rng, 0.7) else None,
+            critique=self._critique if likely(rng, 0.3) else None,
+            options=self.options,
+            definition=f"simulated:{rng.random()}",
+        )
+
+    def child(self) -> ChildWorker:
+        """It as a worker of another one."""
+        return ChildWorker(self.loop.child(Path(FOLDER), self.loop.definition))
+
+    # -- chance ------------------------------------------------------------------------------------
+
+    def _chance(self, key: str) -> random.Random:
+        self._seen[key] += 1
+        return random.Random(f"{self._seed}:{key}:{self._seen[key]}")
+
+    async def _think(self, key: str) -> random.Random:
+        """Chance, after some time; or an error."""
+        rng = self._chance(key)
+        await asyncio.sleep(rng.choice((0.0, 0.0, 0.5, 4.0)))
+        if likely(rng, self._wild):
+            raise rng.choice((ValueError("simulated"), OSError(), TimeoutError("simulated"), RuntimeError("two\nlines")))
+        return rng
+
+    # -- the supervisor ----------------------------------------------------------------------------
+
+    def _steps(self, rng: random.Random, *, most: int) -> list[Any]:
+        found: list[Any] = []
+        ids: list[str] = []
+        for number in range(rng.randint(1, most)):
+            width = rng.choice((2, 3)) if likely(rng, self._parallel) else 1
+            group = [self._step(rng, f"s{number}_{at}" if likely(rng, 0.9) else "", ids) for at in range(width)]
+            ids += [step["step_id"] for step in group if step["step_id"]]
+            found.append(group if width > 1 else group[0])
+        return found
+
+    def _step(self, rng: random.Random, step_id: str, earlier: list[str]) -> dict[str, Any]:
+        names = list(self.workers)
+        return {
+            "step_id": step_id,
+            "worker": rng.choice(names),
+            "intent": f"do {step_id}",
+            "context": {"x": 1} if likely(rng, 0.3) else {},
+            "uses": rng.sample(earlier, 1) if earlier and likely(rng, 0.4) else [],
+            "requires_approval": likely(rng, 0.1),
+            "alternatives": rng.sample(names, 2) if likely(rng, 0.4) else [],
+        }
+
+    async def _plan(self, view: LoopView) -> Any:
+        rng = await self._think(view.key)
+        return rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5)
+
+    async def _reflect(self, view: LoopView) -> Any:
+        rng = await self._think(view.key)
+        return rng.choice(WORDS) if likely(rng, 0.3 + self._wild) else "continue"
+
+    async def _synthesize(self, view: LoopView) -> Any:
+        rng = await self._think(view.key)
+        return (
+            rng.choice(OUTPUTS)
+            if likely(rng, self._wild)
+            else {"of": [finding.step_id for finding in view.findings], "after": view.critique}
+        )
+
+    async def _critique(self, view: LoopView) -> Any:
+        rng = await self._think(view.key)
+        return rng.choice(("ok", "OK.", "ok", "better, please", "", None))
+
+    # -- the workers -------------------------------------------------------------------------------
+
+    async def _work(self, handoff: Handoff) -> Any:
+        rng = await self._think(handoff.key)
+        await asyncio.sleep(rng.choice((0.0, 1.0, 1.0, 20.0)))
+        if likely(rng, 0.1):
+            return Finding(status=rng.choice(("failed", "timeout", "denied", "ok")), reason="simulated", output=rng.choice(OUTPUTS[:4]))
+        return rng.choice(OUTPUTS) if likely(rng, 0.2 + self._wild) else {"did": handoff.intent, "value": round(rng.random(), 3)}
+
+    async def _hang(self, handoff: Handoff) -> Any:
+        rng = self._chance(handoff.key)
+        await asyncio.sleep(rng.choice((0.5, 10_000.0)))
+        return "in time"
+
+    async def _later(self, handoff: Handoff) -> Any:
+        rng = await self._think(handoff.key)
+        return Later(key=f"job-{handoff.intent}", prompt=rng.choice(("", "a print job"))) if likely(rng, 0.7) else "at once"
+
+    # -- models ------------------------------------------------------------------------------------
+
+    def _model(self) -> Any:
+        from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart  # noqa: PLC0415 - a second, and an extra
+        from pydantic_ai.models.function import AgentInfo, FunctionModel  # noqa: PLC0415 - as above
+
+        at = datetime(2026, 1, 1, tzinfo=UTC)  # it is journaled, and must not be the real time
+
+        async def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+            rng = await self._think(f"model:{len(messages)}")
+            if likely(rng, 0.3):
+                return ModelResponse(parts=[TextPart(content=rng.choice(("all done", "", "x" * 500)))], timestamp=at)
+            names = [rng.choice(("look", "write", "reach", "first", "unknown")) for _ in range(rng.choice((1, 1, 2, 3)))]
+            arguments = [rng.choice(({"x": 1}, {"x": 2}, {"x": "rubbish"}, {}, '{"x": 3}', "[]")) for _ in names]
+            calls = [
+                ToolCallPart(name, given, tool_call_id=f"{len(messages)}.{at}")
+                for at, (name, given) in enumerate(zip(names, arguments, strict=True))
+            ]
+            return ModelResponse(parts=calls, timestamp=at)
+
+        return FunctionModel(reply)
+
+    def _tools(self) -> list[Any]:
+        gates: Mapping[str, Gate] = {"look": "", "write": "destructive", "reach": "external", "first": "first_time"}
+
+        def named(name: str) -> Callable[..., Awaitable[str]]:
+            async def call(x: int = 0) -> str:
+                await asyncio.sleep(1.0)
+                if x == NOT_THIS:
+                    raise ValueError("simulated: not this one")
+                return f"{name} {x}"
+
+            call.__name__ = call.__qualname__ = name
+            return call
+
+        return [tool(named(name), gate=gate, idempotent=name == "look") for name, gate in gates.items()]

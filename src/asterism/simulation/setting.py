@@ -1,0 +1,134 @@
+"""Settings: what a seed and a profile make, ready to be lived, as often as one likes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.references import references
+from asterism.flows.children import as_child, constellation, flow
+from asterism.loops import ChildWorker
+from asterism.loops import constellation as constellation_worker
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.control import StartChild
+from asterism.simulation import flow_shapes, shapes
+from asterism.simulation.ending import Ending
+from asterism.simulation.loop_shapes import FOLDER, RandomLoop
+from asterism.simulation.people import Line
+from asterism.simulation.shapes import likely
+from asterism.simulation.world import World
+
+Life = tuple[World, Ending]
+
+
+class Setting(msgspec.Struct, kw_only=True):
+    """What a seed and a profile make: the arguments of a world and of its run."""
+
+    seed: int
+    world: dict[str, Any]
+    plan: PlanDocument | None
+    options: RunOptions
+
+    def play(self) -> Life:
+        """Live it."""
+        world = World(self.seed, **self.world)
+        return world, world.run(self.plan, options=self.options)
+
+
+class MixedSetting(Setting, kw_only=True):
+    """A plan, some of whose tasks loops and conversations carry out."""
+
+    def play(self) -> Life:
+        """Live it."""
+        rng = random.Random(f"mixed:{self.seed}")
+        loop = RandomLoop(rng, self.seed)
+        talker = flow_shapes.agent(rng, self.seed)
+        specs = {"writer": ("agent", loop.child().spec), "talker": ("flow", as_child(talker))}
+        devices = [AgentProfile(device_id=name, kind=kind, natural_language=True, child=spec) for name, (kind, spec) in specs.items()]
+        world = World(self.seed, **{**self.world, "fleet": [*self.world["fleet"], *devices], "loops": [loop.loop]})
+        return world, world.run(self._carried_out(rng, list(specs)), options=self.options)
+
+    def _carried_out(self, rng: random.Random, names: list[str]) -> PlanDocument | None:
+        """The plan, with some of the tasks whose results nobody asks for on those devices."""
+        if self.plan is None:
+            return None
+        asked = {source for spec in self.plan.tasks for source, _ in references(spec.inputs)}
+        asked |= {line.source for line in self.plan.dependencies if line.condition}
+        tasks = [
+            msgspec.structs.replace(spec, device=rng.choice(names), skill="", inputs={})
+            if spec.task_id not in asked and spec.constellation is None and likely(rng, 0.4)
+            else spec
+            for spec in self.plan.tasks
+        ]
+        return msgspec.structs.replace(self.plan, tasks=tuple(tasks))
+
+
+class LoopSetting(Setting, kw_only=True):
+    """A loop.
+
+    Attributes:
+        models: some of its workers are models with tools.
+        children: some of its workers are a loop, a constellation, a conversation.
+    """
+
+    models: bool = False
+    children: bool = False
+
+    def play(self) -> Life:
+        """Live it."""
+        rng = random.Random(f"loop:{self.seed}")
+        inner = RandomLoop(rng, self.seed)
+        below = {
+            "inner": inner.child(),
+            "stars": constellation_worker(shapes.plan(rng, self.world["fleet"], most=3), self.world["fleet"]),
+            "talker": ChildWorker(as_child(flow_shapes.agent(rng, self.seed))),
+        }
+        loop = RandomLoop(rng, self.seed, models=self.models, children=below if self.children else None)
+        world = World(self.seed, **self.world, loops=[inner.loop])
+        return world, world.run_loop(loop.loop)
+
+
+class FlowSetting(Setting, kw_only=True):
+    """A conversation.
+
+    Attributes:
+        children: when it acts, it starts a constellation, a loop, another conversation.
+        lines: what is said to it after the first word; as the seed draws it where this is None.
+    """
+
+    children: bool = False
+    lines: tuple[Line, ...] | None = None
+
+    def play(self) -> Life:
+        """Live it."""
+        agent, loop, drawn = self._drawn()
+        world = World(self.seed, **self.world, loops=[loop.loop])
+        return world, world.run_flow(agent, drawn if self.lines is None else (drawn[0], *self.lines))
+
+    def drawn_lines(self) -> tuple[Line, ...]:
+        """What the seed has said to it."""
+        return tuple(self._drawn()[2][1:])
+
+    def _drawn(self) -> tuple[type, RandomLoop, list[Line]]:
+        rng = random.Random(f"flow:{self.seed}")
+        inner, fleet = RandomLoop(rng, self.seed), self.world["fleet"]
+        other = flow_shapes.agent(rng, self.seed, name="Other")
+        plan = shapes.plan(rng, fleet, most=3)
+        starts: tuple[Callable[[random.Random], StartChild], ...] = (
+            lambda _: constellation(plan, fleet, request="simulated"),
+            lambda _: flow(other, "hello"),
+            lambda _: _started(inner),
+        )
+        chosen = tuple(rng.sample(starts, rng.randint(1, 3))) if self.children else ()
+        agent = flow_shapes.agent(rng, self.seed, children=chosen)
+        return agent, inner, flow_shapes.lines(rng, agent)
+
+
+def _started(loop: RandomLoop) -> StartChild:
+    begun = loop.loop.start("simulated")
+    return msgspec.structs.replace(begun, first={**begun.first, "folder": FOLDER})

@@ -1,0 +1,236 @@
+"""One run as a checker knows it: a replay of its own, entry by entry, and what holds for the runs of every machine.
+
+What a machine promises besides is asked by the kinds of it: ``watched_constellation``, ``watched_loop``, ``watched_flow``.
+Each repeats the rules in its own words; where it leans on the code it checks, it would believe its mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from asterism.kernel.journal import Entry, Record
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.snapshot import Snapshot, thaw
+from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, Relay, StartChild, child_of
+from asterism.runtime.ports import Commit
+from asterism.simulation.device import Ledger, Performance
+from asterism.simulation.invariants import InvariantViolated, difference
+from asterism.stores.memory import Memory
+
+M = TypeVar("M")
+
+
+class Watched(Generic[M]):
+    """One run.
+
+    Args:
+        machine: of the run.
+        run: its id.
+        now: seconds since the epoch.
+
+    Attributes:
+        replayed: it, as whoever recovers it would have it.
+        epoch, writer: who has claimed it.
+        effects, outcomes: all that were asked for, and the kinds of what came of them, by id.
+        called_off_at: when effects were called off.
+        repeated: the effects that its last claim said are performed again.
+        robbed: an owner was declared dead while it lived, so that two may perform at once for a while.
+    """
+
+    edges: ClassVar[dict[str, str]] = {}
+    """Where each state may lead, in words; empty where the graph of its tasks is what is checked."""
+    exits: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    """Ways out of states in which a run counts as ended."""
+
+    def __init__(self, machine: Machine[M], run: str, now: Callable[[], float]) -> None:
+        self.machine = machine
+        self.replayed: Run[M] = Run(machine, run)
+        self.now = now
+        self.epoch = 0
+        self.writer = ""
+        self.effects: dict[str, Effect] = {}
+        self.outcomes: dict[str, str] = {}
+        self.called_off_at: dict[str, float] = {}
+        self.robbed = False
+        self._keys: set[str] = set()
+        self._ends: dict[str, ChildEnded] = {}
+
+    def fail(self, number: int, words: str) -> InvariantViolated:
+        """What was found, with the last entries."""
+        return InvariantViolated(number, words, self.replayed.story)
+
+    # -- what its machine promises -----------------------------------------------------------------
+
+    def before(self, entry: Entry, /) -> None:
+        """An entry is about to be replayed."""
+
+    def after(self, entry: Entry, /) -> None:
+        """It was; its effects are known."""
+
+    def performed(self, performance: Performance) -> None:
+        """One of its effects has begun to be performed."""
+
+    def unnamed_wait(self, run: Run[M]) -> str:
+        """Why a quiet run with nothing outstanding cannot say what it waits for; empty when it can."""
+        return f"it is in {run.state}, nothing is outstanding, and it is not paused"
+
+    def goes_on(self) -> str:
+        """What could go on though nobody drives it; empty for nothing."""
+        return ""
+
+    def looks_through(self, written: int) -> bool:  # noqa: ARG002 - for whose runs are large
+        """Whether it is compared as a whole after so many new entries."""
+        return True
+
+    # -- what every machine promises ---------------------------------------------------------------
+
+    def check_commit(self, writer: str, commit: Commit, live: Run[Any] | None) -> None:
+        """A commit has become durable."""
+        first = self._event(commit.records[0]) if commit.records else None
+        if commit.epoch != self.epoch:
+            if commit.epoch < self.epoch or not isinstance(first, Claimed) or first.epoch != commit.epoch:
+                raise self.fail(7, f"{writer} wrote under epoch {commit.epoch}; the journal is at {self.epoch}")
+            self.epoch, self.writer = commit.epoch, writer
+        if writer != self.writer:
+            raise self.fail(7, f"{writer} wrote under epoch {commit.epoch}, which {self.writer} has claimed")
+        self.take(commit.records)
+        replayed = self.replayed
+        if live is not None and self.looks_through(len(commit.records)) and (found := difference(live, replayed)):
+            raise self.fail(5, found)
+        if commit.snapshot is not None and (found := self._misremembered(commit.snapshot)):
+            raise self.fail(5, found)
+        if commit.state != replayed.state:
+            raise self.fail(5, f"the run's row says {commit.state}, its journal {replayed.state}")
+
+    def _event(self, record: Record) -> Event:
+        return packer(self.machine).unpack(record).event
+
+    def _misremembered(self, snapshot: Snapshot) -> str:
+        thawed = thaw(self.machine, snapshot, snapshot.rules)
+        if thawed is None:
+            return "a snapshot cannot be thawed"
+        found = difference(thawed, self.replayed)
+        return f"thawed from its snapshot: {found}" if found else ""
+
+    def take(self, records: Sequence[Record]) -> None:
+        """Replay them one by one, and look at each."""
+        for record in records:
+            entry = packer(self.machine).unpack(record)
+            self._check_accepted(entry)
+            was = self.replayed.state
+            self.before(entry)
+            try:
+                self.replayed.replay([entry])
+            except JournalMismatch as mismatch:
+                raise self.fail(5, str(mismatch)) from None
+            now = self.replayed.state
+            if self.machine.is_terminal(was) and now != was and (was, now) not in self.exits:
+                raise self.fail(4, f"from {was} to {now}")
+            if self.edges and now != was and now not in self.edges[was].split():
+                raise self.fail(4, f"from {was} to {now}, which no edge leads to")
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                self.effects[effect_id] = effect
+                if effect.withdraws:
+                    self.called_off_at[effect.withdraws] = self.now()
+            self.after(entry)
+
+    def _check_accepted(self, entry: Entry) -> None:
+        event = entry.event
+        if entry.key and entry.key in self._keys:
+            raise self.fail(6, f"entry {entry.seq} takes the inbox row {entry.key} again")
+        self._keys.add(entry.key)
+        if entry.note or not isinstance(event, Outcome):
+            return
+        if event.effect not in self.effects or event.effect in self.outcomes:
+            why = "has one" if event.effect in self.outcomes else "was never asked for"
+            raise self.fail(6, f"entry {entry.seq} takes an outcome of {event.effect}, which {why}")
+        if isinstance(event, Answered) and event.verb in ("approve", "edit") and not event.withdrawn and not entry.key:
+            raise self.fail(9, f"entry {entry.seq} is a yes to {event.effect} that nobody has sent")
+        self.outcomes[event.effect] = type(event).__name__
+        if isinstance(event, ChildEnded):
+            self._ends[event.effect] = event
+
+    def check_performance(self, performance: Performance, ledger: Ledger, *, patience_s: float, let_go: set[str]) -> None:
+        """One of its effects has begun to be performed.
+
+        Args:
+            performance: it.
+            ledger: where it and the earlier ones are.
+            patience_s: how long a process may not know what it has written, because the store does not answer.
+            let_go: processes that have let go of it; what ignores its cancel may go on there for a while.
+        """
+        key = performance.key
+        earlier = ledger.of(key)[:-1]
+        effect = self.effects.get(key)
+        if effect is None:
+            raise self.fail(2, f"{key} is performed, and the journal does not know it")
+        if key in self.outcomes and not self.robbed:
+            raise self.fail(2, f"{key} is performed after its outcome was taken")
+        called_off_at = self.called_off_at.get(key)
+        if called_off_at is not None and self.now() > called_off_at + patience_s and not self.robbed:
+            raise self.fail(2, f"{key} is performed after it was called off")
+        if earlier and effect.redo is Redo.NEVER:
+            raise self.fail(2, f"{key} is performed again, and it must never be")
+        if any(one.ended_at is None and one.process not in let_go for one in earlier) and not self.robbed:
+            raise self.fail(2, f"{key} is performed twice at once")
+        self.performed(performance)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def check_end(self, store: Memory, ledger: Ledger) -> None:
+        """Nobody drives it any more, and nothing else will happen to it."""
+        row = store.runs[self.replayed.id]
+        again: Run[M] = Run(self.machine, row.run)
+        try:
+            again.replay(packer(self.machine).unpack(record) for record in store.records[row.run])
+        except JournalMismatch as mismatch:
+            raise self.fail(5, str(mismatch)) from None
+        if found := difference(again, self.replayed):
+            raise self.fail(5, found)
+        if set(again.outstanding) != {effect for effect in self.effects if effect not in self.outcomes}:
+            raise self.fail(6, "what is outstanding is not what has no outcome")
+        asked = {effect_id for effect_id, effect in again.outstanding.items() if isinstance(effect, Ask)}
+        if asked != {inquiry.inquiry for inquiry in store.inquiries.values() if inquiry.run == row.run and not inquiry.answer}:
+            raise self.fail(6, f"the journal asks {sorted(asked)}, the store lists other open questions")
+        if again.ended != (row.status == "ended"):
+            raise self.fail(8, f"its row says {row.status}; its journal is in {again.state} with {len(again.outstanding)} outstanding")
+        if again.ended and not row.outcome:
+            raise self.fail(8, "it has ended, and its row does not say how")
+        memory: Any = again.memory
+        if not again.ended and not memory.paused and ((startable := self.goes_on()) or not (asked or memory.resting)):
+            waits = f"{startable} by itself" if startable else "it asks nobody"
+            raise self.fail(8, f"nobody drives it any more, it is in {again.state}, and {waits}")
+        if ledger.performing:
+            raise self.fail(6, f"{', '.join(ledger.performing)} still performed, and nobody waits for it")
+        for key, effect in self.effects.items():
+            done = [performance for performance in ledger.of(key) if performance.how == "done"]
+            if len(done) > 1 and effect.redo is Redo.NEVER:
+                raise self.fail(6, f"{key} was done {len(done)} times")
+
+    def check_children(self, store: Memory) -> None:
+        """Every child was asked for by its parent, was told what its parent had to tell it, and ended as its parent was told."""
+        run, rows, settled = self.replayed.id, store.runs, list(self.outcomes)
+        for key, effect in self.effects.items():
+            told = not isinstance(effect, Relay) or key not in self.outcomes or (child_of(effect.target), key) in store.inbox
+            if isinstance(effect, Relay) and not told and effect.target not in settled[: settled.index(key)]:
+                raise self.fail(6, f"{key} was to tell {child_of(effect.target)} something, and never did")
+        for row in rows.values():
+            asked = self.effects.get(f"{run}:{row.run.removeprefix(run + '.')}")
+            if row.parent == run and not isinstance(asked, StartChild):
+                raise self.fail(6, f"{row.run} is a run, and {run} has not asked for it")
+        for key, effect in self.effects.items():
+            child = rows.get(child_of(key))
+            ended = self._ends.get(key)
+            if not isinstance(effect, StartChild) or ended is None or ended.code in ("interrupted", "refused"):
+                continue
+            if child is None or (child.status, child.outcome) != ("ended", ended.outcome):
+                raise self.fail(6, f"{run} was told that {key} has {ended.outcome}; the child is {child}")
+
+
+def canonical(subject: object) -> bytes:
+    """JSON that is the same for the same thing."""
+    return msgspec.json.encode(subject, order="deterministic")

@@ -1,0 +1,106 @@
+"""What a conversation promises besides: it acts once, with what it needs, after its yes, and where its table leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.flows import words
+from asterism.flows.agent import StandardAgent
+from asterism.flows.registry import agent_class
+from asterism.kernel.journal import Entry
+from asterism.machines.control import Ask
+from asterism.machines.flow_agent.events import Entered, Handle, Handled, Message
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.simulation.device import Performance
+from asterism.simulation.watched import Watched, canonical
+
+
+class WatchedFlow(Watched[FlowMemory]):
+    """One run of a flow agent."""
+
+    edges = {  # noqa: RUF012 - as the machine's own
+        "INITIALIZING": "RUNNING WAITING_FOR_INPUT WAITING_FOR_APPROVAL PAUSED COMPLETED ERROR",
+        "RUNNING": "COMPLETED ERROR PAUSED WAITING_FOR_INPUT WAITING_FOR_APPROVAL",
+        "WAITING_FOR_INPUT": "RUNNING WAITING_FOR_APPROVAL PAUSED COMPLETED ERROR WAITING_FOR_INPUT",
+        "WAITING_FOR_APPROVAL": "RUNNING WAITING_FOR_INPUT WAITING_FOR_APPROVAL PAUSED COMPLETED CANCELLED ERROR",
+        "PAUSED": "INITIALIZING RUNNING WAITING_FOR_INPUT WAITING_FOR_APPROVAL CANCELLED ERROR",
+        "COMPLETED": "",
+        "ERROR": "CANCELLED",
+        "CANCELLED": "",
+    }
+    exits = frozenset({("ERROR", "CANCELLED")})
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._asked_in: dict[str, str] = {}  # the state in which a question was put
+        self._spent: set[str] = set()  # questions whose yes was acted upon
+        self._entered: set[str] = set()
+        self._unsure: set[str] = set()
+        self._paused_in = ""
+
+    def performed(self, performance: Performance) -> None:
+        """What had entered ``on_running`` and is performed again may go on only if the agent says so."""
+        agent = agent_class(self.replayed.memory.agent)
+        if performance.key in self._entered and not (agent.idempotent or agent.resumable or self.robbed):
+            self._unsure.add(performance.key)
+
+    def before(self, entry: Entry) -> None:
+        memory, event = self.replayed.memory, entry.event
+        if self.replayed.state != "PAUSED":
+            self._paused_in = str(self.replayed.state)
+        if entry.note:
+            return
+        if isinstance(event, Entered) and event.of == memory.handling:
+            self._check_entered(event)
+        if isinstance(event, Handled) and event.effect == memory.handling:
+            self._check_handled(event)
+
+    def after(self, entry: Entry) -> None:
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, Ask):
+                self._asked_in[effect_id] = str(entry.state)
+        handlers = [key for key, it in self.replayed.outstanding.items() if isinstance(it, Handle) and key not in self.replayed.withdrawn]
+        if len(handlers) > 1:
+            raise self.fail(2, f"{', '.join(handlers)} are called at once")
+
+    # -- acting ------------------------------------------------------------------------------------
+
+    def _check_entered(self, event: Entered) -> None:
+        agent, handle = agent_class(self.replayed.memory.agent), self.effects[event.of]
+        if not isinstance(handle, Handle):
+            raise self.fail(2, f"{event.of} acts, and is no handler")
+        if event.of in self._entered:
+            raise self.fail(2, f"{event.of} acts twice")
+        self._entered.add(event.of)
+        given = {name for name, value in event.view.fields.items() if value is not None} | set(event.view.withheld)
+        if missing := [name for name, field in agent.input_fields().items() if field.asked and not field.optional and name not in given]:
+            raise self.fail(2, f"it acts without {', '.join(missing)}")
+        if "RUNNING" in event.path:
+            self._check_approved(agent, handle.message, event.view.fields)
+
+    def _check_handled(self, event: Handled) -> None:
+        handle = self.effects[event.effect]
+        if event.effect in self._unsure and not event.interrupted:
+            raise self.fail(6, f"{event.effect} was interrupted while it acted, and goes on")
+        if not isinstance(handle, Handle):
+            raise self.fail(2, f"{event.effect} was handled, and is no handler")
+        if "RUNNING" in event.path:
+            agent, view = agent_class(self.replayed.memory.agent), event.view or self.replayed.memory.view
+            self._check_approved(agent, handle.message, view.fields)
+
+    def _check_approved(self, agent: Any, message: Message, fields: dict[str, Any]) -> None:
+        """An agent that requires a yes has had one, to exactly these fields, and acts upon it once."""
+        resumed = self.replayed.state == "PAUSED" and self._paused_in == "RUNNING"  # its yes was given before
+        if not agent.requires_approval or resumed:
+            return
+        asked = self.effects.get(message.to)
+        if not isinstance(asked, Ask) or self._asked_in[message.to] != "WAITING_FOR_APPROVAL":
+            raise self.fail(9, f"it acts upon {message.text!r}, which answers no question for approval")
+        if canonical(asked.subject["fields"]) != canonical(fields):
+            raise self.fail(9, f"it acts with {fields}, and was shown with {asked.subject['fields']}")
+        by_default = agent.on_waiting_for_approval is StandardAgent.on_waiting_for_approval
+        if message.verb not in ("approve", "respond") or (by_default and message.verb == "respond" and not words.is_yes(message.text)):
+            raise self.fail(9, f"it acts upon {message.verb} {message.text!r}, which is no yes")
+        if message.to in self._spent:
+            raise self.fail(9, f"it acts twice upon one yes ({message.to})")
+        self._spent.add(message.to)

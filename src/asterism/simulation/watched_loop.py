@@ -1,0 +1,173 @@
+"""What a loop's run promises besides: steps in their turn, tools and workers after their yes, an answer that is not lost."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from typing import Any
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect
+from asterism.machines.control import Answered, Ask, StartChild
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
+from asterism.machines.orchestration_loop.events import ModelReplied, PlanMade, Synthesized, ToolReturned, WorkerEnded
+from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.model import Step, ToolCall
+from asterism.simulation.watched import Watched, canonical
+
+Call = tuple[str, str]
+"""The step and the model's name for a call."""
+
+
+class WatchedLoop(Watched[LoopMemory]):
+    """One run of the orchestration loop."""
+
+    edges = {  # noqa: RUF012 - as the machine's own
+        "PLANNING": "EXECUTING FAILED CANCELLED",
+        "EXECUTING": "OBSERVING WAITING PARALLEL CONFIRMING FAILED CANCELLED",
+        "OBSERVING": "REFLECTING FAILED CANCELLED",
+        "REFLECTING": "PLANNING EXECUTING COMPLETE FAILED CANCELLED",
+        "WAITING": "EXECUTING PARALLEL FAILED CANCELLED",
+        "PARALLEL": "OBSERVING WAITING CONFIRMING FAILED CANCELLED",
+        "CONFIRMING": "EXECUTING PARALLEL FAILED CANCELLED",
+        "COMPLETE": "",
+        "FAILED": "",
+        "CANCELLED": "",
+    }
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._done: dict[str, str] = {}  # how the steps of the current plan have come out
+        self._yes: collections.Counter[bytes] = collections.Counter()
+        self._unsure: set[str] = set()
+        self._unsure_calls: set[Call] = set()
+        self._calls: dict[Call, ToolCall] = {}
+        self._used: set[str] = set()
+        self._trusted: set[str] = set()
+        self._begun = 0
+        self._drafted: list[Any] = []
+        self._was_paused = False
+        self._found = 0
+
+    def before(self, entry: Entry) -> None:
+        memory = self.replayed.memory
+        self._was_paused, self._found = memory.paused, len(memory.findings)
+        if isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.effect in memory.leaving:
+            return  # it was called off, and has no consequence
+        self._hear(entry)
+
+    def after(self, entry: Entry) -> None:
+        memory = self.replayed.memory
+        if isinstance(entry.event, PlanMade) and entry.state == "EXECUTING":
+            self._done.clear()
+            self._unsure.clear()
+        for finding in memory.findings[self._found :]:
+            self._done[finding.step_id] = finding.status
+            self._unsure.discard(finding.step_id)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            self._check_effect(entry, effect_id, effect)
+        self._check_under_way()
+        if entry.state == "COMPLETE" and [memory.answer] != self._drafted[-1:]:
+            raise self.fail(6, f"it is complete with {memory.answer!r}, and the last answer that was made is {self._drafted[-1:]}")
+
+    # -- what was said -----------------------------------------------------------------------------
+
+    def _hear(self, entry: Entry) -> None:
+        if entry.note:
+            return
+        event = entry.event
+        effect = self.effects.get(getattr(event, "effect", ""))
+        if isinstance(event, Answered) and isinstance(effect, Ask) and not event.withdrawn:
+            self._hear_answer(event, effect.subject)
+        elif isinstance(event, WorkerEnded) and isinstance(effect, RunWorker) and event.interrupted:
+            self._unsure.add(effect.step_id)
+        elif isinstance(event, ToolReturned) and isinstance(effect, CallTool) and event.interrupted:
+            self._unsure_calls.add((effect.step_id, effect.call_id))
+        elif isinstance(event, ModelReplied) and isinstance(effect, AskModel):
+            for call in event.calls:
+                self._calls[effect.step_id, call.call_id] = call
+                self._unsure_calls.discard((effect.step_id, call.call_id))
+        elif isinstance(event, Synthesized) and not event.error:
+            self._drafted.append(event.answer)
+
+    def _hear_answer(self, event: Answered, subject: dict[str, Any]) -> None:
+        if event.verb not in ("approve", "edit"):
+            return
+        named = "arguments" if "tool" in subject else "context"
+        changes = event.value if event.verb == "edit" else {}
+        self._yes[canonical({**subject, named: {**subject[named], **changes}})] += 1
+        if "tool" in subject and event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True:
+            self._trusted.add(subject["tool"])
+
+    # -- what is begun -----------------------------------------------------------------------------
+
+    def _check_effect(self, entry: Entry, effect_id: str, effect: Effect) -> None:
+        memory = self.replayed.memory
+        if isinstance(effect, CallTool):
+            self._check_call(effect)
+        elif isinstance(effect, RunWorker | StartChild) or (isinstance(effect, AskModel) and effect.round == 1):
+            activity = next((it for it in memory.active.values() if it.effect == effect_id), None)
+            if activity is None:
+                raise self.fail(2, f"{effect_id} is begun, and no step that is under way has begun it")
+            self._check_step(entry, activity)
+
+    def _check_step(self, entry: Entry, activity: Activity) -> None:
+        memory, step = self.replayed.memory, activity.step
+        if missing := [earlier for earlier in _before(memory.plan, step.step_id) if earlier not in self._done]:
+            raise self.fail(2, f"{step.step_id} began before {', '.join(missing)} had come to anything")
+        if self._done.get(step.step_id) == "ok":
+            raise self.fail(2, f"{step.step_id} began again, and it had been done")
+        if self._was_paused:
+            raise self.fail(2, f"{step.step_id} began while the run was paused")
+        if entry.at > memory.started_at + memory.options.wall_limit_s:
+            raise self.fail(8, f"{step.step_id} began after the time of the run was up")
+        self._begun += step.step_id not in self._unsure  # what a person has begin again is no new step
+        if self._begun > memory.options.max_steps:
+            raise self.fail(8, f"{self._begun} steps were begun (max_steps {memory.options.max_steps})")
+        wants = memory.workers[activity.worker].requires_approval or step.requires_approval or step.step_id in self._unsure
+        subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+        if wants and not self._spend(subject):
+            raise self.fail(9, f"{step.step_id} began with {step.context}, which nobody has approved")
+        self._unsure.discard(step.step_id)
+
+    def _check_call(self, effect: CallTool) -> None:
+        call, asked = (effect.step_id, effect.call_id), self._calls[effect.step_id, effect.call_id]
+        if asked.denied:
+            raise self.fail(9, f"{effect.tool} is called, which was denied: {asked.denied}")
+        gated = asked.gate and effect.tool not in self._trusted and not (asked.gate == "first_time" and effect.tool in self._used)
+        said_yes = self._spend({"tool": effect.tool, "arguments": effect.arguments})
+        if (gated or call in self._unsure_calls or effect.arguments != asked.arguments) and not said_yes:
+            raise self.fail(9, f"{effect.tool} is called with {effect.arguments}, which nobody has approved")
+        self._unsure_calls.discard(call)
+        self._used.add(effect.tool)
+
+    def _spend(self, subject: dict[str, Any]) -> bool:
+        """Use up a yes to exactly this; False where there is none."""
+        said_yes = self._yes[canonical(subject)] > 0
+        self._yes[canonical(subject)] -= said_yes
+        return said_yes
+
+    def _check_under_way(self) -> None:
+        """No more at once than it may, and no step twice."""
+        memory = self.replayed.memory
+        steps = collections.Counter(
+            effect.step_id
+            for effect_id, effect in self.replayed.outstanding.items()
+            if isinstance(effect, RunWorker | AskModel) and effect_id not in memory.leaving
+        )
+        if twice := [step_id for step_id, count in steps.items() if count > 1]:
+            raise self.fail(2, f"{', '.join(twice)} is under way twice")
+        if len(steps) > memory.options.max_parallel:
+            raise self.fail(2, f"{len(steps)} steps are under way at once (max_parallel {memory.options.max_parallel})")
+
+
+def _before(plan: list[Step], step_id: str) -> list[str]:
+    """The steps that must have come to something before this one begins: all of the earlier groups."""
+    earlier: list[str] = []
+    # A step without a group is one by itself.
+    for _, steps in itertools.groupby(enumerate(plan), lambda it: it[1].group or f"\0{it[0]}"):
+        ids = [step.step_id for _, step in steps]
+        if step_id in ids:
+            return earlier
+        earlier += ids
+    return []
