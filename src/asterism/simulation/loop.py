@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import gc
 import itertools
 import random
 import selectors
@@ -65,8 +66,9 @@ class _Ready(collections.deque[asyncio.Handle]):
             message = f"more than {self.max_steps} steps: a task spins, or the simulation needs a larger max_steps"
             raise Endless(message)
         candidates = 0
-        # By index: the garbage collector may come between, and what it finalizes is put at the end of this queue.
-        while candidates < min(len(self), CHOICE_WINDOW) and _is_task_step(self[candidates]):
+        for handle in self:
+            if candidates == CHOICE_WINDOW or not _is_task_step(handle):
+                break
             candidates += 1
         chosen = self.rng.randrange(candidates) if candidates > 1 else 0
         self.rotate(-chosen)
@@ -183,5 +185,11 @@ def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_step
     Raises:
         Deadlock, Endless: as ``SimLoop`` does; else what the coroutine raises.
     """
-    with asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
-        return runner.run(coro)
+    collects = gc.isenabled()
+    gc.disable()  # it would finalize in the middle of the schedule, at a moment that no seed has chosen
+    try:
+        with asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
+            return runner.run(coro)
+    finally:
+        if collects:
+            gc.enable()
