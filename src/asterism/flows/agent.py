@@ -215,7 +215,7 @@ class StandardAgent:
     def report(self, text: str) -> None:
         """Say how far a handler is, to whoever watches."""
         if self._seat.host is not None:
-            self._seat.host.report(text)
+            self._seat.host.report(self, text)
 
     async def child(self, key: str, start: StartChild) -> Any:
         """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.

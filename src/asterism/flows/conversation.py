@@ -16,7 +16,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.flows import words
-from asterism.flows.performer import Vault, flow_performers
+from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult
 from asterism.kernel.journal import Entry
@@ -33,8 +33,6 @@ from asterism.runtime.session import ACCEPTED
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 
-PLACEHOLDER = "[secret]"
-"""What the journal has in place of a message that answers a secret field."""
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
 """How long another owner's answer is waited for: a week. Its handlers are bounded; this only keeps the wait from being endless."""
@@ -113,12 +111,9 @@ class Conversation:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-        begun = Begun(
-            agent=name_of(agent),
-            message=Message(text=text, by=self.user, at=runtime.clock.now(), values=_data(values)),
-            tenant=self.tenant,
-            limits=limits,
-        )
+        text, values, token = self._without_secrets(agent, runtime, text, _data(values))
+        message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
+        begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits)
         self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
         return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session)
@@ -154,21 +149,44 @@ class Conversation:
 
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
-        if asked is not None and asked.verbs:
+        agent = await self._agent_of(runtime, asked)
+        text, values, token = self._without_secrets(agent, runtime, text, values, asked=asked is not None and not asked.verbs)
+        if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
                 return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, value=values or text)).key
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
-        token = ""
-        if asked is not None and not asked.verbs and not values:  # a secret: only this process hears it
-            token = runtime.clock.new_id()
-            self.vault.put(token, text)
-            text = PLACEHOLDER
         said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token)
         key = runtime.clock.new_id()
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
+
+    async def _agent_of(self, runtime: Runtime, asked: InquiryRow | None) -> Any:
+        """The agent that asks: this one, or that of a conversation below; None where it is no agent's question."""
+        if asked is None or asked.run == self.run:
+            return self.agent
+        if (await runtime.store.run(asked.run)).machine != FLOW_AGENT.name:
+            return None
+        below: Run[FlowMemory]
+        below, _ = await load(runtime.store, FLOW_AGENT, asked.run)
+        return agent_class(below.memory.agent)
+
+    def _without_secrets(
+        self, agent: Any, runtime: Runtime, text: str, values: dict[str, Any], *, asked: bool = False
+    ) -> tuple[str, dict[str, Any], str]:
+        """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
+
+        Secret are the words that answer a secret field (``asked``) or name one ("my PIN is …"), and the values of secret fields.
+        """
+        secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
+        hushed = (asked and bool(text)) or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
+        shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
+        if not hushed and len(shown) == len(values):
+            return text, values, ""
+        token = runtime.clock.new_id()
+        self.vault.put(token, text, values)
+        return PLACEHOLDER if hushed else text, shown, token
 
     async def pause(self, reason: str = "") -> AgentResult:
         """Suspend it."""

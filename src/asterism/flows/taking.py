@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from asterism.flows import words
 from asterism.flows.fields import Field
 from asterism.flows.parsing import parse
-from asterism.flows.seat import AgentResult, Seat
+from asterism.flows.seat import AgentResult, Seat, hide
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 
@@ -64,7 +64,7 @@ def take(agent: Talker, values: Mapping[str, Any], at: float) -> list[str]:
         try:
             found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
         except ValueError as error:
-            told.append(said_of(fields[name], error))
+            told.append(hide(said_of(fields[name], error), [str(value)] if fields[name].secret else []))
         else:
             agent.collected_fields.pop(name, None)  # so that the last in order is the last that was said
             agent.collected_fields[name] = found

@@ -81,5 +81,10 @@ def change(text: str) -> tuple[str, str] | None:
     return None
 
 
+def tells(text: str, name: str) -> bool:
+    """True where words give something a value under this name: "my PIN is 4711", "change the PIN to 4711"."""
+    return re.search(rf"\b{re.escape(name)}\s*(?:\b(?:is|are|to|into|as)\b|:|=)\s*\S", text, re.IGNORECASE) is not None
+
+
 def _is_made_of(parts: list[str], words: frozenset[str]) -> bool:
     return all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)

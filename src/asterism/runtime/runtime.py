@@ -223,6 +223,8 @@ class Runtime:
             raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
+        if never := _never_given(asked, value):
+            raise InvalidInput(f"{', '.join(never)} of {inquiry} is a secret, and an answer is journaled: it is told in the conversation")
         check_json([value, reason], f"the answer to {inquiry}")  # what a journal would not give back is not what was approved
         event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
         for number in range(1, MAX_ANSWERS + 1):
@@ -245,6 +247,14 @@ class Runtime:
         """The journal of a run, from after a seq on."""
         await self.store.run(run)
         return await self.store.records(run, after=after)
+
+
+def _never_given(asked: InquiryRow, value: Any) -> list[str]:
+    """The properties of an answer that its schema never takes (``false``)."""
+    if not asked.schema or not isinstance(value, dict):
+        return []
+    properties = msgspec.json.decode(asked.schema).get("properties", {})
+    return [name for name in value if properties.get(name) is False]
 
 
 def _verb_of(answer: InboxRow) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
-import json
 from typing import Any, Literal
 
 import pytest
@@ -13,7 +12,7 @@ from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
 from asterism.flows.parsing import parse
 from asterism.flows.words import change, denial, is_yes, turn
-from tests.flows import Stage, act, memory_of, talk
+from tests.flows import Stage, memory_of, talk
 
 THURSDAY = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp()
 
@@ -222,79 +221,6 @@ def test_flowagent_bare_and_with_arguments() -> None:
     assert (Full.triggers, Full.requires_approval, Full.description, Full.timeout_s) == (("x",), True, "Do x", 5)
     with pytest.raises(InvalidInput, match="list of words"):
         flowagent(triggers="x")(Bare)
-
-
-# -- secrets ------------------------------------------------------------------------------------------
-
-
-class Login(StandardAgent):
-    requires_approval = True
-    user = InputField("User?")
-    password: str = InputField("Password?", secret=True, min_length=4)
-
-    async def on_running(self, msg: Message) -> AgentResult:
-        return self.make_result(AgentStatus.COMPLETED, f"In with {self.password}.", data={"used": self.password})
-
-
-class Leaky(Login):
-    requires_approval = False
-
-    async def on_running(self, msg: Message) -> AgentResult:
-        raise ValueError(f"wrong password {self.password}")
-
-
-def everything(stage: Stage) -> str:
-    memory = stage.memory
-    return json.dumps(
-        [[str(it) for it in things] for things in (memory.records[stage.run], memory.inbox.values(), memory.inquiries.values())]
-    )
-
-
-def test_a_secret_is_in_no_prompt_journal_inbox_or_result() -> None:
-    stage, turns = talk(Login, "go", "ann", "hunter22", "yes", forgetful=False)
-    assert turns[-1].status == "COMPLETED"
-    assert (turns[-1].raw_message, turns[-1].data, turns[-1].fields["password"]) == ("In with •••.", {"used": "•••"}, "•••")
-    assert turns[2].raw_message == "Login (user: ann, password: •••). Go ahead? (yes/no)"
-    assert "hunter22" not in everything(stage)
-
-
-def test_a_secret_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    stage, turns = talk(Leaky, "go", "ann", "hunter22", forgetful=False)
-    assert turns[-1].raw_message == "Sorry, something went wrong: ValueError: wrong password •••."
-    assert "Traceback" in caplog.text
-    assert "Traceback" not in everything(stage)
-    assert "hunter22" not in everything(stage) + caplog.text
-
-
-def test_a_secret_is_asked_for_again_after_a_restart() -> None:
-    assert talk(Login, "go", "ann", "hunter22", "yes")[1][-1].raw_message == "Password?", "it has died with the process that heard it"
-    stage = Stage(Login, forgetful=False)
-
-    async def play() -> list[AgentResult]:
-        said = [await act(stage, line) for line in ("go", "ann", "hunter22")]
-        stage.forgetful = True
-        said += [await act(stage, "yes")]
-        stage.forgetful = False
-        return [it for it in said + [await act(stage, line) for line in ("hunter22", "yes")] if it]
-
-    turns = stage.play(play())
-    assert [turn.status for turn in turns[2:]] == ["WAITING_FOR_APPROVAL", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "COMPLETED"]
-    assert turns[3].raw_message == "Password?"
-
-
-def test_a_secret_cannot_be_answered_through_the_inbox() -> None:
-    stage = Stage(Login)
-
-    async def play() -> None:
-        await act(stage, "go")
-        await act(stage, "ann")
-        async with stage.process() as (runtime, _, _):
-            (asked,) = await runtime.store.inquiries(run=stage.run)
-            with pytest.raises(InvalidInput, match="not respond"):
-                await runtime.post_answer(asked.inquiry, "respond", actor="ann", value="hunter22")
-
-    stage.play(play())
-    assert "hunter22" not in everything(stage)
 
 
 # -- what is kept of an agent --------------------------------------------------------------------------

@@ -147,7 +147,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         fields: values of the input fields, as JSON.
-        withheld: names of secret fields that have a value, which only the owning process knows.
+        secret: names of the secret fields; no inbox takes a value of one.
+        withheld: those of them that have a value, which only the owning process knows.
         outputs: values of the output fields.
         metadata: sub-states, as the seed shows them.
         flags: instance variables.
@@ -157,6 +158,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    secret: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)

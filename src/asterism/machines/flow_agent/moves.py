@@ -232,6 +232,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
         prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
         subject={"agent": memory.agent, "fields": memory.view.fields},
         verbs=verbs,
+        schema={"properties": dict.fromkeys(memory.view.secret, False)} if memory.view.secret else {},
         risk="medium" if approval or memory.unclear else "low",
         expires_at=expires_at,
     )
