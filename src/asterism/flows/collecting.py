@@ -153,6 +153,8 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
     refusal = text if msg.verb == "reject" else words.denial(text)
+    if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
+        return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
     if refusal is not None:
         seat = seat_of(agent)
         seat.code, seat.reason = "rejected", refusal or "rejected"

@@ -34,6 +34,9 @@ _TURNS: dict[Turn, frozenset[str]] = {
     "resume": _phrases("resume|continue|go on|carry on|unpause|let's go on|keep going"),
 }
 _OPENING = r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
+_SECOND_THOUGHT = re.compile(
+    r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)+(?:(?:for|on|at|in|the|next|only|just)\s+)*(\S+(?:\s+\S+)?)\s*$", re.IGNORECASE
+)
 _NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]+?)\s*"
 _VALUE = r"\s*(?P<value>\S.*?)\s*$"
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -79,6 +82,12 @@ def change(text: str) -> tuple[str, str] | None:
         if found and field not in _YES | _NO:
             return field, found["value"].rstrip(" .!")
     return None
+
+
+def second_thought(text: str) -> str:
+    """The value, two words at most, of a message that takes something back and says nothing else ("no, 5 people"); empty for any other."""
+    found = _SECOND_THOUGHT.match(text)
+    return found[1].rstrip(" .!") if found else ""
 
 
 def tells(text: str, name: str) -> bool:
