@@ -70,8 +70,8 @@ class Desk:
         assert (done.returncode, done.stderr) == (0, "")
         return [line for line in done.stdout.splitlines()[1:] if not line.startswith("  [")]
 
-    def do(self, *arguments: str, code: int = 0) -> str:
-        done = command.run(arguments, cwd=self.folder, env=self.environment, timeout=100)
+    def do(self, *arguments: str, code: int = 0, cwd: Path | None = None) -> str:
+        done = command.run(arguments, cwd=cwd or self.folder, env=self.environment, timeout=100)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
@@ -131,6 +131,36 @@ def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
     assert desk.entered() == []
     for wrong in (("agents.py:Pay", "--field", "sum=40"), ("agents.py",), ("nowhere.py",), ("agents.py:Nobody",)):
         assert desk.do("flow", "run", *wrong, code=2).count("\n") == 1
+
+
+LOOP = """
+from asterism.loops import Handoff, OrchestrationLoop, Worker
+
+async def dig(handoff: Handoff):
+    return "gold"
+
+steps = [{"step_id": "dig", "worker": "dig", "intent": "dig"}]
+digging = OrchestrationLoop(plan=steps, workers={"dig": Worker(dig, requires_approval=True)})
+"""
+DIGGER = """
+from asterism.flows import AgentStatus, StandardAgent
+from digging_of_test import digging
+
+class Digger(StandardAgent):
+    resumable = True
+
+    async def on_running(self, msg):
+        found = await self.child("dig", digging.start("dig"))
+        return self.make_result(AgentStatus.COMPLETED, f"There is {found['answer']}.")
+"""
+
+
+def test_a_loop_below_a_conversation_is_found_from_any_folder(desk: Desk, tmp_path: Path) -> None:
+    for name, code in {"mine/digging_of_test.py": LOOP, "mine/digger.py": DIGGER, "elsewhere/notes.txt": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    run = json.loads(desk.do("flow", "run", "mine/digger.py:Digger", "--json", code=3))["run"]
+    assert "There is gold." in desk.do("answer", run, "approve", cwd=tmp_path / "elsewhere")
 
 
 @pytest.mark.slow

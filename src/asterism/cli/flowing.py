@@ -17,7 +17,7 @@ from asterism.bootstrap import Minds, open_minds, open_store
 from asterism.bootstrap import open as open_all
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import MAX_RUNS, actor
-from asterism.cli.options import BackupModel, Database, Json
+from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.running import fleet_file_below
 from asterism.cli.words import plain
@@ -41,8 +41,8 @@ Model = Annotated[
     str | None,
     Parameter(
         name="--model",
-        help="Find fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:… "
-        "[default: $ASTERISM_MODEL, else without a model].",
+        help="Find fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:…, "
+        "or replay:FILE for a recording [default: $ASTERISM_MODEL, else without a model].",
     ),
 ]
 Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, Minds]]
@@ -59,6 +59,7 @@ def chat(
     fleet: Fleet = None,
     model: Model = None,
     backup_model: BackupModel = None,
+    record: Record = None,
     database: Database = None,
 ) -> int:
     """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
@@ -67,7 +68,7 @@ def chat(
     agents = agents_of(source, Path.cwd())
     user = user or actor()
     fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
-    return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model))))
+    return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model, record))))
 
 
 async def _fleet_of(user: str, database: Path) -> Path | None:
@@ -147,12 +148,13 @@ def run_flow(
     fleet: Fleet = None,
     model: Model = None,
     backup_model: BackupModel = None,
+    record: Record = None,
     database: Database = None,
     json: Json = False,
 ) -> int:
     """Run one flow agent with the fields that are given. What is missing is asked for, and left open; nothing is approved here."""
     agent = agent_of(source, Path.cwd())
-    opened = _open(database, fleet, model_choice(model, backup_model))
+    opened = _open(database, fleet, model_choice(model, backup_model, record))
     return asyncio.run(_run(agent, _values(agent, field), text, opened, as_json=json))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows import words
 from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
@@ -98,6 +98,7 @@ class Conversation:
 
         Raises:
             Refused: it has ended.
+            RunNotFound: there is no such conversation, or it is another tenant's.
             InvalidInput: there is nothing in it.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
@@ -116,10 +117,21 @@ class Conversation:
         begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits)
         self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
-        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session)
+        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
+
+    async def _row(self, runtime: Runtime) -> RunRow:
+        """The row of its run, which for another tenant is not there.
+
+        Raises:
+            RunNotFound: there is none, or it is another tenant's.
+        """
+        row = await runtime.store.run(self.run)
+        if row.tenant != self.tenant:
+            raise RunNotFound(self.run)
+        return row
 
     async def _answer(self, runtime: Runtime, text: str, values: dict[str, Any]) -> AgentResult:
-        row = await runtime.store.run(self.run)
+        row = await self._row(runtime)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self._asked(runtime)
@@ -204,7 +216,7 @@ class Conversation:
         if not self.run:
             raise Refused("this conversation has not begun")
         async with self._runtime() as runtime:
-            row = await runtime.store.run(self.run)
+            row = await self._row(runtime)
             if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
                 raise Refused(f"this conversation has ended ({row.state})")
             key = runtime.clock.new_id()
@@ -236,6 +248,7 @@ class Conversation:
     async def settle(self) -> AgentResult:
         """Wait until it rests, and say what it says then."""
         async with self._runtime() as runtime:
+            await self._row(runtime)
             return await self._settled(runtime)
 
     # -- waiting, and reading ----------------------------------------------------------------------
@@ -256,7 +269,7 @@ class Conversation:
             elif driving.done():
                 driving.result()
             verdict = await runtime.store.verdict(of or self.run, key) if key else ACCEPTED
-            row = await runtime.store.run(self.run)
+            row = await self._row(runtime)
             if verdict and (row.status != "active" or await self._is_asked_below(runtime)):
                 if verdict != ACCEPTED:
                     raise Refused(verdict)
@@ -273,7 +286,7 @@ class Conversation:
         """What it said last, as its journal has it."""
         live: Run[FlowMemory]
         live, _ = await load(runtime.store, FLOW_AGENT, self.run)
-        result = result_of(live.memory, row or await runtime.store.run(self.run))
+        result = result_of(live.memory, row or await self._row(runtime))
         asked = await self._asked(runtime)
         if asked is not None and asked.run != self.run:
             return msgspec.structs.replace(result, raw_message=asked.prompt)

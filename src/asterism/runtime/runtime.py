@@ -42,7 +42,9 @@ class Runtime:
         self.driver = driver
         self.clock = clock
 
-    async def submit(self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "") -> str:
+    async def submit(
+        self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "", tenant: str = ""
+    ) -> str:
         """Write a new run with its first entry; nobody drives it yet.
 
         Args:
@@ -52,6 +54,7 @@ class Runtime:
             actor: who submits it.
             run: its id; a fresh one by default.
             session: the line of runs it belongs to; itself by default.
+            tenant: whose it is.
 
         Returns:
             The run's id.
@@ -67,6 +70,7 @@ class Runtime:
             title=title,
             state="",
             session=session or run,
+            tenant=tenant,
             actor=actor,
             created_at=at,
             updated_at=at,
