@@ -24,7 +24,7 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.control import Cancel, Pause, Unpause, Verb
 from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Reported, Said
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import InquiryRow, RunRow
@@ -281,6 +281,18 @@ class Conversation:
     async def _is_asked_below(self, runtime: Runtime) -> bool:
         """True when a run below has a question: it comes up here, and what else is under way goes on."""
         return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
+
+    async def asks_for_a_secret(self, runtime: Runtime) -> bool:
+        """Whether what is said next is a secret, not to be shown to who looks over a shoulder."""
+        asked = await self._asked(runtime)
+        return asked is not None and not asked.verbs
+
+    async def history(self, runtime: Runtime) -> list[Utterance]:
+        """What was said, the last of it; without secrets."""
+        await self._row(runtime)
+        live: Run[FlowMemory]
+        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        return live.memory.history
 
     async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
