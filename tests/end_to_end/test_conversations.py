@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -83,3 +84,7 @@ def test_it_goes_as_it_is_written_when_its_process_is_killed_between_every_two_t
         told += [f"> {line}", said, status]
         reply, is_open = said, status not in ("[COMPLETED]", "[CANCELLED]", "[ERROR]") or "Back to where we were: " in said
     assert any_day("\n".join(told)) == any_day(conversation.text)
+    if conversation.agent != "Desk":
+        (run,) = json.loads(desk.do("runs", "--json"))
+        history = json.loads(desk.do("show", run["run"], "--json"))["history"]
+        assert [it["text"] for it in history if it["by"] == "ann"] == [line for line in conversation.lines if not line.startswith("!")]

@@ -87,20 +87,6 @@ class Desk:
         process.send_signal(signal.SIGKILL)
         process.communicate()
 
-    def killed_after(self, line: str, *, is_open: bool) -> str:
-        """What the examples' agents answer to a line, in a process that is killed as soon as it has said it."""
-        process = self.start("chat", FLOWS, "--user", "ann")
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{line}\n")
-        process.stdin.flush()
-        heard = [
-            process.stdout.readline().rstrip("\n") for _ in range(5 if is_open else 3)
-        ]  # what it offers, what was said last, its answer
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        return heard[-2]
-
     def entered(self) -> list[str]:
         log = self.folder / "log"
         return log.read_text(encoding="utf-8").splitlines() if log.exists() else []
@@ -181,17 +167,6 @@ def test_killed_in_its_body_an_idempotent_one_is_repeated_under_the_same_key(des
     assert desk.chat() == ["Paid 40."], "whoever opens the chat again takes it up"
     assert len(desk.entered()) == 2
     assert len(set(desk.entered())) == 1
-
-
-@pytest.mark.slow
-def test_a_conversation_killed_after_every_turn_goes_as_if_nobody_had_been_killed(desk: Desk) -> None:
-    lines = ("I want to book a table", "many", "4", "Friday", "actually make it 5", "Smith", "what do you mean?", "skip")
-    *whole, booked = desk.chat(*lines, source=FLOWS)
-    assert "All right, guests: 5. Under which name?" in whole
-    (desk.folder / "flows.db").unlink()
-    *said, last = (desk.killed_after(line, is_open=number > 0) for number, line in enumerate(lines))
-    assert said == whole
-    assert last.partition(": booking-")[0] == booked.partition(": booking-")[0], "all but its number"
 
 
 @pytest.mark.slow

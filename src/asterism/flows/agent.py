@@ -122,7 +122,10 @@ class StandardAgent:
     # -- moving ------------------------------------------------------------------------------------
 
     def can_transition(self, from_state: AgentStatus, to_state: AgentStatus) -> bool:
-        """Whether a transition is allowed. Override it to forbid; what the table does not have, no override adds."""
+        """Whether a transition is allowed. Override it to forbid; what the table does not have, no override adds.
+
+        It is not asked about a cancel, nor about the ERROR of what its handlers raise: nothing else is left then.
+        """
         return to_state in STATE_TRANSITIONS[from_state]
 
     def transition_to(self, to_state: AgentStatus) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -156,6 +157,30 @@ class LongStay(Stay):
 )  # fmt: skip
 def test_validators_speak_in_any_of_three_styles(said: str, told: str) -> None:
     assert talk(Stay, "go", said)[1][-1].raw_message == told
+
+
+async def later(value: Any) -> bool:
+    return True
+
+
+class Bounded(StandardAgent):
+    more: float = InputField("More?", gt=1, lt=3)
+    few: int | None = InputField("Few?", le=3)
+    word: str = InputField("Word?", min_length=2, max_length=4)
+    price: Decimal = InputField("Price?", required=False)
+    when: dt.datetime = InputField("When?")
+    tags: list[str] = InputField("Tags?")
+    slow = InputField("Slow?", validator=later)
+
+
+def test_bounds_are_told_in_words_and_what_is_typed_comes_as_its_type() -> None:
+    lines = ("go", "1", "x", "2.5", "4", "skip", "w", "words", "word", "skip", "tomorrow at 7 pm", "a, b and c", "any")
+    said = [turn.raw_message for turn in talk(Bounded, *lines)[1]]
+    assert said[1:4] == ["More: it must be more than 1 and less than 3. More?", "More: I cannot find a number in 'x'. More?", "Few?"]
+    assert said[4] == "Few: it must be at most 3. Few?"
+    assert said[6:9] == ["Word: it must be at least 2 characters and at most 4 characters. Word?"] * 2 + ["Price?"]
+    assert said[9:12] == ["When?", "Tags?", "Slow?"]
+    assert "is async; check what takes time in on_running" in said[12]
 
 
 def test_values_given_by_name_are_checked_and_the_good_ones_survive() -> None:

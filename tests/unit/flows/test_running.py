@@ -262,6 +262,16 @@ def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCapture
     assert "1 / 0" in caplog.text
 
 
+def test_a_handler_that_hangs_before_the_body_ends_too() -> None:
+    class Stuck(StandardAgent):
+        async def on_initializing(self, msg: Message) -> AgentResult | None:
+            await asyncio.sleep(10_000)
+            return None
+
+    _, turns = talk(Stuck, "go")
+    assert (turns[0].status, turns[0].raw_message) == ("ERROR", "Sorry, something went wrong: it took longer than 300 s.")
+
+
 class Talkative(StandardAgent):
     idempotent = True
 

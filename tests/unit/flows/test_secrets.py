@@ -171,6 +171,15 @@ def test_a_secret_whose_process_dies_before_it_is_heard_is_asked_for_again_and_t
     assert (turn.raw_message, turn.fields) == ("Password?", {"user": "ann"})
 
 
+def test_a_body_is_not_entered_without_the_secret_that_its_process_has_forgotten() -> None:
+    class Own(Login):
+        async def on_waiting_for_approval(self, msg: Message) -> AgentResult | None:
+            return await self.on_running(msg)
+
+    _, turns = talk(Own, "go", "ann", SECRET, "go on")
+    assert (turns[-1].raw_message, turns[-1].status) == ("I have to ask you again. Password?", "WAITING_FOR_INPUT")
+
+
 @pytest.mark.parametrize(
     ("lines", "verb", "value", "why"),
     [
