@@ -79,10 +79,7 @@ def test_a_model_chooses_the_agent_and_finds_its_fields_and_a_recording_does_it_
     ]
     assert [request.model for request in model.requests] == ["gpt-4o"] * 3, "the model is not asked whether a yes is one"
     Path(flows.database).unlink()
-    again = subprocess.run(
-        flows.argv(*chat, "--model", "replay:said.jsonl"),
-        cwd=flows.folder, env=flows.environment(), input=typed, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    again = flows.do(*chat, "--model", "replay:said.jsonl", cwd=flows.folder, said=typed)
     assert (again.stdout, again.stderr) == (out, "")
 
 

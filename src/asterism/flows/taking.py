@@ -93,10 +93,10 @@ def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[
         meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
         return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
     given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
-    fits = [field for field in given if field.kind is not str and _fits(field, value, at)]
+    fits = [field for field in given if field.kind is not str and can_be(field, value, at)]
     fits = fits or [field for field in given if field.kind is str and asked is None and agent.collected_fields[field.name] is not None]
     if asked is not None:
-        only = _meant(text, given, fits, answers=asked.kind is not str and _fits(asked, value, at))
+        only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
         return take(agent, {only.name: value}, at) if only else None
     changed = _changed(agent, fits, value, at)
     return ["I do not see what that changes."] if changed is None else changed
@@ -108,7 +108,7 @@ def _thought_better(agent: Talker, text: str, at: float, asked: Field | None) ->
     Only what begins with a number, a day, a time, or is an option: any other words may well be a name.
     """
     value = words.second_thought(text)
-    if not value or (asked is not None and (asked.secret or (asked.kind is not str and _fits(asked, value, at)))):
+    if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
         return None
     fields = agent.input_fields()
     given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
@@ -120,7 +120,7 @@ def _is_said_by(field: Field, value: str, at: float) -> bool:
         return False
     if options := options_of(field.kind):
         return words.plain(value) in map(words.plain, options)
-    return _fits(field, value.split(maxsplit=1)[0], at) and _fits(field, value, at)
+    return can_be(field, value.split(maxsplit=1)[0], at) and can_be(field, value, at)
 
 
 def _changed(agent: Talker, fits: list[Field], value: str, at: float) -> list[str] | None:
@@ -151,7 +151,7 @@ def in_words(value: Any) -> str:
     return str(getattr(value, "value", value))
 
 
-def _fits(field: Field, value: str, at: float) -> bool:
+def can_be(field: Field, value: str, at: float) -> bool:
     """Whether the words give a value of its type, within its bounds or not."""
     try:
         parse(field.kind, value, at)

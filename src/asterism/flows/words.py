@@ -54,15 +54,13 @@ def plain(text: str) -> str:
 
 
 def is_yes(text: str) -> bool:
-    """True for a clear yes: nothing but words of assent."""
-    words = plain(text)
-    return words in _YES or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _YES)
+    """True for a clear yes: nothing but words of assent, and no question."""
+    return _is_all(text, _YES)
 
 
 def denial(text: str) -> str | None:
     """The reason of a clear no, empty where none is given; None for anything else."""
-    words = plain(text)
-    if words in _NO or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _NO):
+    if _is_all(text, _NO):
         return ""
     found = _REASON.match(text)
     return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
@@ -95,5 +93,8 @@ def tells(text: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\s*(?:\b(?:is|are|to|into|as)\b|:|=)\s*\S", text, re.IGNORECASE) is not None
 
 
-def _is_made_of(parts: list[str], words: frozenset[str]) -> bool:
-    return all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)
+def _is_all(text: str, words: frozenset[str]) -> bool:
+    said = plain(text)
+    parts = re.split(r"\s*[,;.!]+\s*", said)
+    is_made_of = all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)
+    return "?" not in text and (said in words or is_made_of)

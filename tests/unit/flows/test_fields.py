@@ -75,7 +75,24 @@ def test_a_clear_yes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["maybe", "yesterday", "not yes", "DISAPPROVE", "yes but not today", "yes no", "please", "", "eyes", "yes if it rains", "👍 no"]
+    "text",
+    [
+        "maybe",
+        "yesterday",
+        "not yes",
+        "DISAPPROVE",
+        "yes but not today",
+        "yes no",
+        "please",
+        "",
+        "eyes",
+        "👍 no",
+        "yes if it rains",
+        "👍 no",
+        "yes?",
+        "ok? sure?",
+        "no?",
+    ],
 )
 def test_what_is_no_clear_yes_is_none(text: str) -> None:
     assert not is_yes(text)
@@ -88,7 +105,7 @@ def test_a_clear_no_and_its_reason(text: str, reason: str) -> None:
     assert denial(text) == reason
 
 
-@pytest.mark.parametrize("text", ["no, make it 80", "no: yes", "not", "nobody", "know"])
+@pytest.mark.parametrize("text", ["no, make it 80", "no: yes", "not", "nobody", "know", "no?", "No way?"])
 def test_what_is_no_clear_no_is_none(text: str) -> None:
     assert denial(text) is None
 
