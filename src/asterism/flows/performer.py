@@ -220,15 +220,12 @@ class HandlePerformer:
             seat.status, seat.path = memory.status, []
             result = ask(agent, missing.field, ["I have to ask you again."])
             handled = _outcome(agent, visit.key, result, again=False)
-        except Exception as error:  # boundary: what a handler raises ends its conversation, with words for the person
-            if visit.timeout is not None and visit.timeout.expired():
-                limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
-                handled = _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
-            else:
-                trace = hide("".join(traceback.format_exception(error)), secrets_of(agent))
-                log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)  # noqa: TRY400 - a trace without secrets
-                said = str(error).partition("\n")[0]
-                handled = _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
+        except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
+            handled = _gone_wrong(agent, effect, visit, error)
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise  # it is we who are cancelled, and not something that the handler has waited for
+            handled = _gone_wrong(agent, effect, visit, error)
         return self._without_secrets(agent, run, handled, message.secret)
 
     def _without_secrets(self, agent: Any, run: str, handled: Handled, token: str) -> Handled:
@@ -311,6 +308,18 @@ def _outcome(agent: Any, effect: str, result: AgentResult | None, *, again: bool
         again=again,
         leave=seat.leave,
     )
+
+
+def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) -> Handled:
+    """What a handler has raised: words for the person, and the trace, without secrets, for the log."""
+    memory = visit.memory
+    if visit.timeout is not None and visit.timeout.expired():
+        limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
+        return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
+    trace = hide("".join(traceback.format_exception(error)), secrets_of(agent))
+    log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
+    said = str(error).partition("\n")[0]
+    return _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
 
 
 def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:

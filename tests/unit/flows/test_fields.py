@@ -86,7 +86,6 @@ def test_a_clear_yes(text: str) -> None:
         "please",
         "",
         "eyes",
-        "👍 no",
         "yes if it rains",
         "👍 no",
         "yes?",

@@ -272,6 +272,16 @@ def test_a_handler_that_hangs_before_the_body_ends_too() -> None:
     assert (turns[0].status, turns[0].raw_message) == ("ERROR", "Sorry, something went wrong: it took longer than 300 s.")
 
 
+@pytest.mark.parametrize("error", [SystemExit("bye"), asyncio.CancelledError()])
+def test_what_would_end_a_process_ends_the_conversation_and_no_other_one(error: BaseException) -> None:
+    class Quitter(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            raise error
+
+    _, turns = talk(Quitter, "go")
+    assert (turns[0].status, turns[0].reason.partition(":")[0]) == ("ERROR", type(error).__name__)
+
+
 class Talkative(StandardAgent):
     idempotent = True
 
