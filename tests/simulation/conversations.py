@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,5 +104,6 @@ def hold(conversation: Conversation, *, dies_after: int = NEVER, restarts: bool 
 
 
 if __name__ == "__main__":
-    PAGE.write_text("\n\n".join(hold(conversation)[1] for conversation in read()) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # the examples' agents write where they are
+        PAGE.write_text("\n\n".join(hold(conversation)[1] for conversation in read()) + "\n", encoding="utf-8")
     print(f"wrote {PAGE.name}")
