@@ -57,14 +57,17 @@ class Stage:
         self.clock = WorldClock()
         self.dies_after = dies_after
         self.deaths = 0
+        self.processes = 0
         self.run = ""
         self.vault = Vault()
         self.forgetful = forgetful
         self.extractor = extractor
+        self._living: Any = None
 
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[tuple[Runtime, Conversation, MortalStore]]:
         """One process."""
+        self.processes += 1
         store = MortalStore(self.memory, self.dies_after)
         vault = Vault() if self.forgetful else self.vault
         async with open_performers() as loops:
@@ -72,11 +75,26 @@ class Stage:
             driver = Driver(store=store, clock=self.clock, machines=MACHINES, performers=performers, poll_s=1.0)
             async with driver.opened():
                 runtime = Runtime(store, driver, self.clock)
-                yield runtime, Conversation(self.agent, runtime=runtime, run=self.run, vault=vault), store
+                yield runtime, self.talker(runtime, vault), store
         await store.close()
+
+    def talker(self, runtime: Runtime, vault: Vault) -> Any:
+        """Who takes the turns in a process."""
+        return Conversation(self.agent, runtime=runtime, run=self.run, vault=vault)
+
+    @contextlib.asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """Within, all turns are taken by one process."""
+        async with self.process() as (_, self._living, _):
+            yield
+        self._living = None
 
     async def turn(self, what: str, *said: Any) -> AgentResult:
         """One turn (``say``, ``pause``, ``resume``, ``cancel``); taken up by another process if this one is killed."""
+        if self._living is not None:
+            result: AgentResult = await getattr(self._living, what)(*said)
+            self.run = self._living.run
+            return result
         async with self.process() as (_, conversation, store):
             task = asyncio.ensure_future(getattr(conversation, what)(*said))
             death = asyncio.ensure_future(store.died.wait())
@@ -95,8 +113,9 @@ class Stage:
 
     async def look(self) -> AgentResult:
         """Whoever comes next takes it up, and reads it."""
-        async with self.process() as (runtime, conversation, _):
-            return await conversation._settled(runtime)
+        async with self.process() as (_, conversation, _):
+            result: AgentResult = await conversation.settle()
+            return result
 
     def say(self, text: str) -> AgentResult:
         result: AgentResult = self.play(self.turn("say", text))

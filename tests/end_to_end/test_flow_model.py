@@ -63,12 +63,13 @@ def replies(out: str) -> list[str]:
     return [line for line in out.splitlines()[1:] if not line.startswith("  [")]
 
 
-def test_a_model_chooses_the_agent_and_finds_its_fields_and_what_is_wrong_is_asked_for(flows: Desk) -> None:
+def test_a_model_chooses_the_agent_and_finds_its_fields_and_a_recording_does_it_again(flows: Desk) -> None:
+    chat, typed = ["chat", "agents.py", "--user", "ann"], "a place for dinner, ninety-nine of us, Smith\nwell, four then\nyes\n"
     out, err, model = asked(
         flows,
-        ["chat", "agents.py", "--user", "ann", "--model", "openai:gpt-4o"],
+        [*chat, "--model", "openai:gpt-4o", "--record", "said.jsonl"],
         [{"agent": "Booking"}, {"guests": 99, "name": "Smith", "card": "4711"}, {"guests": 4}],
-        typed="a place for dinner, ninety-nine of us, Smith\nwell, four then\nyes\n",
+        typed=typed,
     )
     assert err == ""
     assert replies(out) == [
@@ -77,6 +78,9 @@ def test_a_model_chooses_the_agent_and_finds_its_fields_and_what_is_wrong_is_ask
         "Done.",
     ]
     assert [request.model for request in model.requests] == ["gpt-4o"] * 3, "the model is not asked whether a yes is one"
+    Path(flows.database).unlink()
+    again = flows.do(*chat, "--model", "replay:said.jsonl", cwd=flows.folder, said=typed)
+    assert (again.stdout, again.stderr) == (out, "")
 
 
 def test_flow_run_takes_the_model_of_the_settings_and_its_backup_and_approves_nothing(flows: Desk) -> None:

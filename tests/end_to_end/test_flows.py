@@ -70,8 +70,8 @@ class Desk:
         assert (done.returncode, done.stderr) == (0, "")
         return [line for line in done.stdout.splitlines()[1:] if not line.startswith("  [")]
 
-    def do(self, *arguments: str, code: int = 0) -> str:
-        done = command.run(arguments, cwd=self.folder, env=self.environment, timeout=100)
+    def do(self, *arguments: str, code: int = 0, cwd: Path | None = None) -> str:
+        done = command.run(arguments, cwd=cwd or self.folder, env=self.environment, timeout=100)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
@@ -86,20 +86,6 @@ class Desk:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-
-    def killed_after(self, line: str, *, is_open: bool) -> str:
-        """What the examples' agents answer to a line, in a process that is killed as soon as it has said it."""
-        process = self.start("chat", FLOWS, "--user", "ann")
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{line}\n")
-        process.stdin.flush()
-        heard = [
-            process.stdout.readline().rstrip("\n") for _ in range(5 if is_open else 3)
-        ]  # what it offers, what was said last, its answer
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        return heard[-2]
 
     def entered(self) -> list[str]:
         log = self.folder / "log"
@@ -133,6 +119,36 @@ def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
         assert desk.do("flow", "run", *wrong, code=2).count("\n") == 1
 
 
+LOOP = """
+from asterism.loops import Handoff, OrchestrationLoop, Worker
+
+async def dig(handoff: Handoff):
+    return "gold"
+
+steps = [{"step_id": "dig", "worker": "dig", "intent": "dig"}]
+digging = OrchestrationLoop(plan=steps, workers={"dig": Worker(dig, requires_approval=True)})
+"""
+DIGGER = """
+from asterism.flows import AgentStatus, StandardAgent
+from digging_of_test import digging
+
+class Digger(StandardAgent):
+    resumable = True
+
+    async def on_running(self, msg):
+        found = await self.child("dig", digging.start("dig"))
+        return self.make_result(AgentStatus.COMPLETED, f"There is {found['answer']}.")
+"""
+
+
+def test_a_loop_below_a_conversation_is_found_from_any_folder(desk: Desk, tmp_path: Path) -> None:
+    for name, code in {"mine/digging_of_test.py": LOOP, "mine/digger.py": DIGGER, "elsewhere/notes.txt": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    run = json.loads(desk.do("flow", "run", "mine/digger.py:Digger", "--json", code=3))["run"]
+    assert "There is gold." in desk.do("answer", run, "approve", cwd=tmp_path / "elsewhere")
+
+
 @pytest.mark.slow
 def test_killed_in_its_body_it_is_reported_and_not_repeated(desk: Desk) -> None:
     desk.killed_in_the_body("pay", "40", "yes")
@@ -151,17 +167,6 @@ def test_killed_in_its_body_an_idempotent_one_is_repeated_under_the_same_key(des
     assert desk.chat() == ["Paid 40."], "whoever opens the chat again takes it up"
     assert len(desk.entered()) == 2
     assert len(set(desk.entered())) == 1
-
-
-@pytest.mark.slow
-def test_a_conversation_killed_after_every_turn_goes_as_if_nobody_had_been_killed(desk: Desk) -> None:
-    lines = ("I want to book a table", "many", "4", "Friday", "actually make it 5", "Smith", "what do you mean?", "skip")
-    *whole, booked = desk.chat(*lines, source=FLOWS)
-    assert "All right, guests: 5. Under which name?" in whole
-    (desk.folder / "flows.db").unlink()
-    *said, last = (desk.killed_after(line, is_open=number > 0) for number, line in enumerate(lines))
-    assert said == whole
-    assert last.partition(": booking-")[0] == booked.partition(": booking-")[0], "all but its number"
 
 
 @pytest.mark.slow

@@ -120,7 +120,50 @@ class Rounds(StandardAgent):
         return self.make_result(AgentStatus.RUNNING, f"Round {self.metadata['round']} is done. Another?")
 
 
+@flowagent(description="Wait for a parcel")
+class Parcel(StandardAgent):
+    idempotent = True
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        if self.metadata.setdefault("asked", 0):
+            return self.make_result(AgentStatus.COMPLETED, "It is there.")
+        return self.make_result(AgentStatus.PAUSED, "I have asked for it. Resume when it is there.", metadata={"asked": 1})
+
+
+@flowagent(description="Wait an hour at most")
+class Hasty(StandardAgent):
+    idempotent = True
+    idle_timeout_s = 3600
+    item = InputField("What?")
+
+
+@flowagent(description="Fail, and call it off")
+class Undone(Failing):
+    idempotent = True
+
+    async def on_error(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.CANCELLED, "It did not work, and I have called it off.")
+
+
 AGENTS: dict[str, Any] = {
     agent.__name__: agent
-    for agent in (Greeting, Pizza, Failing, Polite, Hanging, Steps, Trip, Restless, Shy, Rounds, RestaurantBooking, LeaveRequest, Expense)
+    for agent in (
+        Greeting,
+        Pizza,
+        Failing,
+        Polite,
+        Hanging,
+        Steps,
+        Trip,
+        Restless,
+        Shy,
+        Rounds,
+        Parcel,
+        Hasty,
+        Undone,
+        RestaurantBooking,
+        LeaveRequest,
+        Expense,
+    )
 }
+AT_THE_DESK = (RestaurantBooking, LeaveRequest, Pizza, Greeting)

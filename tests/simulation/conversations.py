@@ -1,6 +1,6 @@
 """Conversations in a file that reads as they went: ``python -m tests.simulation.conversations`` writes the replies anew, to be read.
 
-== title · Agent
+== title · Agent (or Desk: an orchestrator with several)
 > what the person says (or a command: !pause, !resume, !cancel, !wait SECONDS)
 what the agent says
 [STATUS]
@@ -8,13 +8,19 @@ what the agent says
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asterism.errors import AsterismError
+from asterism.flows import AgentResult, Orchestrator
+from asterism.flows.performer import Vault
+from asterism.runtime.runtime import Runtime
 from tests.flows import NEVER, Stage, act
-from tests.simulation.conversation_agents import AGENTS
+from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK
 
 PAGE = Path(__file__).with_name("conversations.txt")
 
@@ -36,12 +42,53 @@ def read() -> list[Conversation]:
     return found
 
 
-def hold(conversation: Conversation, *, dies_after: int = NEVER) -> tuple[Stage, str]:
-    """Hold a conversation, a fresh process for each turn; returns it as the page has it."""
-    stage = Stage(AGENTS[conversation.agent], dies_after=dies_after, forgetful=False)
+class Desk:
+    """A person before an orchestrator, as ``asterism chat`` has it."""
+
+    def __init__(self, runtime: Runtime, vault: Vault) -> None:
+        self.run = ""
+        self._desk = Orchestrator(AT_THE_DESK, runtime=runtime, vault=vault)
+
+    async def say(self, text: str) -> AgentResult:
+        await asyncio.sleep(1)  # people take their time, and who was spoken to last is told by it
+        result = await self._desk.handle(text, user="ann")
+        self.run = result.run
+        return result
+
+    async def pause(self) -> AgentResult:
+        return await self._current("pause")
+
+    async def resume(self) -> AgentResult:
+        return await self._current("resume")
+
+    async def cancel(self) -> AgentResult:
+        return await self._current("cancel")
+
+    async def _current(self, what: str) -> AgentResult:
+        there = await self._desk.current("ann")
+        assert there is not None
+        result: AgentResult = await getattr(there, what)()
+        return result
+
+
+class DeskStage(Stage):
+    """A desk instead of one conversation."""
+
+    def talker(self, runtime: Runtime, vault: Vault) -> Any:
+        return Desk(runtime, vault)
+
+
+def hold(conversation: Conversation, *, dies_after: int = NEVER, restarts: bool = True) -> tuple[Stage, str]:
+    """Hold a conversation, a fresh process for each turn unless told otherwise; returns it as the page has it."""
+    kind, agent = (DeskStage, AGENTS["Greeting"]) if conversation.agent == "Desk" else (Stage, AGENTS[conversation.agent])
+    stage = kind(agent, dies_after=dies_after, forgetful=conversation.agent != "Expense")  # a secret dies with its process
     told = [f"== {conversation.title} · {conversation.agent}"]
 
     async def play() -> None:
+        async with contextlib.nullcontext() if restarts else stage.living():
+            await lines()
+
+    async def lines() -> None:
         for line in conversation.lines:
             told.append(f"> {line}")
             try:
@@ -57,5 +104,6 @@ def hold(conversation: Conversation, *, dies_after: int = NEVER) -> tuple[Stage,
 
 
 if __name__ == "__main__":
-    PAGE.write_text("\n\n".join(hold(conversation)[1] for conversation in read()) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # the examples' agents write where they are
+        PAGE.write_text("\n\n".join(hold(conversation)[1] for conversation in read()) + "\n", encoding="utf-8")
     print(f"wrote {PAGE.name}")

@@ -1,4 +1,4 @@
-"""The written conversations, word for word; and again with the process killed after each entry of the journal."""
+"""The written conversations, word for word: in one process, in a fresh one for each turn, and killed after each entry of the journal."""
 
 from __future__ import annotations
 
@@ -23,12 +23,19 @@ def test_there_are_many_and_none_twice() -> None:
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.title)
-def test_it_goes_as_it_is_written(conversation: Conversation) -> None:
-    assert hold(conversation)[1] == conversation.text
+def test_it_goes_as_it_is_written_in_one_process(conversation: Conversation) -> None:
+    assert hold(conversation, restarts=False)[1] == conversation.text
 
 
-TOLD_AGAIN = [it for it in CONVERSATIONS if it.agent != "Expense" and it.title != "pausing twice"]
-"""A secret dies with its process and is asked for again; a refusal is told only to who sent what was refused."""
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.title)
+def test_it_goes_the_same_with_a_restart_between_every_two_turns(conversation: Conversation) -> None:
+    stage, text = hold(conversation)
+    assert text == conversation.text
+    assert stage.processes >= len([line for line in conversation.lines if not line.startswith("!wait")])
+
+
+TOLD_AGAIN = [it for it in CONVERSATIONS if it.agent not in ("Expense", "Desk") and it.title != "pausing twice"]
+"""A secret dies with its process and is asked for again; a refusal is told only to who sent what was refused, as is the way back."""
 SAMPLE = [it for it in TOLD_AGAIN if it.title in ("three fields in one answer", "a pause during the approval", "a cancel after an error")]
 
 

@@ -70,7 +70,7 @@ def test_a_secret_that_is_said_again_while_it_is_looked_at_is_not_journaled() ->
 
 
 def test_a_tool_that_is_called_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversing, "_gate", lambda memory, call: "")
+    monkeypatch.setattr(conversing, "_gate", lambda memory, activity, call: "")
     found({9}, "tools")
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import getpass
 import json as json_text
 import sys
-from collections.abc import AsyncIterator, Sequence
+import termios
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +20,7 @@ from asterism.bootstrap import Minds, open_minds, open_store
 from asterism.bootstrap import open as open_all
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import MAX_RUNS, actor
-from asterism.cli.options import BackupModel, Database, Json
+from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.running import fleet_file_below
 from asterism.cli.words import plain
@@ -33,7 +36,9 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
 
-Agents = Annotated[str, Parameter(name="AGENTS", help="Where the agents are: file.py or package.module, or one of them: file.py:Name.")]
+Agents = Annotated[
+    str, Parameter(name="AGENTS", help="Where the agents are: file.py, package.module or an entry point; file.py:Name for one.")
+]
 Fleet = Annotated[
     Path | None, Parameter(name=["--fleet", "-f"], help="TOML file that names the devices, for agents that start constellations.")
 ]
@@ -41,14 +46,14 @@ Model = Annotated[
     str | None,
     Parameter(
         name="--model",
-        help="Find fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:… "
-        "[default: $ASTERISM_MODEL, else without a model].",
+        help="Find fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:…, "
+        "or replay:FILE for a recording [default: $ASTERISM_MODEL, else without a model].",
     ),
 ]
 Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, Minds]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed."""
-HELP = "/pause  /resume  /cancel  /fields  /quit; a line that ends with a backslash goes on in the next"
+HELP = "/pause  /resume  /cancel  /fields  /history  /quit; a line that ends with a backslash goes on in the next"
 
 
 def chat(
@@ -59,6 +64,7 @@ def chat(
     fleet: Fleet = None,
     model: Model = None,
     backup_model: BackupModel = None,
+    record: Record = None,
     database: Database = None,
 ) -> int:
     """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
@@ -67,7 +73,8 @@ def chat(
     agents = agents_of(source, Path.cwd())
     user = user or actor()
     fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
-    return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model))))
+    with _terminal():
+        return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model, record))))
 
 
 async def _fleet_of(user: str, database: Path) -> Path | None:
@@ -87,7 +94,7 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. /help says more.")
         if there := await desk.current(user):
             _say(await there.settle())  # what was interrupted goes on first
-        while (line := await _line()) is not None:  # until the person leaves
+        while (line := await _line(secret=await _is_secret(desk, runtime, user))) is not None:  # until the person leaves
             if line.strip() == "/quit":
                 break
             try:
@@ -95,6 +102,12 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
             except AsterismError as error:
                 put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
     return FINISHED
+
+
+async def _is_secret(desk: Orchestrator, runtime: Runtime, user: str) -> bool:
+    """Whether what is typed next answers a secret field."""
+    there = await desk.current(user)
+    return there is not None and await there.asks_for_a_secret(runtime)
 
 
 @contextlib.asynccontextmanager
@@ -109,12 +122,15 @@ async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> N
         return
     there = await desk.current(user)
     command = line.strip()[1:]
-    if command not in ("pause", "resume", "cancel", "fields"):
+    if command not in ("pause", "resume", "cancel", "fields", "history"):
         put(HELP)
     elif there is None:
         put("(no conversation is open)")
     elif command == "fields":
         put(json_text.dumps((await there.result(runtime)).fields, ensure_ascii=False))
+    elif command == "history":
+        for said in await there.history(runtime):
+            put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")
     else:
         _say(await getattr(there, command)())
 
@@ -125,17 +141,60 @@ def _say(result: AgentResult) -> None:
         put(f"  [{result.status}]")
 
 
-async def _line() -> str | None:
+async def _line(*, secret: bool) -> str | None:
     """What the person types, several lines where each but the last ends with a backslash; None at the end of the input."""
     lines: list[str] = []
     while True:  # bounded by what is typed
-        try:
-            lines.append(await asyncio.to_thread(input, "> " if sys.stdin.isatty() else ""))
-        except EOFError:
+        line = await _typed("> " if sys.stdin.isatty() else "", secret=secret)
+        if line is None:
             return "\n".join(lines) if lines else None
-        if not lines[-1].endswith("\\"):
+        lines.append(line)
+        if not line.endswith("\\"):
             return "\n".join(lines)
-        lines[-1] = lines[-1][:-1]
+        lines[-1] = line[:-1]
+
+
+async def _typed(prompt: str, *, secret: bool) -> str | None:
+    """One line, or None at the end; read by a thread that nobody waits for, so that Ctrl-C leaves at once."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str | None] = loop.create_future()
+
+    def tell(line: str | None) -> None:
+        if not typed.done():
+            typed.set_result(line)
+
+    def read() -> None:
+        line = _read(prompt, secret=secret)
+        with contextlib.suppress(RuntimeError):  # nobody listens any more
+            loop.call_soon_threadsafe(tell, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    return await typed
+
+
+def _read(prompt: str, *, secret: bool) -> str | None:
+    """One line, or None at the end. A secret is not shown while it is typed, and is in no history of the terminal."""
+    if not sys.stdin.isatty():  # past Python's own buffer, whose lock a reader would hold when the program ends
+        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as raw:
+            line = raw.readline()
+        return line.decode(errors="replace").rstrip("\r\n") if line else None
+    try:
+        return getpass.getpass(prompt) if secret else input(prompt)
+    except EOFError:
+        return None
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[None]:
+    """Leaves the terminal as it was, whatever was being typed when the person left."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    was = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, was)
 
 
 def run_flow(
@@ -147,12 +206,13 @@ def run_flow(
     fleet: Fleet = None,
     model: Model = None,
     backup_model: BackupModel = None,
+    record: Record = None,
     database: Database = None,
     json: Json = False,
 ) -> int:
     """Run one flow agent with the fields that are given. What is missing is asked for, and left open; nothing is approved here."""
     agent = agent_of(source, Path.cwd())
-    opened = _open(database, fleet, model_choice(model, backup_model))
+    opened = _open(database, fleet, model_choice(model, backup_model, record))
     return asyncio.run(_run(agent, _values(agent, field), text, opened, as_json=json))
 
 

@@ -122,7 +122,10 @@ class StandardAgent:
     # -- moving ------------------------------------------------------------------------------------
 
     def can_transition(self, from_state: AgentStatus, to_state: AgentStatus) -> bool:
-        """Whether a transition is allowed. Override it to forbid; what the table does not have, no override adds."""
+        """Whether a transition is allowed. Override it to forbid; what the table does not have, no override adds.
+
+        It is not asked about a cancel, nor about the ERROR of what its handlers raise: nothing else is left then.
+        """
         return to_state in STATE_TRANSITIONS[from_state]
 
     def transition_to(self, to_state: AgentStatus) -> None:
@@ -215,7 +218,7 @@ class StandardAgent:
     def report(self, text: str) -> None:
         """Say how far a handler is, to whoever watches."""
         if self._seat.host is not None:
-            self._seat.host.report(text)
+            self._seat.host.report(self, text)
 
     async def child(self, key: str, start: StartChild) -> Any:
         """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.

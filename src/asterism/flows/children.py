@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -67,9 +67,14 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
     Args:
         agent: its class.
         text: what begins it.
-        values: its fields by name, as far as they are known.
+        values: its fields by name, as far as they are known; what begins a run is journaled, so a secret is not among them.
+
+    Raises:
+        InvalidInput: one is.
     """
     kind: Any = agent
+    if secret := [name for name, field in kind.input_fields().items() if field.secret and name in values]:
+        raise InvalidInput(f"{', '.join(secret)} of {kind.__name__} is secret: what begins a run is journaled; let it ask for its own")
     first = _begun(kind, Message(text=text, values=msgspec.to_builtins(values)))
     return begin_child(FLOW_AGENT.name, first, kind.description or kind.__name__)
 

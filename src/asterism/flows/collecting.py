@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from asterism.flows import words
 from asterism.flows.fields import Field, complaint
 from asterism.flows.seat import AgentResult
-from asterism.flows.taking import Talker, corrected, in_words, said_of, seat_of, take, unsaid
+from asterism.flows.taking import Talker, can_be, corrected, in_words, said_of, seat_of, take, unsaid
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 MANY_MISSES = 3
@@ -90,9 +90,15 @@ async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
     # Nothing to take: an override has answered the question, or on_running has asked something that is no field and hears the answer.
     if not text or not wanted or (seat.asking and asked is None):
         return await advance(agent, msg)
-    if turn := words.turn(text):
+    turn = words.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
+    if turn:
         return await _take_turn(agent, turn, msg, asked)
     return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
+
+
+def _declines(asked: Field, text: str, at: float) -> bool:
+    """Whether "no" to an optional field means that there is none; not where "no" is a value of its type."""
+    return asked.optional and words.denial(text) == "" and (asked.kind is str or not can_be(asked, text, at))
 
 
 async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | None) -> list[str]:
@@ -153,6 +159,8 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
     refusal = text if msg.verb == "reject" else words.denial(text)
+    if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
+        return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
     if refusal is not None:
         seat = seat_of(agent)
         seat.code, seat.reason = "rejected", refusal or "rejected"

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows import words
-from asterism.flows.performer import Vault, flow_performers
+from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult
 from asterism.kernel.journal import Entry
@@ -24,7 +24,7 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.control import Cancel, Pause, Unpause, Verb
 from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Reported, Said
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import InquiryRow, RunRow
@@ -33,8 +33,6 @@ from asterism.runtime.session import ACCEPTED
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 
-PLACEHOLDER = "[secret]"
-"""What the journal has in place of a message that answers a secret field."""
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
 """How long another owner's answer is waited for: a week. Its handlers are bounded; this only keeps the wait from being endless."""
@@ -100,6 +98,7 @@ class Conversation:
 
         Raises:
             Refused: it has ended.
+            RunNotFound: there is no such conversation, or it is another tenant's.
             InvalidInput: there is nothing in it.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
@@ -113,15 +112,23 @@ class Conversation:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-        begun = Begun(
-            agent=name_of(agent),
-            message=Message(text=text, by=self.user, at=runtime.clock.now(), values=_data(values)),
-            tenant=self.tenant,
-            limits=limits,
-        )
+        text, values, token = self._without_secrets(agent, runtime, text, _data(values))
+        message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
+        begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits)
         self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
-        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session)
+        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
+
+    async def _row(self, runtime: Runtime) -> RunRow:
+        """The row of its run, which for another tenant is not there.
+
+        Raises:
+            RunNotFound: there is none, or it is another tenant's.
+        """
+        row = await runtime.store.run(self.run)
+        if row.tenant != self.tenant:
+            raise RunNotFound(self.run)
+        return row
 
     async def _answer(self, runtime: Runtime, text: str, values: dict[str, Any]) -> AgentResult:
         said = await self.put(runtime, text, values)
@@ -139,7 +146,7 @@ class Conversation:
         Raises:
             Refused: it has ended.
         """
-        row = await runtime.store.run(self.run)
+        row = await self._row(runtime)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self._asked(runtime)
@@ -167,19 +174,17 @@ class Conversation:
 
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
-        if asked is not None and asked.verbs:
+        agent = await self._agent_of(runtime, asked)
+        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime)
+        text, values, token = self._without_secrets(agent, runtime, text, values, in_confidence=in_confidence)
+        if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
                 return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, value=values or text)).key
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
-        token = ""
-        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime)
-        if in_confidence and not values:  # a secret: only this process hears it
-            token = runtime.clock.new_id()
-            self.vault.put(token, text)
-            text = PLACEHOLDER
-        said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token)
+        confided = in_confidence and bool(token) and not values
+        said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token, confided=confided)
         key = runtime.clock.new_id()
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
@@ -191,6 +196,32 @@ class Conversation:
         live: Run[FlowMemory]
         live, _ = await load(runtime.store, FLOW_AGENT, self.run)
         return live.memory.view.hush
+
+    async def _agent_of(self, runtime: Runtime, asked: InquiryRow | None) -> Any:
+        """The agent that asks: this one, or that of a conversation below; None where it is no agent's question."""
+        if asked is None or asked.run == self.run:
+            return self.agent
+        if (await runtime.store.run(asked.run)).machine != FLOW_AGENT.name:
+            return None
+        below: Run[FlowMemory]
+        below, _ = await load(runtime.store, FLOW_AGENT, asked.run)
+        return agent_class(below.memory.agent)
+
+    def _without_secrets(
+        self, agent: Any, runtime: Runtime, text: str, values: dict[str, Any], *, in_confidence: bool = False
+    ) -> tuple[str, dict[str, Any], str]:
+        """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
+
+        Secret are the words that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and the values of secret fields.
+        """
+        secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
+        hushed = (in_confidence and bool(text)) or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
+        shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
+        if not hushed and len(shown) == len(values):
+            return text, values, ""
+        token = runtime.clock.new_id()
+        self.vault.put(token, text, values)
+        return PLACEHOLDER if hushed else text, shown, token
 
     async def pause(self, reason: str = "") -> AgentResult:
         """Suspend it."""
@@ -208,7 +239,7 @@ class Conversation:
         if not self.run:
             raise Refused("this conversation has not begun")
         async with self._runtime() as runtime:
-            row = await runtime.store.run(self.run)
+            row = await self._row(runtime)
             if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
                 raise Refused(f"this conversation has ended ({row.state})")
             key = runtime.clock.new_id()
@@ -240,6 +271,7 @@ class Conversation:
     async def settle(self) -> AgentResult:
         """Wait until it rests, and say what it says then."""
         async with self._runtime() as runtime:
+            await self._row(runtime)
             return await self._settled(runtime)
 
     # -- waiting, and reading ----------------------------------------------------------------------
@@ -260,7 +292,7 @@ class Conversation:
             elif driving.done():
                 driving.result()
             verdict = await runtime.store.verdict(of or self.run, key) if key else ACCEPTED
-            row = await runtime.store.run(self.run)
+            row = await self._row(runtime)
             if verdict and (row.status != "active" or await self._is_asked_below(runtime)):
                 if verdict != ACCEPTED:
                     raise Refused(verdict)
@@ -273,11 +305,23 @@ class Conversation:
         """True when a run below has a question: it comes up here, and what else is under way goes on."""
         return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
 
+    async def asks_for_a_secret(self, runtime: Runtime) -> bool:
+        """Whether what is said next is a secret, not to be shown to who looks over a shoulder."""
+        asked = await self._asked(runtime)
+        return asked is not None and not asked.verbs
+
+    async def history(self, runtime: Runtime) -> list[Utterance]:
+        """What was said, the last of it; without secrets."""
+        await self._row(runtime)
+        live: Run[FlowMemory]
+        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        return live.memory.history
+
     async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
         live: Run[FlowMemory]
         live, _ = await load(runtime.store, FLOW_AGENT, self.run)
-        result = result_of(live.memory, row or await runtime.store.run(self.run))
+        result = result_of(live.memory, row or await self._row(runtime))
         asked = await self._asked(runtime)
         if asked is not None and asked.run != self.run:
             return msgspec.structs.replace(result, raw_message=asked.prompt)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
-from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, view_of
+from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, secrets_of, view_of
 from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import ChildEnded, StartChild
@@ -38,6 +38,8 @@ from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.runtime.ports import Performer, Tell
 
+PLACEHOLDER = "[secret]"
+"""What the journal has in place of words that tell a secret."""
 HANDLER_TIMEOUT_S = 300.0
 """Bound on a handler that does not enter ``on_running``."""
 log = logging.getLogger("asterism.flows")
@@ -59,16 +61,18 @@ class Vault:
     """Secrets of the conversations that this process holds. They are nowhere else."""
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._said: dict[str, tuple[str, dict[str, Any]]] = {}
         self._values: dict[str, dict[str, Any]] = {}
 
-    def put(self, token: str, text: str) -> None:
-        """Keep the words of a message under a token."""
-        self._said[token] = text
+    def put(self, token: str, text: str, values: dict[str, Any]) -> None:
+        """Keep a message with a secret in it under a token: its words, and its fields by name."""
+        self._said[token] = text, values
 
-    def words(self, token: str) -> str:
-        """The words under a token; empty if this process has not heard them."""
-        return self._said.get(token, "")
+    def heard(self, message: Message) -> Message:
+        """A message as it was said; what this process has not heard of it is missing."""
+        unheard = "" if message.text == PLACEHOLDER else message.text
+        text, values = self._said.get(message.secret, (unheard, message.values))
+        return Message(**{**_parts(message), "text": text, "values": values})
 
     def of(self, run: str) -> dict[str, Any]:
         """The secret fields of a conversation."""
@@ -134,6 +138,9 @@ class Visit:
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
         """The end of the child of a key, which is started once."""
         self.check_wants()
+        told = [key, start.title, start.first]
+        if hide(told, secrets_of(agent)) != told:
+            raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
         if (
             self._fleet_file and start.first_kind == Submitted.__name__ and not start.first.get("fleet_file")
         ):  # for whoever resumes it without us
@@ -157,13 +164,13 @@ class Visit:
         if self.memory.wants == "cancel":
             raise CalledOff
 
-    def report(self, text: str) -> None:
+    def report(self, agent: Any, text: str) -> None:
         """Say how far it is."""
-        self._tell(Reported(of=self.key, text=text))
+        self._tell(Reported(of=self.key, text=hide(text, secrets_of(agent))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
-        if self._extractor is None:
+        if self._extractor is None or message.secret:
             return None
         schema = agent.json_schema()
         open_ = {name: about for name, about in schema["properties"].items() if not about.get("writeOnly")}
@@ -202,9 +209,7 @@ class HandlePerformer:
         restore(agent, memory.view, self.vault.of(run))
         seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
         seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at
-        message = effect.message
-        if message.secret:
-            message = Message(**{**_parts(message), "text": self.vault.words(message.secret)})
+        message = self.vault.heard(effect.message) if effect.message.secret else effect.message
         handled: Handled
         try:
             async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
@@ -216,15 +221,12 @@ class HandlePerformer:
             seat.status, seat.path = memory.status, []
             result = ask(agent, missing.field, ["I have to ask you again."])
             handled = _outcome(agent, visit.key, result, again=False)
-        except Exception as error:  # boundary: what a handler raises ends its conversation, with words for the person
-            if visit.timeout is not None and visit.timeout.expired():
-                limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
-                handled = _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
-            else:
-                trace = hide("".join(traceback.format_exception(error)), _secrets(agent))
-                log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)  # noqa: TRY400 - a trace without secrets
-                said = str(error).partition("\n")[0]
-                handled = _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
+        except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
+            handled = _gone_wrong(agent, effect, visit, error)
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise  # it is we who are cancelled, and not something that the handler has waited for
+            handled = _gone_wrong(agent, effect, visit, error)
         return self._without_secrets(agent, run, handled, message.secret)
 
     def _without_secrets(self, agent: Any, run: str, handled: Handled, token: str) -> Handled:
@@ -233,7 +235,7 @@ class HandlePerformer:
         values = {name: agent.collected_fields[name] for name in secret}
         is_over = any(state in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED) for state in handled.path)
         self.vault.keep(run, {} if is_over else values, token)
-        hidden = _secrets(agent)
+        hidden = secrets_of(agent)
         if not hidden:
             return handled
         parts = {name: hide(getattr(handled, name), hidden) for name in ("text", "data", "reason")}
@@ -272,15 +274,15 @@ async def _call(agent: Any, handler: str, message: Message, memory: FlowMemory) 
     """Call a handler; its result, and whether ``on_running`` is to be entered once more."""
     if handler == "on_interrupted":
         return hear_of_interruption(agent, message, UNCLEAR)
-    if handler == "pause":
-        return await _pause(agent, message), False
     if handler == "resume":
         return go_on(agent), False
     if memory.entered:  # after a crash, and it may be entered again
         handler, message = "on_running", memory.message
-    result = await getattr(agent, handler)(message)
+    result = await (_pause(agent, message) if handler == "pause" else getattr(agent, handler)(message))
     if result is not None and not isinstance(result, AgentResult):
         raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
+    if result is not None and result.status is not agent.status:
+        raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
     if result is None and agent._seat.entered and agent.status is AgentStatus.RUNNING:  # noqa: SLF001 - as above
         raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
     return result, False
@@ -309,16 +311,23 @@ def _outcome(agent: Any, effect: str, result: AgentResult | None, *, again: bool
     )
 
 
+def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) -> Handled:
+    """What a handler has raised: words for the person, and the trace, without secrets, for the log."""
+    memory = visit.memory
+    if visit.timeout is not None and visit.timeout.expired():
+        limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
+        return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
+    trace = hide("".join(traceback.format_exception(error)), secrets_of(agent))
+    log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
+    said = str(error).partition("\n")[0]
+    return _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
+
+
 def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:
     """What went wrong, for the person. The agent is left as it was; one that has failed already stays so."""
     path = () if memory.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
     text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else memory.prompt
     return Handled(effect=effect, path=path, text=text, code=code if path else "", reason=reason if path else "")
-
-
-def _secrets(agent: Any) -> list[str]:
-    values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
-    return [str(value) for value in values if value is not None]
 
 
 def _parts(struct: Any) -> dict[str, Any]:

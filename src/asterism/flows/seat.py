@@ -54,7 +54,7 @@ class Host(Protocol):
         """Have the transitions so far journaled, before the body of ``on_running`` is entered."""
         ...
 
-    def report(self, text: str) -> None:
+    def report(self, agent: Any, text: str) -> None:
         """Say how far it is."""
         ...
 
@@ -139,11 +139,12 @@ def view_of(agent: Any) -> View:
     seat: Seat = agent._seat  # noqa: SLF001 - the seat is the framework's side of the agent
     fields: dict[str, Field] = declared(type(agent), Field)
     secret = {name for name, field in fields.items() if field.secret}
-    hidden = [str(value) for name, value in seat.fields.items() if name in secret and value is not None]
+    hidden = secrets_of(agent)
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
     asked = fields.get(seat.asking)
     return View(
         fields=plain_data({name: value for name, value in seat.fields.items() if name not in secret}, "collected_fields", hidden),
+        secret=tuple(sorted(secret)),
         withheld=tuple(sorted(secret & seat.fields.keys())),
         outputs=plain_data(seat.outputs, "an output field", hidden),
         metadata=plain_data(seat.metadata, "metadata", hidden),
@@ -152,6 +153,12 @@ def view_of(agent: Any) -> View:
         hush=asked is not None and asked.secret,
         misses=seat.misses,
     )
+
+
+def secrets_of(agent: Any) -> list[str]:
+    """The values of its secret fields, as texts."""
+    values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
+    return [str(value) for value in values if value is not None]
 
 
 def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
@@ -190,7 +197,7 @@ def hide(value: Any, hidden: list[str]) -> Any:
             value = HIDDEN if value == secret else value.replace(secret, HIDDEN) if secret else value
         return value
     if isinstance(value, dict):
-        return {name: hide(item, hidden) for name, item in value.items()}
+        return {hide(name, hidden): hide(item, hidden) for name, item in value.items()}
     if isinstance(value, list):
         return [hide(item, hidden) for item in value]
     return HIDDEN if hidden and str(value) in hidden else value

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Protocol
 
 from asterism.flows import words
 from asterism.flows.fields import Field
-from asterism.flows.parsing import parse
-from asterism.flows.seat import AgentResult, Seat
+from asterism.flows.parsing import options_of, parse
+from asterism.flows.seat import AgentResult, Seat, hide
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 
@@ -64,7 +64,7 @@ def take(agent: Talker, values: Mapping[str, Any], at: float) -> list[str]:
         try:
             found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
         except ValueError as error:
-            told.append(said_of(fields[name], error))
+            told.append(hide(said_of(fields[name], error), [str(value)] if fields[name].secret else []))
         else:
             agent.collected_fields.pop(name, None)  # so that the last in order is the last that was said
             agent.collected_fields[name] = found
@@ -86,21 +86,48 @@ def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[
     """Take a correction of what was said before; None where the words are none."""
     said = words.change(text)
     if said is None:
-        return None
+        return _thought_better(agent, text, at, asked)
     named, value = said
     fields = agent.input_fields()
     if named:
         meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
         return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
     given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
-    fits = [field for field in given if field.kind is not str and _fits(field, value, at)]
+    fits = [field for field in given if field.kind is not str and can_be(field, value, at)]
     fits = fits or [field for field in given if field.kind is str and asked is None and agent.collected_fields[field.name] is not None]
     if asked is not None:
-        only = _meant(text, given, fits, answers=asked.kind is not str and _fits(asked, value, at))
+        only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
         return take(agent, {only.name: value}, at) if only else None
+    changed = _changed(agent, fits, value, at)
+    return ["I do not see what that changes."] if changed is None else changed
+
+
+def _thought_better(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:
+    """Take "no, 5 people" as a correction of the number that was given, unless it answers what is asked for; None where it is none.
+
+    Only what begins with a number, a day, a time, or is an option: any other words may well be a name.
+    """
+    value = words.second_thought(text)
+    if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
+        return None
+    fields = agent.input_fields()
+    given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
+    return _changed(agent, [field for field in given if _is_said_by(field, value, at)], value, at)
+
+
+def _is_said_by(field: Field, value: str, at: float) -> bool:
+    if field.kind in (str, bool):  # any words are a text, and "no" is a bool
+        return False
+    if options := options_of(field.kind):
+        return words.plain(value) in map(words.plain, options)
+    return can_be(field, value.split(maxsplit=1)[0], at) and can_be(field, value, at)
+
+
+def _changed(agent: Talker, fits: list[Field], value: str, at: float) -> list[str] | None:
+    """Give the one field that a value fits that value, or ask which; None where it fits none."""
     if len(fits) == 1:
         return take(agent, {fits[0].name: value}, at)
-    return [f"Which one shall be {value}: {', '.join(field.label for field in fits)}?"] if fits else ["I do not see what that changes."]
+    return [f"Which one shall be {value}: {', '.join(field.label for field in fits)}?"] if fits else None
 
 
 def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:
@@ -124,7 +151,7 @@ def in_words(value: Any) -> str:
     return str(getattr(value, "value", value))
 
 
-def _fits(field: Field, value: str, at: float) -> bool:
+def can_be(field: Field, value: str, at: float) -> bool:
     """Whether the words give a value of its type, within its bounds or not."""
     try:
         parse(field.kind, value, at)

@@ -34,6 +34,9 @@ _TURNS: dict[Turn, frozenset[str]] = {
     "resume": _phrases("resume|continue|go on|carry on|unpause|let's go on|keep going"),
 }
 _OPENING = r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
+_SECOND_THOUGHT = re.compile(
+    r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)+(?:(?:for|on|at|in|the|next|only|just)\s+)*(\S+(?:\s+\S+)?)\s*$", re.IGNORECASE
+)
 _NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]+?)\s*"
 _VALUE = r"\s*(?P<value>\S.*?)\s*$"
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -51,15 +54,13 @@ def plain(text: str) -> str:
 
 
 def is_yes(text: str) -> bool:
-    """True for a clear yes: nothing but words of assent."""
-    words = plain(text)
-    return words in _YES or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _YES)
+    """True for a clear yes: nothing but words of assent, and no question."""
+    return _is_all(text, _YES)
 
 
 def denial(text: str) -> str | None:
     """The reason of a clear no, empty where none is given; None for anything else."""
-    words = plain(text)
-    if words in _NO or _is_made_of(re.split(r"\s*[,;.!]+\s*", words), _NO):
+    if _is_all(text, _NO):
         return ""
     found = _REASON.match(text)
     return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
@@ -81,5 +82,19 @@ def change(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _is_made_of(parts: list[str], words: frozenset[str]) -> bool:
-    return all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)
+def second_thought(text: str) -> str:
+    """The value, two words at most, of a message that takes something back and says nothing else ("no, 5 people"); empty for any other."""
+    found = _SECOND_THOUGHT.match(text)
+    return found[1].rstrip(" .!") if found else ""
+
+
+def tells(text: str, name: str) -> bool:
+    """True where words give something a value under this name: "my PIN is 4711", "change the PIN to 4711"."""
+    return re.search(rf"\b{re.escape(name)}\s*(?:\b(?:is|are|to|into|as)\b|:|=)\s*\S", text, re.IGNORECASE) is not None
+
+
+def _is_all(text: str, words: frozenset[str]) -> bool:
+    said = plain(text)
+    parts = re.split(r"\s*[,;.!]+\s*", said)
+    is_made_of = all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)
+    return "?" not in text and (said in words or is_made_of)

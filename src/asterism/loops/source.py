@@ -31,18 +31,19 @@ def place_of_caller(depth: int) -> Place:
 
 
 def written(found: object, place: Place) -> str:
-    """``module:name`` of a module-level object, or ``file.py:name`` where it is of the program itself.
+    """``module:name`` of a module-level object; ``/path/file.py:name`` where its file belongs to no package, or is the program itself.
 
-    One that is not at module level is ``module:<line N>``, which cannot be found again.
+    A module of no package may have been found beside another file: its name says nothing to whoever looks elsewhere. What is not
+    at module level is ``module:<line N>``, which cannot be found again.
     """
     there = vars(sys.modules[place.module]) if place.module in sys.modules else {}
     name = next((key for key, value in there.items() if value is found), "")
     if not name:
         return f"{place.module}:<line {place.line}>"
-    if place.module != "__main__":
-        return f"{place.module}:{name}"
     spec = there.get("__spec__")
-    return f"{spec.name if spec else Path(place.file).absolute()}:{name}"
+    module = spec.name if place.module == "__main__" and spec else place.module
+    is_packaged = "." in module or not place.file
+    return f"{module if is_packaged else Path(place.file).absolute()}:{name}"
 
 
 def find(source: str, folder: Path) -> object:

@@ -128,7 +128,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
         inquiry: its id, which is the id of the effect that asked it, and the inbox key of its answer.
         prompt: the question, in words.
         subject: JSON text of exactly what is to be done.
-        schema: JSON text of the JSON Schema of a ``respond`` value; empty where none is asked.
+        schema: JSON text of the JSON Schema of a ``respond`` or ``edit`` value, whose ``false`` properties are refused; empty for any.
         verbs: the answers it takes.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.

@@ -42,7 +42,9 @@ class Runtime:
         self.driver = driver
         self.clock = clock
 
-    async def submit(self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "") -> str:
+    async def submit(
+        self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "", tenant: str = ""
+    ) -> str:
         """Write a new run with its first entry; nobody drives it yet.
 
         Args:
@@ -52,6 +54,7 @@ class Runtime:
             actor: who submits it.
             run: its id; a fresh one by default.
             session: the line of runs it belongs to; itself by default.
+            tenant: whose it is.
 
         Returns:
             The run's id.
@@ -67,6 +70,7 @@ class Runtime:
             title=title,
             state="",
             session=session or run,
+            tenant=tenant,
             actor=actor,
             created_at=at,
             updated_at=at,
@@ -223,6 +227,8 @@ class Runtime:
             raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):
             raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
+        if never := _never_given(asked, value):
+            raise InvalidInput(f"{', '.join(never)} of {inquiry} is a secret, and an answer is journaled: it is told in the conversation")
         check_json([value, reason], f"the answer to {inquiry}")  # what a journal would not give back is not what was approved
         event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
         for number in range(1, MAX_ANSWERS + 1):
@@ -245,6 +251,14 @@ class Runtime:
         """The journal of a run, from after a seq on."""
         await self.store.run(run)
         return await self.store.records(run, after=after)
+
+
+def _never_given(asked: InquiryRow, value: Any) -> list[str]:
+    """The properties of an answer that its schema never takes (``false``)."""
+    if not asked.schema or not isinstance(value, dict):
+        return []
+    properties = msgspec.json.decode(asked.schema).get("properties", {})
+    return [name for name in value if properties.get(name) is False]
 
 
 def _verb_of(answer: InboxRow) -> str:

@@ -42,8 +42,8 @@ class WatchedLoop(Watched[LoopMemory]):
         self._unsure: set[str] = set()
         self._unsure_calls: set[Call] = set()
         self._calls: dict[Call, ToolCall] = {}
-        self._used: set[str] = set()
-        self._trusted: set[str] = set()
+        self._used: set[tuple[str, str]] = set()
+        self._trusted: set[tuple[str, str]] = set()  # by worker: another's tool of the same name is another tool
         self._begun = 0
         self._drafted: list[Any] = []
         self._was_paused = False
@@ -97,7 +97,9 @@ class WatchedLoop(Watched[LoopMemory]):
         changes = event.value if event.verb == "edit" else {}
         self._yes[canonical({**subject, named: {**subject[named], **changes}})] += 1
         if "tool" in subject and event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True:
-            self._trusted.add(subject["tool"])
+            for activity in self.replayed.memory.active.values():
+                if any(call.question.inquiry == event.effect for call in activity.calls):
+                    self._trusted.add((activity.worker, subject["tool"]))
 
     # -- what is begun -----------------------------------------------------------------------------
 
@@ -134,12 +136,13 @@ class WatchedLoop(Watched[LoopMemory]):
         call, asked = (effect.step_id, effect.call_id), self._calls[effect.step_id, effect.call_id]
         if asked.denied:
             raise self.fail(9, f"{effect.tool} is called, which was denied: {asked.denied}")
-        gated = asked.gate and effect.tool not in self._trusted and not (asked.gate == "first_time" and effect.tool in self._used)
+        tool = (effect.worker, effect.tool)
+        gated = asked.gate and tool not in self._trusted and not (asked.gate == "first_time" and tool in self._used)
         said_yes = self._spend({"tool": effect.tool, "arguments": effect.arguments})
         if (gated or call in self._unsure_calls or effect.arguments != asked.arguments) and not said_yes:
             raise self.fail(9, f"{effect.tool} is called with {effect.arguments}, which nobody has approved")
         self._unsure_calls.discard(call)
-        self._used.add(effect.tool)
+        self._used.add(tool)
 
     def _spend(self, subject: dict[str, Any]) -> bool:
         """Use up a yes to exactly this; False where there is none."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import Refused
+from asterism.errors import Refused, RunNotFound
 from asterism.flows import AgentResult, InputField, Orchestrator, StandardAgent, flowagent
+from asterism.flows.conversation import Conversation
 from tests.flows import Stage
 
 
@@ -116,6 +117,24 @@ def test_users_and_tenants_do_not_meet() -> None:
         "How many guests?", "In which town?", "Under which name?", "Done.", "How many guests?", "Under which name?",
         "I can do this: Book a table; Tell the weather; Delete.",
     ]  # fmt: skip
+
+
+def test_a_conversation_is_not_there_for_another_tenant_and_its_runs_say_whose_they_are() -> None:
+    stage = Stage(Booking)
+
+    async def play() -> None:
+        async with stage.process() as (runtime, _, _):
+            desk = Orchestrator(AGENTS, runtime=runtime)
+            run = (await desk.handle("book", user="ann", tenant="acme")).run
+            assert [row.tenant for row in await runtime.runs()] == ["acme"]
+            for tenant in ("", "other"):
+                stranger = Conversation(Booking, runtime=runtime, run=run, user="ann", tenant=tenant)
+                for turn in (stranger.say("4"), stranger.pause(), stranger.cancel(), stranger.settle(), stranger.result(runtime)):
+                    with pytest.raises(RunNotFound):
+                        await turn
+            assert (await Conversation(Booking, runtime=runtime, run=run, tenant="acme").say("4")).raw_message == "Under which name?"
+
+    stage.play(play())
 
 
 def test_of_one_user_one_message_is_taken_at_a_time() -> None:

@@ -236,6 +236,21 @@ def test_a_body_without_a_result_is_told_what_to_return(line: str) -> None:
     assert "return self.make_result(" in turns[0].raw_message
 
 
+class HandMade(StandardAgent):
+    async def on_running(self, msg: Message) -> AgentResult:
+        if msg.get_text() == "stale":
+            self.make_result(AgentStatus.COMPLETED)
+            return AgentResult(status=AgentStatus.RUNNING)
+        return AgentResult(status=AgentStatus.COMPLETED, raw_message="All done!")
+
+
+@pytest.mark.parametrize("line", ["made by hand", "stale"])
+def test_a_result_that_says_another_status_than_its_agent_is_no_answer(line: str) -> None:
+    _, turns = talk(HandMade, line)
+    assert turns[0].status == "ERROR"
+    assert "and the agent is" in turns[0].raw_message
+
+
 def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(StandardAgent):
         async def on_running(self, msg: Message) -> AgentResult:
@@ -245,6 +260,26 @@ def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCapture
         _, turns = talk(Broken, "go")
     assert turns[0].raw_message == "Sorry, something went wrong: ZeroDivisionError: division by zero."
     assert "1 / 0" in caplog.text
+
+
+def test_a_handler_that_hangs_before_the_body_ends_too() -> None:
+    class Stuck(StandardAgent):
+        async def on_initializing(self, msg: Message) -> AgentResult | None:
+            await asyncio.sleep(10_000)
+            return None
+
+    _, turns = talk(Stuck, "go")
+    assert (turns[0].status, turns[0].raw_message) == ("ERROR", "Sorry, something went wrong: it took longer than 300 s.")
+
+
+@pytest.mark.parametrize("error", [SystemExit("bye"), asyncio.CancelledError()])
+def test_what_would_end_a_process_ends_the_conversation_and_no_other_one(error: BaseException) -> None:
+    class Quitter(StandardAgent):
+        async def on_running(self, msg: Message) -> AgentResult:
+            raise error
+
+    _, turns = talk(Quitter, "go")
+    assert (turns[0].status, turns[0].reason.partition(":")[0]) == ("ERROR", type(error).__name__)
 
 
 class Talkative(StandardAgent):
@@ -312,7 +347,8 @@ def test_a_handler_cannot_talk_to_itself() -> None:
     assert "cannot talk to itself" in talk(Narcissus, "go")[1][0].raw_message
 
 
-def test_conversations_are_isolated_and_many_at_once() -> None:
+@pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.slow)])
+def test_conversations_are_isolated_and_many_at_once(count: int) -> None:
     class Echo(StandardAgent):
         word = InputField("Which word?")
 
@@ -324,8 +360,8 @@ def test_conversations_are_isolated_and_many_at_once() -> None:
 
     async def play() -> list[AgentResult]:
         async with stage.process() as (runtime, _, _):
-            talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(1000)]
+            talks = [Conversation(Echo, runtime=runtime, user=f"user {number}") for number in range(count)]
             await asyncio.gather(*(it.say("go") for it in talks))
             return await asyncio.gather(*(it.say(f"word {number}") for number, it in enumerate(talks)))
 
-    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(1000)]
+    assert [it.raw_message for it in stage.play(play())] == [f"word {number}!" for number in range(count)]

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 from typing import Any
 
 import pytest
 
-from asterism.errors import IllegalTransition
-from asterism.flows import STATE_TRANSITIONS, AgentStatus, InputField, StandardAgent, flowagent
-from tests.flows import talk
+from asterism.errors import IllegalTransition, Refused
+from asterism.flows import STATE_TRANSITIONS, AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
+from tests.flows import Stage, act, talk
 
 PAIRS = list(itertools.product(AgentStatus, AgentStatus))
 created: list[str] = []
@@ -212,6 +214,55 @@ def test_an_override_that_allows_more_adds_nothing() -> None:
         agent.transition_to(AgentStatus.RUNNING)
 
 
+FORBIDDEN: list[tuple[AgentStatus, AgentStatus]] = []
+TALKS = [
+    ("go", "1", "2", "!pause", "!resume", "change a to 3", "back", "4", "yes", "more", "yes"),
+    ("go", "!pause", "resume", "1", "2", "no"),
+]
+EDGES = [
+    ("INITIALIZING", "WAITING_FOR_INPUT"), ("WAITING_FOR_INPUT", "PAUSED"), ("PAUSED", "WAITING_FOR_INPUT"),
+    ("WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL"), ("WAITING_FOR_APPROVAL", "PAUSED"), ("PAUSED", "WAITING_FOR_APPROVAL"),
+    ("WAITING_FOR_APPROVAL", "WAITING_FOR_INPUT"), ("WAITING_FOR_APPROVAL", "RUNNING"), ("WAITING_FOR_APPROVAL", "CANCELLED"),
+    ("RUNNING", "WAITING_FOR_INPUT"), ("RUNNING", "COMPLETED"),
+]  # fmt: skip
+
+
+class Watched(StandardAgent):
+    requires_approval = True
+    a = InputField("a?")
+    b = InputField("b?")
+
+    def can_transition(self, from_state: AgentStatus, to_state: AgentStatus) -> bool:
+        return (from_state, to_state) not in FORBIDDEN and super().can_transition(from_state, to_state)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        rounds = self.metadata["rounds"] = self.metadata.get("rounds", 0) + 1
+        return self.make_result(AgentStatus.COMPLETED if rounds > 1 else AgentStatus.WAITING_FOR_INPUT, "Well.")
+
+
+def edges_taken() -> set[tuple[str, str]]:
+    taken = set()
+    for lines in TALKS:
+        stage, said = Stage(Watched), list(lines)
+
+        async def play(stage: Stage = stage, said: list[str] = said) -> None:
+            with contextlib.suppress(Refused):  # it has ended early
+                for line in said:
+                    await act(stage, line)
+
+        stage.play(play())
+        taken |= set(itertools.pairwise(stage.states))
+    return taken
+
+
+@pytest.mark.parametrize("edge", EDGES, ids="->".join)
+def test_an_override_is_asked_about_every_transition_that_the_framework_makes(edge: tuple[str, str]) -> None:
+    FORBIDDEN.clear()
+    assert edge in edges_taken()
+    FORBIDDEN.append((AgentStatus(edge[0]), AgentStatus(edge[1])))
+    assert edge not in edges_taken()
+
+
 def test_going_back_to_collect_more_input() -> None:
     needs["more"] = True
     assert said(Manual, "go", "the red one") == [("I need more details. What else?", "WAITING_FOR_INPUT"), ("Done!", "COMPLETED")]
@@ -261,14 +312,26 @@ def test_the_typical_flows_leave_exactly_these_states(agent: type, lines: list[s
     assert talk(agent, *lines)[0].states == states
 
 
-def test_the_result_has_the_status_of_its_agent() -> None:
+def test_an_agent_of_a_program_has_the_status_of_its_result_whatever_is_done_with_it() -> None:
     async def play() -> None:
-        agent: Any = OrderAgent()
-        for line in ("order", "tea"):
-            result = await agent.reply(line)
-            assert result.status is agent.status
-        assert agent.item == "tea"
-
-    import asyncio  # noqa: PLC0415 - the real loop, once
+        agent: Any = Approved()
+        for turn in (agent.pause, agent.resume, agent.cancel):
+            with pytest.raises(Refused, match="has not begun"):
+                await turn()
+        for turn, status in (
+            (agent.reply("order"), "WAITING_FOR_INPUT"),
+            (agent.reply("tea"), "WAITING_FOR_APPROVAL"),
+            (agent.pause("lunch"), "PAUSED"),
+            (agent.resume(), "WAITING_FOR_APPROVAL"),
+        ):
+            result = await turn
+            assert result.status is agent.status is AgentStatus(status)
+            assert result.run == agent.run
+        assert (agent.item, agent.key, agent.fleet) == ("tea", "", ())
+        events = [event async for event in agent.stream("yes")]
+        assert events[-1].result.status is agent.status is AgentStatus.COMPLETED
+        other: Any = OrderAgent()
+        await other.reply("order")
+        assert (await other.cancel("enough")).status is other.status is AgentStatus.CANCELLED
 
     asyncio.run(play())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, as_child, flowagent
 from asterism.loops import ChildWorker, Handoff, OrchestrationLoop, Worker
+from asterism.loops.definition import find_loop
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports import RunRow
 from asterism.runtime.runtime import Runtime
@@ -215,3 +218,26 @@ def test_a_handler_takes_no_longer_than_its_worker_may() -> None:
     stewed = {name.replace("soup", "stew"): (verb, "stew" if value else None) for name, (verb, value) in ANSWERS.items()}
     tree = Tree(lunching(timeout_s=60), stewed)
     assert ("timeout", None, "it took longer than 60 s") in tree.findings()
+
+
+# -- where a loop is found again -------------------------------------------------------------------
+
+BESIDE = """
+from asterism.loops import Handoff, OrchestrationLoop
+
+
+async def dig(handoff: Handoff):
+    return "gold"
+
+
+digging = OrchestrationLoop(plan=[{"step_id": "dig", "worker": "dig", "intent": "dig"}], workers={"dig": dig})
+"""
+
+
+def test_a_loop_in_a_file_of_no_package_is_recorded_by_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "beside_of_test.py").write_text(BESIDE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))  # as an agent's file finds its neighbours
+    loop = importlib.import_module("beside_of_test").digging
+    assert loop.start("dig").first["definition"] == f"{tmp_path / 'beside_of_test.py'}:digging"
+    assert find_loop(loop.definition, Path("/")) is loop
+    assert digging.definition == "tests.unit.flows.test_with_loops:digging", "what is in a package is found by its name, on any machine"

@@ -77,7 +77,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         to: id of the inquiry it answers; empty if it answers none.
         verb: how it answers, where it was not said in words.
         values: fields given by name rather than in words.
-        secret: where the owning process keeps the words; they are nowhere else.
+        secret: where the owning process keeps what was said; a secret in it is nowhere else.
+        confided: all of it was the answer where a secret was asked for.
     """
 
     text: str = ""
@@ -87,6 +88,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     verb: Verb = "respond"
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
+    confided: bool = False
 
     def get_text(self) -> str:
         """The words."""
@@ -134,6 +136,7 @@ class Said(Event, frozen=True, kw_only=True):
     to: str = ""
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
+    confided: bool = False
 
 
 class Recalled(Event, frozen=True, kw_only=True):
@@ -147,7 +150,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         fields: values of the input fields, as JSON.
-        withheld: names of secret fields that have a value, which only the owning process knows.
+        secret: names of the secret fields; no inbox takes a value of one.
+        withheld: those of them that have a value, which only the owning process knows.
         outputs: values of the output fields.
         metadata: sub-states, as the seed shows them.
         flags: instance variables.
@@ -157,6 +161,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    secret: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -205,7 +205,7 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
     bound = state is WAITING_FOR_APPROVAL or memory.unclear
     while memory.queue:
         message = memory.queue.pop(0)
-        if message.secret and not memory.view.hush:  # said twice, perhaps: it answers no question that is not in confidence
+        if message.confided and not memory.view.hush:  # said twice, perhaps: it answers no question that is not in confidence
             continue
         if not bound or (message.to and message.to == memory.shown):
             return "on_interrupted" if memory.unclear else HANDLERS[state], message
@@ -234,6 +234,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
         prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
         subject={"agent": memory.agent, "fields": memory.view.fields},
         verbs=verbs,
+        schema={"properties": dict.fromkeys(memory.view.secret, False)} if memory.view.secret else {},
         risk="medium" if approval or memory.unclear else "low",
         expires_at=expires_at,
     )

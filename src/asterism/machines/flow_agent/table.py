@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
 from asterism.machines.control import (
@@ -96,8 +98,8 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
     """What people say; it is done when no handler runs."""
 
     def said(memory: FlowMemory, event: Said, turn: Turn) -> AgentStatus:
-        to = event.to or memory.ask
-        hear(memory, Message(text=event.text, by=turn.actor, at=turn.at, to=to, values=event.values, secret=event.secret))
+        message = Message(text=event.text, by=turn.actor, at=turn.at, to=event.to or memory.ask, values=event.values)
+        hear(memory, msgspec.structs.replace(message, secret=event.secret, confided=event.confided))
         return state
 
     def answered(memory: FlowMemory, event: Answered, turn: Turn) -> AgentStatus:

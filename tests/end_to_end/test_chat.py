@@ -1,0 +1,99 @@
+"""``asterism chat`` at a real terminal: what is shown, what is kept in its history, how one leaves."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_flows import FLOWS
+
+BEHIND_A_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "asterism.cli", *sys.argv[1:]])
+"""
+UP = "\x1b[A"
+WITHIN_S = 60.0
+
+
+class Terminal:
+    """A terminal, and a process before it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.shown = ""
+        self.keys, screen = pty.openpty()
+        there = {"ASTERISM_DATABASE": str(folder / "flows.db"), "ASTERISM_FLOWS_DIR": str(folder / "desk"), "TERM": "dumb"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEHIND_A_TERMINAL, *arguments],
+            cwd=folder, env={**os.environ, **there}, stdin=screen, stdout=screen, stderr=screen, start_new_session=True,
+        )  # fmt: skip
+        os.close(screen)
+
+    def type(self, keys: str) -> None:
+        os.write(self.keys, keys.encode())
+
+    def read_until(self, shown: str) -> str:
+        """What is shown from now on, until this is."""
+        begin, deadline = len(self.shown), time.monotonic() + WITHIN_S
+        while shown not in self.shown[begin:]:
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self.keys], [], [], 0.1)[0]:
+                self.shown += os.read(self.keys, 65536).decode()
+        return self.shown[begin:]
+
+    def say(self, line: str, answer: str = "]\r\n") -> str:
+        self.type(f"{line}\r")
+        return self.read_until(f"{answer}> ")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path, "chat", FLOWS, "--user", "ann")
+    try:
+        terminal.read_until("/help says more.\r\n> ")
+        yield terminal
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.keys)
+
+
+def test_a_person_at_a_terminal_sees_the_state_and_finds_what_was_typed_before_but_no_secret(terminal: Terminal) -> None:
+    assert "What was it for?\r\n  [WAITING_FOR_INPUT]" in terminal.say("expense of 40 euros")
+    terminal.say("the train \\", "")
+    assert "Which account shall it go to?" in terminal.say("to Rome")
+    assert "DE1234567890" not in terminal.say("DE1234567890"), "a secret is not shown while it is typed"
+    assert "[WAITING_FOR_APPROVAL]" in terminal.shown
+    terminal.type(UP)
+    terminal.read_until("to Rome")
+    terminal.type(f"{UP}{UP}")
+    terminal.read_until("expense of 40 euros")
+    terminal.type("\x15")
+    history = terminal.say("/history", "(yes/no)\r\n")
+    assert "ann: the train to Rome\r\n" in history.replace("\r\r", "\r")
+    assert "ann: [secret]\r\n" in history
+    assert '"iban": "•••"' in terminal.say("/fields", "}\r\n")
+    assert "DE1234567890" not in terminal.shown
+    assert "[CANCELLED]" in terminal.say("/cancel")
+
+
+def test_ctrl_c_leaves_at_once_and_leaves_the_conversation_open(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.say("book")
+    terminal.type("4\x03")
+    terminal.read_until("asterism: interrupted")
+    assert terminal.process.wait(WITHIN_S) == 130
+    again = Terminal(tmp_path, "chat", FLOWS, "--user", "ann")
+    try:
+        assert "For how many?" in again.read_until("]\r\n> ")
+    finally:
+        again.process.kill()
+        again.process.wait()
+        os.close(again.keys)
