@@ -56,3 +56,11 @@ def test_a_fleet_file_that_is_gone_is_one_line_and_another_may_be_named(waiting:
     assert "fleet.toml: the fleet file cannot be read" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert "Deployed there." in desk.do("answer", run, "approve", "--fleet", other, cwd=desk.folder).stdout
+
+
+def test_a_conversation_begun_with_a_fleet_keeps_it_for_what_it_starts_later_wherever_it_is_answered(desk: Desk) -> None:
+    (desk.folder / "agents.py").write_text(AGENTS.replace("@flowagent(", "@flowagent(requires_approval=True, "), encoding="utf-8")
+    begin = ("flow", "run", "agents.py:Ship", "--field", "where=there", "--fleet", desk.fleet.name, "--json")
+    run = json.loads(desk.do(*begin, code=3, cwd=desk.folder).stdout)["run"]
+    assert "skill=deploy" in desk.do("answer", run, "approve", code=3, cwd=desk.folder.parent).stdout
+    assert "Deployed there." in desk.do("answer", run, "approve", cwd=desk.folder.parent).stdout

@@ -118,6 +118,7 @@ class Conversation:
             message=Message(text=text, by=self.user, at=runtime.clock.now(), values=_data(values)),
             tenant=self.tenant,
             limits=limits,
+            fleet_file=runtime.fleet_file,
         )
         self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
