@@ -43,7 +43,9 @@ def test_answer_and_resume_find_the_fleet_by_themselves(waiting: tuple[Desk, str
 def test_a_chat_finds_the_fleet_of_what_was_left_open(desk: Desk) -> None:
     (desk.folder / "agents.py").write_text(AGENTS.replace("@flowagent(", '@flowagent(triggers=["ship"], '), encoding="utf-8")
     chat = ("chat", "agents.py", "--user", "ann")
-    assert "Where to?" in desk.do(*chat, "--fleet", desk.fleet.name, cwd=desk.folder, said="ship\nthere\n").stdout
+    said = desk.do(*chat, "--fleet", desk.fleet.name, cwd=desk.folder, said="ship\nthere\n").stdout
+    assert "Where to?" in said
+    assert "Run out on server? (where: there)" in said
     assert desk.performed() == []
     assert "Deployed there." in desk.do(*chat, cwd=desk.folder, said="yes\n").stdout
     assert desk.performed() == ["out"]

@@ -129,7 +129,13 @@ def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
     said = json.loads(desk.do("flow", "run", "agents.py:Pay", "--field", "amount=40", "--json", code=3))
     assert (said["status"], said["fields"]) == ("WAITING_FOR_APPROVAL", {"amount": 40})
     assert desk.entered() == []
-    for wrong in (("agents.py:Pay", "--field", "sum=40"), ("agents.py",), ("nowhere.py",), ("agents.py:Nobody",)):
+    for wrong in (
+        ("agents.py:Pay", "--field", "sum=40"),
+        ("agents.py:Pay", "--field", "amount=1", "--field", "amount=2"),
+        ("agents.py",),
+        ("nowhere.py",),
+        ("agents.py:Nobody",),
+    ):
         assert desk.do("flow", "run", *wrong, code=2).count("\n") == 1
 
 

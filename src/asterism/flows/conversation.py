@@ -281,7 +281,7 @@ class Conversation:
         result = result_of(live.memory, row or await runtime.store.run(self.run))
         asked = await self._asked(runtime)
         if asked is not None and asked.run != self.run:
-            return msgspec.structs.replace(result, raw_message=asked.prompt)
+            return msgspec.structs.replace(result, raw_message=_question(asked))
         return result
 
 
@@ -300,6 +300,14 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
         code=memory.code if memory.code != "finished" else "",
         reason=memory.reason,
     )
+
+
+def _question(asked: InquiryRow) -> str:
+    """The question of a run below, with the arguments that a yes approves."""
+    subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
+    given = subject.get("arguments") or subject.get("context") or {}
+    shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    return f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt
 
 
 class _Watcher:
