@@ -20,8 +20,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.task import RetryPolicy, TaskStatus
-from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice
-from asterism.settings import MODEL_VARIABLES
+from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]

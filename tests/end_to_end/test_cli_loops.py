@@ -204,3 +204,21 @@ def test_a_loop_in_toml_is_run_with_a_model_and_tools(loops: Desk) -> None:
     assert code == 0
     assert "It is 42." in told
     assert models == ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4o"]
+
+
+def test_a_loop_whose_model_has_no_key_is_refused_before_anything_is_written(loops: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (loops.folder / "loop.toml").write_text('model = "openai:gpt-4o"\n[workers.a]\ninstructions = "You look."\n', encoding="utf-8")
+    refused = say(loops, "loop", "run", "loop.toml", "a heron")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "asterism: model openai:gpt-4o needs a key: set OPENAI_API_KEY in the environment\n"
+    assert not loops.database.exists()
+
+
+def test_a_loop_that_is_defined_wrongly_is_refused_as_such(loops: Desk) -> None:
+    (loops.folder / "loop.toml").write_text(
+        'steps = [{worker = "b", intent = "x"}]\n[workers.a]\nfunction = "birds.py:look"\n', encoding="utf-8"
+    )
+    refused = say(loops, "loop", "run", "loop.toml", "a heron")
+    assert (refused.returncode, refused.stderr) == (2, "asterism: loop.toml: step 'step_1': there is no worker 'b'; there are a\n")
+    assert not loops.database.exists()

@@ -24,12 +24,13 @@ from asterism.loops.source import find, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
-from asterism.loops.worker import AnyWorker, ChildWorker, Worker, WorkerFunction, check_async
+from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.control import StartChild, Unpause, Verb, as_data, begin_child
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import Performer
 from asterism.runtime.runtime import Runtime
@@ -86,6 +87,8 @@ class OrchestrationLoop:
         self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
         self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
         self.critique: Supervising | None = by_model(critique, "critique") or critique
+        named = (plan, reflect, synthesize, critique, *(it.model for it in self.workers.values() if isinstance(it, ModelWorker)))
+        self.models = [it for it in named if isinstance(it, str | ModelChoice)]
         self.options = options or LoopOptions()
         self.last_run = ""
         self._runtime = runtime
@@ -302,9 +305,9 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     Raises:
         InvalidInput: there is none; one line that says what was looked for, and where.
     """
+    if definition.endswith(".toml"):
+        return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
     try:
-        if definition.endswith(".toml"):
-            return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
         found = find(definition, folder)
     except InvalidInput as error:
         raise InvalidInput(f"the loop {definition} cannot be found from {folder}: {error}") from error
