@@ -61,7 +61,7 @@ class OrchestrationLoop:
         definition: ``module:name`` where it is found again; by default the name that it has in the module that makes it.
 
     Raises:
-        InvalidInput: a function is not async, or a step names no worker.
+        InvalidInput: a function is not async, a step is none, or the workers or options are something else.
     """
 
     def __init__(
@@ -76,6 +76,8 @@ class OrchestrationLoop:
         runtime: Runtime | None = None,
         definition: str = "",
     ) -> None:
+        _check_kind(workers, Mapping, "workers are given by name, as {'look': look}")
+        _check_kind(options or LoopOptions(), LoopOptions, "options are given as LoopOptions(…)")
         self.steps: tuple[Step, ...] = ()
         self.plan: Supervising = _planned_before
         if isinstance(plan, Sequence) and not isinstance(plan, str):
@@ -269,6 +271,11 @@ class OrchestrationLoop:
 
     def _at_hand(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
         return _runtime_of(given or self._runtime)
+
+
+def _check_kind(given: object, kind: type, how: str) -> None:
+    if not isinstance(given, kind):
+        raise InvalidInput(f"{how}, not as a {type(given).__name__}")
 
 
 def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:
