@@ -161,7 +161,7 @@ def test_a_loop_whose_definition_is_gone_for_good_can_be_cancelled_and_is_not_fa
     [
         ("birds.py:nothing", "birds.py has no nothing"),
         ("birds.py:no_loop", "is no OrchestrationLoop but a int"),
-        ("birds", "a loop is written module:name or file.py:name"),
+        ("birds", "it is written module:name or file.py:name"),
         ("none.toml", "the loop cannot be read"),
     ],
 )
