@@ -44,15 +44,16 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
             return FINISHED
         if not asked:
             put("nobody is asked anything")
+        answers = {letter.key.partition("#")[0]: letter for letter in await store.inbox([row.run for row in asked])}
         for row in asked:
             run = await store.run(row.run)
             root = await store.run(run.root)
-            for line in _lines(row, plain(run.title, 100), root):
+            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry)):
                 put(line)
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
     now = SystemClock().now()
     lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
     lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
@@ -65,6 +66,8 @@ def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
     if row.expires_at:
         left_s = row.expires_at - now
         lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
+    if answer is not None:
+        return [*lines, f"    answered by {plain(answer.actor)}; it is taken when somebody goes on with: asterism resume {root.run}", ""]
     return [*lines, f"    asterism answer {row.inquiry} {'|'.join(row.verbs)}", ""]
 
 
