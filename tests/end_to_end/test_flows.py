@@ -201,4 +201,4 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     assert "Paid 40." in desk.do("answer", run, "approve")
     assert "on_running is entered" in desk.do("log", run)
     assert "has never had a task 'x'" in desk.do("why", run, "x", code=2)
-    assert "machine 'flow agent'; this command is for constellations" in desk.do("follow", run, "more", code=2)
+    assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)

@@ -115,7 +115,7 @@ def check_planned(row: RunRow) -> None:
         InvalidInput: it is of another machine.
     """
     if row.machine != CONSTELLATION_AGENT.name:
-        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this command is for constellations")
+        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this is for constellations")
 
 
 def _begins(identity: str, named: str) -> bool:

@@ -17,7 +17,7 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
-from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
+from asterism.cli.finding import MAX_RUNS, check_planned, find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
@@ -117,6 +117,8 @@ def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False
 async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
+        if as_mermaid:
+            check_planned(row)
         shown = await _read(store, row, await store.runs(root=row.root, limit=MAX_RUNS))
         story = shown.story
         asked = await (store.inquiries(run=row.run) if row.parent else store.inquiries(root=row.run))
