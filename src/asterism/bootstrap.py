@@ -137,6 +137,7 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """A runtime that can drive every machine, constellations over these devices, which are of that fleet file if of any."""
     clock = SystemClock()
+    fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
     taken: list[Callable[[Attempt], None]] = []
 
     def tell_taken(attempt: Attempt) -> None:
@@ -148,12 +149,7 @@ async def open_runtime(
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(
-                process_vault(),
-                extractor,
-                [device.profile for device in devices.values()],
-                fleet_file=str(fleet_file.absolute()) if fleet_file else "",  # noqa: ASYNC240 - no disk is touched
-            ),
+            **flow_performers(process_vault(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
         }
         driver = Driver(
             store=store,
@@ -188,7 +184,7 @@ async def open_runtime(
                 taken.append(telemetry.taken)
                 performers[AskPlanner] = telemetry.within(performers[AskPlanner])
             async with driver.opened():
-                yield Runtime(store, driver, clock)
+                yield Runtime(store, driver, clock, fleet_file=fleet)
 
 
 @contextlib.asynccontextmanager

@@ -7,20 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asterism.errors import InvalidInput
-from asterism.planner.model_choice import ModelChoice, choose_model
+from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_model
 
 DATABASE_VARIABLE = "ASTERISM_DATABASE"
-MODEL_VARIABLES = {
-    "model": "ASTERISM_MODEL",
-    "backup": "ASTERISM_BACKUP_MODEL",
-    "base_url": "ASTERISM_MODEL_BASE_URL",
-    "backup_base_url": "ASTERISM_BACKUP_MODEL_BASE_URL",
-    "timeout_s": "ASTERISM_MODEL_TIMEOUT_S",
-    "attempts": "ASTERISM_MODEL_ATTEMPTS",
-    "examples": "ASTERISM_PLANNER_EXAMPLES",
-}
-"""Field of ``ModelChoice`` -> the variable it is read from. Keys are in their providers' own variables."""
-
 REPLAY = "replay:"
 
 

@@ -20,8 +20,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.task import RetryPolicy, TaskStatus
-from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice
-from asterism.settings import MODEL_VARIABLES
+from asterism.machines.orchestration_loop.model import Step
+from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]
@@ -81,8 +81,8 @@ def test_every_module_that_is_named_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("### Tasks", TaskSpec), ("### Dependencies", LineSpec), ("### Retries", RetryPolicy)],
-    ids=["tasks", "dependencies", "retries"],
+    [("### Tasks", TaskSpec), ("### Dependencies", LineSpec), ("### Retries", RetryPolicy), ("### Steps", Step)],
+    ids=["tasks", "dependencies", "retries", "steps"],
 )
 def test_the_readme_lists_every_field_of_a_plan(heading: str, kind: type[msgspec.Struct]) -> None:
     assert [row[0] for row in table_after(heading)] == fields_of(kind)

@@ -103,6 +103,11 @@ def test_an_answer_may_be_written_down_for_whoever_goes_on(desk: Desk) -> None:
     desk.do("run", desk.plan({**DEPLOY, "requires_approval": True}), "--fleet", desk.fleet, code=3)
     (run,) = desk.runs()
     desk.do("answer", run["run"], "approve", "--no-drive")
+    listed = desk.do("inbox").stdout
+    assert f"it is taken when somebody goes on with: asterism resume {run['run']}" in listed
+    shown = desk.do("show", run["run"]).stdout
+    assert f"it is taken when somebody goes on with: asterism resume {run['run']}" in shown
+    assert "asterism answer" not in listed + shown
     assert "was answered already: approve" in desk.do("answer", run["run"], "reject", code=1).stderr
     assert desk.performed() == []
     desk.do("resume")

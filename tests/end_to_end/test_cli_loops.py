@@ -141,6 +141,7 @@ def test_a_loop_whose_definition_is_gone_is_shown_but_not_driven_and_nothing_of_
     (loops.folder / "birds.py").rename(loops.folder / "gone.py")
     assert say(loops, "show", run).returncode == 0
     assert say(loops, "log", run).returncode == 0
+    assert "this is for constellations" in say(loops, "show", run, "--mermaid").stderr
     refused = say(loops, "resume", run)
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"asterism: run {run}: the loop birds.py:asks cannot be found from ")
@@ -161,7 +162,7 @@ def test_a_loop_whose_definition_is_gone_for_good_can_be_cancelled_and_is_not_fa
     [
         ("birds.py:nothing", "birds.py has no nothing"),
         ("birds.py:no_loop", "is no OrchestrationLoop but a int"),
-        ("birds", "a loop is written module:name or file.py:name"),
+        ("birds", "it is written module:name or file.py:name"),
         ("none.toml", "the loop cannot be read"),
     ],
 )
@@ -204,3 +205,21 @@ def test_a_loop_in_toml_is_run_with_a_model_and_tools(loops: Desk) -> None:
     assert code == 0
     assert "It is 42." in told
     assert models == ["gpt-4o", "gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4o"]
+
+
+def test_a_loop_whose_model_has_no_key_is_refused_before_anything_is_written(loops: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (loops.folder / "loop.toml").write_text('model = "openai:gpt-4o"\n[workers.a]\ninstructions = "You look."\n', encoding="utf-8")
+    refused = say(loops, "loop", "run", "loop.toml", "a heron")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "asterism: model openai:gpt-4o needs a key: set OPENAI_API_KEY in the environment\n"
+    assert not loops.database.exists()
+
+
+def test_a_loop_that_is_defined_wrongly_is_refused_as_such(loops: Desk) -> None:
+    (loops.folder / "loop.toml").write_text(
+        'steps = [{worker = "b", intent = "x"}]\n[workers.a]\nfunction = "birds.py:look"\n', encoding="utf-8"
+    )
+    refused = say(loops, "loop", "run", "loop.toml", "a heron")
+    assert (refused.returncode, refused.stderr) == (2, "asterism: loop.toml: step 'step_1': there is no worker 'b'; there are a\n")
+    assert not loops.database.exists()

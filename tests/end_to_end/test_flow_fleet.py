@@ -43,7 +43,9 @@ def test_answer_and_resume_find_the_fleet_by_themselves(waiting: tuple[Desk, str
 def test_a_chat_finds_the_fleet_of_what_was_left_open(desk: Desk) -> None:
     (desk.folder / "agents.py").write_text(AGENTS.replace("@flowagent(", '@flowagent(triggers=["ship"], '), encoding="utf-8")
     chat = ("chat", "agents.py", "--user", "ann")
-    assert "Where to?" in desk.do(*chat, "--fleet", desk.fleet.name, cwd=desk.folder, said="ship\nthere\n").stdout
+    said = desk.do(*chat, "--fleet", desk.fleet.name, cwd=desk.folder, said="ship\nthere\n").stdout
+    assert "Where to?" in said
+    assert "Run out on server? (where: there)" in said
     assert desk.performed() == []
     assert "Deployed there." in desk.do(*chat, cwd=desk.folder, said="yes\n").stdout
     assert desk.performed() == ["out"]
@@ -56,3 +58,11 @@ def test_a_fleet_file_that_is_gone_is_one_line_and_another_may_be_named(waiting:
     assert "fleet.toml: the fleet file cannot be read" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert "Deployed there." in desk.do("answer", run, "approve", "--fleet", other, cwd=desk.folder).stdout
+
+
+def test_a_conversation_begun_with_a_fleet_keeps_it_for_what_it_starts_later_wherever_it_is_answered(desk: Desk) -> None:
+    (desk.folder / "agents.py").write_text(AGENTS.replace("@flowagent(", "@flowagent(requires_approval=True, "), encoding="utf-8")
+    begin = ("flow", "run", "agents.py:Ship", "--field", "where=there", "--fleet", desk.fleet.name, "--json")
+    run = json.loads(desk.do(*begin, code=3, cwd=desk.folder).stdout)["run"]
+    assert "skill=deploy" in desk.do("answer", run, "approve", code=3, cwd=desk.folder.parent).stdout
+    assert "Deployed there." in desk.do("answer", run, "approve", cwd=desk.folder.parent).stdout

@@ -115,7 +115,13 @@ def test_flow_run_invents_nothing_and_approves_nothing(desk: Desk) -> None:
     said = json.loads(desk.do("flow", "run", "agents.py:Pay", "--field", "amount=40", "--json", code=3))
     assert (said["status"], said["fields"]) == ("WAITING_FOR_APPROVAL", {"amount": 40})
     assert desk.entered() == []
-    for wrong in (("agents.py:Pay", "--field", "sum=40"), ("agents.py",), ("nowhere.py",), ("agents.py:Nobody",)):
+    for wrong in (
+        ("agents.py:Pay", "--field", "sum=40"),
+        ("agents.py:Pay", "--field", "amount=1", "--field", "amount=2"),
+        ("agents.py",),
+        ("nowhere.py",),
+        ("agents.py:Nobody",),
+    ):
         assert desk.do("flow", "run", *wrong, code=2).count("\n") == 1
 
 
@@ -200,4 +206,4 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     assert "Paid 40." in desk.do("answer", run, "approve")
     assert "on_running is entered" in desk.do("log", run)
     assert "has never had a task 'x'" in desk.do("why", run, "x", code=2)
-    assert "machine 'flow agent'; this command is for constellations" in desk.do("follow", run, "more", code=2)
+    assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)

@@ -63,6 +63,18 @@ def test_a_model_that_cannot_be_had_fails_its_step_in_words(monkeypatch: pytest.
     assert "openai:gpt-4o: it does not accept the key" in ended.reason
 
 
+def test_models_that_are_only_named_are_found_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> LoopResult:
+        async with ScriptedModel(["42", "done", "It is 42."]) as model:
+            monkeypatch.setenv("ASTERISM_MODEL_BASE_URL", model.openai_url)
+            steps, worker = [{"worker": "m", "intent": "double 21"}], ModelWorker("openai:gpt-4o", "You calculate.")
+            loop = OrchestrationLoop(plan=steps, workers={"m": worker}, reflect="openai:gpt-4o", synthesize="openai:gpt-4o")
+            return await loop.run("what is twice 21?")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    assert asyncio.run(story()).answer == "It is 42."
+
+
 def test_a_key_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     loop = OrchestrationLoop(plan="openai:gpt-4o", workers={"m": ModelWorker("openai:gpt-4o", "You calculate.")})

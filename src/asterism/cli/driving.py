@@ -251,10 +251,11 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     if row.status == "ended":
         result = story.run.memory.result()
         told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]
-        nothing_to_add = result.get("total_tasks") == 0 or told[-1].startswith(
-            (f"{result.get('total_tasks')} task", f"{result.get('steps')} step")
-        )
-        told += [] if nothing_to_add else [story.counted()]
+        counted = story.counted()
+        if counted.startswith(told[-1]):
+            told[-1] = counted  # a loop that has no answer in words has nothing but a number of steps to say
+        elif result.get("total_tasks") != 0 and not told[-1].startswith(f"{result.get('total_tasks')} task"):
+            told.append(counted)
         told += [plain(result["reason"], 2000)] if result.get("reason") else []
         return [*told, f"more: asterism show {run}"]
     if stopped:

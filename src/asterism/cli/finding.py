@@ -16,7 +16,7 @@ from asterism.kernel.journal import Record
 from asterism.kernel.machine import Machine
 from asterism.kernel.run import check_whole, packer
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports import InquiryRow, RunRow, Store
+from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
 MAX_RUNS = 100_000
@@ -108,6 +108,12 @@ def machine_of(row: RunRow) -> Machine[Any]:
     return MACHINES[row.machine]
 
 
+async def answers_to(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:
+    """The answers that are written and not taken yet, by the id of their question."""
+    letters = await store.inbox([row.run for row in asked])
+    return {letter.key.partition("#")[0]: letter for letter in letters}
+
+
 def check_planned(row: RunRow) -> None:
     """See that a run is of a constellation.
 
@@ -115,7 +121,7 @@ def check_planned(row: RunRow) -> None:
         InvalidInput: it is of another machine.
     """
     if row.machine != CONSTELLATION_AGENT.name:
-        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this command is for constellations")
+        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this is for constellations")
 
 
 def _begins(identity: str, named: str) -> bool:

@@ -228,6 +228,8 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
             raise InvalidInput(
                 f"--field {name}: a secret is not for the command line, where others can read it; it is asked for in `asterism chat`"
             )
+        if name in values:
+            raise InvalidInput(f"--field {name} is given twice")
         values[name] = value
     return values
 

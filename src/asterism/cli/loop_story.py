@@ -207,7 +207,7 @@ def _outcome_words(event: Outcome) -> str:
         case WorkerEnded(finding=finding):
             words = f"found {preview(finding.output)}" if finding.status == "ok" else f"{finding.status}: {plain(finding.reason)}"
         case Reflected(said=said, strategy=strategy, error=error):
-            words = f"no reflection can be had: {plain(error)}" if error else f"the reflection says {strategy or one_word(said)}"
+            words = f"no reflection can be had: {plain(error)}" if error else f"the reflection says {strategy or _decision_words(said)}"
         case Synthesized(answer=answer, error=error):
             words = f"no answer can be had: {plain(error)}" if error else f"answer: {preview(answer)}"
         case Critiqued(said=said, error=error):
@@ -223,6 +223,12 @@ def _outcome_words(event: Outcome) -> str:
         case _:
             pass
     return words
+
+
+def _decision_words(said: str) -> str:
+    """The decision; with what was said, where that is none of the words and was taken for one."""
+    decision = one_word(said)
+    return decision if decision in said.casefold() else f"{decision}, since it said {preview(said)}"
 
 
 def _effect_words(effect_id: str, effect: Effect) -> str:

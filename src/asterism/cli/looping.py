@@ -17,9 +17,10 @@ from asterism.cli.finding import MAX_RUNS, actor
 from asterism.cli.options import Database, JsonEvents, ResultFile
 from asterism.cli.output import put
 from asterism.cli.words import plain
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.run import JournalMismatch, Run
 from asterism.loops.definition import OrchestrationLoop, definition_of, find_loop
+from asterism.loops.models import opened
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports import Device, RunRow, Store
@@ -59,8 +60,15 @@ async def _run(
     loop: OrchestrationLoop, named: str, request: str, fleet: Path | None, database: Path, *, as_json: bool, result_file: Path | None
 ) -> int:
     await check_database(database)
+    first = loop.submitted(request, definition=named, fleet_file=str(fleet or ""))
+    try:  # in rehearsal: what cannot be run writes nothing
+        Run(ORCHESTRATION_LOOP, "rehearsal").take(first, at=0.0, actor=actor())
+    except Refused as error:
+        raise InvalidInput(f"{named}: {error}") from None
+    for model in [model for it in loop.family() for model in it.models]:  # a missing key, too
+        async with opened(model):
+            pass
     async with devices_of(fleet, database) as devices, open_store(database, create=True) as store:
-        first = loop.submitted(request, definition=named, fleet_file=str(fleet or ""))
         async with open_runtime(store, {}, database) as runtime:
             submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
         if not as_json:

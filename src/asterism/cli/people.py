@@ -12,10 +12,10 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_runtime
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import actor, find_inquiries, find_inquiry, reading
+from asterism.cli.finding import actor, answers_to, find_inquiries, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
-from asterism.cli.proposals import how_to_edit, proposal_lines, subject_of
+from asterism.cli.proposals import answer_line, how_to_edit, proposal_lines, subject_of
 from asterism.cli.running import take_up
 from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, Refused, RunOwned
@@ -44,15 +44,16 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
             return FINISHED
         if not asked:
             put("nobody is asked anything")
+        answers = await answers_to(store, asked)
         for row in asked:
             run = await store.run(row.run)
             root = await store.run(run.root)
-            for line in _lines(row, plain(run.title, 100), root):
+            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry)):
                 put(line)
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
     now = SystemClock().now()
     lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
     lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
@@ -65,7 +66,7 @@ def _lines(row: InquiryRow, title: str, root: RunRow) -> list[str]:
     if row.expires_at:
         left_s = row.expires_at - now
         lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
-    return [*lines, f"    asterism answer {row.inquiry} {'|'.join(row.verbs)}", ""]
+    return [*lines, f"    {answer_line(row, answer, root.run)}", ""]
 
 
 def _shown(value: Any) -> str:

@@ -14,7 +14,7 @@ from asterism.cli.words import plain
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import InquiryRow
+from asterism.runtime.ports import InboxRow, InquiryRow
 
 MAX_LINES = 200
 """Lines of one picture; ``asterism inbox --json`` has all."""
@@ -43,6 +43,13 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise InvalidInput(f"question {row.inquiry}: its subject in the database was changed: {error}") from None
     return subject
+
+
+def answer_line(row: InquiryRow, answer: InboxRow | None, root: str) -> str:
+    """How a question is answered, or who has done so."""
+    if answer is not None:
+        return f"answered by {plain(answer.actor)}; it is taken when somebody goes on with: asterism resume {root}"
+    return f"asterism answer {row.inquiry} {'|'.join(row.verbs)}"
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:

@@ -39,12 +39,15 @@ from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.flow_agent.events import Begun
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.planner.model_choice import ModelChoice, choose_model
 from asterism.runtime.ports import Device, Planner, RunRow, Store
 from asterism.settings import database_path, model_choice
 
+First = Submitted | LoopSubmitted | Begun
+"""What begins the runs that can name a fleet."""
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 """Which exit code counts when several runs were driven."""
 
@@ -269,19 +272,19 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
 
 
-async def first_of(store: Store, row: RunRow) -> Submitted | LoopSubmitted | None:
-    """What a run was started with; None where it was not started from a request or a plan."""
+async def first_of(store: Store, row: RunRow) -> First | None:
+    """What a run was started with; None where it was not started from a request, a plan or somebody's words."""
     event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
-    return event if isinstance(event, Submitted | LoopSubmitted) else None
+    return event if isinstance(event, First) else None
 
 
-def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path | None:
-    """The fleet file that a run was started with; None for a loop that has no devices, and for a conversation, which names none.
+def fleet_file_of(first: First | None, row: RunRow) -> Path | None:
+    """The fleet file that a run was started with; None for a loop or a conversation that has no devices.
 
     Raises:
         InvalidInput: it does not say.
     """
-    if row.machine == FLOW_AGENT.name or (isinstance(first, LoopSubmitted) and not first.fleet_file):
+    if isinstance(first, LoopSubmitted | Begun) and not first.fleet_file:
         return None
     if first is None or not first.fleet_file:
         raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
@@ -289,7 +292,7 @@ def fleet_file_of(first: Submitted | LoopSubmitted | None, row: RunRow) -> Path 
 
 
 async def fleet_file_below(store: Store, root: RunRow) -> Path | None:
-    """The fleet file of a constellation below a run that has none itself; None where there is none that has not ended."""
+    """The fleet file of a run, or of a constellation below one that has none itself; None where there is none that has not ended."""
     for row in await store.runs(root=root.run, limit=MAX_RUNS):
         first = await first_of(store, row) if row.status != "ended" else None
         if first is not None and first.fleet_file:
@@ -297,7 +300,7 @@ async def fleet_file_below(store: Store, root: RunRow) -> Path | None:
     return None
 
 
-def choice_of(first: Submitted | LoopSubmitted | None) -> ModelChoice | None:
+def choice_of(first: First | None) -> ModelChoice | None:
     """The model that a run was started with; None for none."""
     return choose_model(**first.planner) if isinstance(first, Submitted) and first.planner else None
 

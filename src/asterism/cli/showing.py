@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +17,11 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
-from asterism.cli.finding import MAX_RUNS, find_run, machine_of, read_story, reading
+from asterism.cli.finding import MAX_RUNS, answers_to, check_planned, find_run, machine_of, read_story, reading
 from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.proposals import proposal_lines, subject_of
+from asterism.cli.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.reporting import happening_line, json_line
 from asterism.cli.story import Happening, Story
 from asterism.cli.telling import differences, story_for
@@ -33,7 +33,7 @@ from asterism.kernel.run import packer, state_history, time_per_state
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import child_of
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import InquiryRow, RunRow, Store
+from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
 
 FOLLOW_S = 0.2
 """How often a followed journal is looked at."""
@@ -117,9 +117,12 @@ def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False
 async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
+        if as_mermaid:
+            check_planned(row)
         shown = await _read(store, row, await store.runs(root=row.root, limit=MAX_RUNS))
         story = shown.story
         asked = await (store.inquiries(run=row.run) if row.parent else store.inquiries(root=row.run))
+        answers = await answers_to(store, asked)
         origin = await _origin_of(store, story)
     now = SystemClock().now()
     if as_mermaid:
@@ -135,7 +138,7 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
         put(json_text.dumps(data, indent=2))
     else:
         out = console()
-        for line in (*_show_lines(shown, now=now), *_question_lines(asked), *_origin_lines(story, origin)):
+        for line in (*_show_lines(shown, now=now), *_question_lines(asked, answers, row.root), *_origin_lines(story, origin)):
             put_line(out, line)
     return FINISHED
 
@@ -223,12 +226,12 @@ def _session_lines(row: RunRow, memory: AgentMemory) -> list[Text]:
     return lines
 
 
-def _question_lines(asked: list[InquiryRow]) -> list[Text]:
+def _question_lines(asked: list[InquiryRow], answers: Mapping[str, InboxRow], root: str) -> list[Text]:
     lines: list[Text] = []
     for question in asked:
         lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
         lines += [Text(f"  {line}") for line in proposal_lines(subject_of(question))]
-        lines.append(Text(f"  asterism answer {question.inquiry} {'|'.join(question.verbs)}"))
+        lines.append(Text(f"  {answer_line(question, answers.get(question.inquiry), root)}"))
     return lines
 
 

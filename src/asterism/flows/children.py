@@ -58,7 +58,7 @@ def constellation(
         inputs=msgspec.to_builtins(dict(inputs or {})),
         options=options or RunOptions(),
     )
-    return begin_child(CONSTELLATION_AGENT.name, submitted, request)
+    return begin_child(CONSTELLATION_AGENT.name, submitted, request or "constellation")
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:

@@ -114,7 +114,7 @@ class Conversation:
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         text, values, token = self._without_secrets(agent, runtime, text, _data(values))
         message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
-        begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits)
+        begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits, fleet_file=runtime.fleet_file)
         self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
         return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
@@ -324,7 +324,7 @@ class Conversation:
         result = result_of(live.memory, row or await self._row(runtime))
         asked = await self._asked(runtime)
         if asked is not None and asked.run != self.run:
-            return msgspec.structs.replace(result, raw_message=asked.prompt)
+            return msgspec.structs.replace(result, raw_message=_question(asked))
         return result
 
 
@@ -343,6 +343,14 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
         code=memory.code if memory.code != "finished" else "",
         reason=memory.reason,
     )
+
+
+def _question(asked: InquiryRow) -> str:
+    """The question of a run below, with the arguments that a yes approves."""
+    subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
+    given = subject.get("arguments") or subject.get("context") or {}
+    shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    return f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt
 
 
 class _Watcher:

@@ -24,12 +24,13 @@ from asterism.loops.source import find, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
-from asterism.loops.worker import AnyWorker, ChildWorker, Worker, WorkerFunction, check_async
+from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.control import StartChild, Unpause, Verb, as_data, begin_child
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import Performer
 from asterism.runtime.runtime import Runtime
@@ -60,7 +61,7 @@ class OrchestrationLoop:
         definition: ``module:name`` where it is found again; by default the name that it has in the module that makes it.
 
     Raises:
-        InvalidInput: a function is not async, or a step names no worker.
+        InvalidInput: a function is not async, a step is none, or the workers or options are something else.
     """
 
     def __init__(
@@ -75,6 +76,8 @@ class OrchestrationLoop:
         runtime: Runtime | None = None,
         definition: str = "",
     ) -> None:
+        _check_kind(workers, Mapping, "workers are given by name, as {'look': look}")
+        _check_kind(options or LoopOptions(), LoopOptions, "options are given as LoopOptions(…)")
         self.steps: tuple[Step, ...] = ()
         self.plan: Supervising = _planned_before
         if isinstance(plan, Sequence) and not isinstance(plan, str):
@@ -86,6 +89,8 @@ class OrchestrationLoop:
         self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
         self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
         self.critique: Supervising | None = by_model(critique, "critique") or critique
+        named = (plan, reflect, synthesize, critique, *(it.model for it in self.workers.values() if isinstance(it, ModelWorker)))
+        self.models = [it for it in named if isinstance(it, str | ModelChoice)]
         self.options = options or LoopOptions()
         self.last_run = ""
         self._runtime = runtime
@@ -268,6 +273,11 @@ class OrchestrationLoop:
         return _runtime_of(given or self._runtime)
 
 
+def _check_kind(given: object, kind: type, how: str) -> None:
+    if not isinstance(given, kind):
+        raise InvalidInput(f"{how}, not as a {type(given).__name__}")
+
+
 def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:
     if isinstance(given, OrchestrationLoop):
         return ChildWorker(given.child())
@@ -302,9 +312,9 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     Raises:
         InvalidInput: there is none; one line that says what was looked for, and where.
     """
+    if definition.endswith(".toml"):
+        return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
     try:
-        if definition.endswith(".toml"):
-            return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
         found = find(definition, folder)
     except InvalidInput as error:
         raise InvalidInput(f"the loop {definition} cannot be found from {folder}: {error}") from error

@@ -13,10 +13,10 @@ from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.supervising import Metered, Supervising
 from asterism.loops.view import LoopView
 from asterism.machines.orchestration_loop.model import Finding
-from asterism.planner.model_choice import ModelChoice, choose_model
+from asterism.planner.model_choice import ModelChoice, choose_named
 
 ModelName = Any
-"""``provider:name``, a ``ModelChoice`` (with a backup, a base URL, limits), or a model of pydantic-ai."""
+"""``provider:name`` (the rest is as the environment says), a ``ModelChoice`` (a backup, a base URL, limits), or a model of pydantic-ai."""
 
 MAX_SHOWN = 4000
 """Characters of one finding in a prompt."""
@@ -79,7 +79,7 @@ async def opened(model: ModelName) -> AsyncIterator[Any]:
         from asterism.planner.model import open_model  # noqa: PLC0415 - takes a second, and is an extra
     except ImportError:
         raise MissingExtra("llm", "a loop with a model") from None
-    async with open_model(choose_model(model=model) if isinstance(model, str) else model) as access:
+    async with open_model(choose_named(model) if isinstance(model, str) else model) as access:
         yield access.model
 
 

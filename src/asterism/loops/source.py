@@ -56,7 +56,7 @@ def find(source: str, folder: Path) -> object:
     if name.startswith("<"):
         raise InvalidInput(f"it has no name at the top of its module ({source}); give it one, or resume the run with the loop itself")
     if not place or not name.isidentifier():
-        raise InvalidInput(f"{source!r}: a loop is written module:name or file.py:name")
+        raise InvalidInput(f"{source!r}: it is written module:name or file.py:name")
     module = imported(place, folder)
     if not hasattr(module, name):
         raise InvalidInput(f"{place} has no {name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,8 @@ from asterism.loops.source import find
 from asterism.loops.tool import McpServer, Scope, Tool, tool, within
 from asterism.loops.worker import ModelWorker, Worker
 from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class _Within(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +54,7 @@ class _Worker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     description: str = ""
     requires_approval: bool = False
     timeout_s: Annotated[float, Meta(gt=0)] | None = None
-    tools: tuple[_Function, ...] = ()
+    tools: tuple[str | _Function, ...] = ()
     servers: tuple[_Server, ...] = ()
 
 
@@ -65,7 +67,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         steps: the plan, where nobody is to make one.
     """
 
-    workers: dict[str, _Worker]
+    workers: dict[str, dict[str, Any]]
     model: str = ""
     plan: str = ""
     reflect: str = ""
@@ -82,10 +84,10 @@ def read_parts(path: Path) -> dict[str, Any]:
         InvalidInput: it is missing, not TOML, or says something that it may not; one line.
     """
     try:
-        document = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Document)
+        document = _read(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path))
     except OSError as error:
         raise InvalidInput(f"{path}: the loop cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # msgspec's and tomllib's errors are ValueErrors
+    except (ValueError, RecursionError) as error:  # tomllib's errors are ValueErrors
         raise InvalidInput(f"{path}: {error}") from error
     if not document.workers:
         raise InvalidInput(f"{path}: workers: there are none; add a [workers.NAME] table")
@@ -95,13 +97,25 @@ def read_parts(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path}: {error}") from error
 
 
+def _read(given: Any, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(given, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        told = str(error)
+        if "unknown field" in told and " - at " not in told:  # it names no other place than this table
+            told += f"; there are {', '.join(field.name for field in msgspec.structs.fields(kind))}"
+        raise InvalidInput(f"{where}: {told}") from error
+
+
 def _parts(document: _Document, folder: Path) -> dict[str, Any]:
     planner = document.plan or document.model
     if not (planner or document.steps):
         raise InvalidInput("who plans? name a model (model, or plan), or give the steps")
     return {
         "plan": document.steps or planner,
-        "workers": {name: _worker(name, it, document.model, folder) for name, it in document.workers.items()},
+        "workers": {
+            name: _worker(name, _read(it, _Worker, f"workers.{name}"), document.model, folder) for name, it in document.workers.items()
+        },
         "reflect": document.reflect or document.model or None,
         "synthesize": document.synthesize or document.model or None,
         "critique": document.critique or None,
@@ -129,7 +143,8 @@ def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | Mod
     )
 
 
-def _tool(given: _Function, folder: Path) -> Tool:
+def _tool(given: str | _Function, folder: Path) -> Tool:
+    given = _Function(function=given) if isinstance(given, str) else given
     function: Any = find(given.function, folder)
     return tool(function, idempotent=given.idempotent, gate=given.gate)
 

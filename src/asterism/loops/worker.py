@@ -140,4 +140,5 @@ def check_async(function: object, what: str) -> None:
     """
     called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004 - its async-ness is asked
     if not inspect.iscoroutinefunction(called):
-        raise InvalidInput(f"{what} is an async function of one argument, not {function!r}")
+        named = f"{function.__name__}, which is not async" if inspect.isroutine(function) else f"a {type(function).__name__}"
+        raise InvalidInput(f"{what} is an async function of one argument, not {named}")

@@ -5,6 +5,8 @@ Not here: a key. Providers' clients read theirs from their usual variables, and 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -20,6 +22,17 @@ KEY_VARIABLES = {
     "replay": (),
 }
 """The providers, and where the key of each is looked for, first to last. ``replay:FILE`` answers from a recording."""
+
+MODEL_VARIABLES = {
+    "model": "ASTERISM_MODEL",
+    "backup": "ASTERISM_BACKUP_MODEL",
+    "base_url": "ASTERISM_MODEL_BASE_URL",
+    "backup_base_url": "ASTERISM_BACKUP_MODEL_BASE_URL",
+    "timeout_s": "ASTERISM_MODEL_TIMEOUT_S",
+    "attempts": "ASTERISM_MODEL_ATTEMPTS",
+    "examples": "ASTERISM_PLANNER_EXAMPLES",
+}
+"""Field of ``ModelChoice`` -> the variable it is read from. Keys are in their providers' own variables."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
@@ -85,6 +98,24 @@ def choose_model(**given: Any) -> ModelChoice:
     for url in (choice.base_url, choice.backup_base_url):
         _check_url(url)
     return choice
+
+
+def choose_named(model: str, environment: Mapping[str, str] = os.environ) -> ModelChoice:
+    """The choice of a model of which only the name is given, as a loop gives it; all else is as the environment says.
+
+    Where ``$ASTERISM_MODEL`` is of another provider, the base URL there is not for this one.
+
+    Raises:
+        InvalidInput: the model, or a setting, cannot be used.
+    """
+    found = {field: environment[name] for field, name in MODEL_VARIABLES.items() if environment.get(name)}
+    provider = split_model(model)[0]
+    other = found.pop("model", model)
+    if provider == "replay":
+        return choose_model(model=model)
+    if other.partition(":")[0] != provider:
+        found.pop("base_url", None)
+    return choose_model(**found, model=model)
 
 
 def split_model(named: str) -> tuple[str, str]:

@@ -99,7 +99,10 @@ class ChildPerformer:
             return
         machine = self._nursery.machines.get(effect.machine)
         if machine is None:
-            raise InvalidInput(f"{effect_id} starts a {effect.machine!r}; this program has {', '.join(self._nursery.machines)}")
+            known = ", ".join(self._nursery.machines)
+            raise InvalidInput(
+                f"it needs a {effect.machine}, and this runtime drives only: {known}; asterism.open() opens one that drives all"
+            )
         kind = next((kind for kind in machine.events if kind.__name__ == effect.first_kind), None)
         if kind is None:
             raise InvalidInput(f"{effect_id}: {effect.machine} does not begin with {effect.first_kind}")

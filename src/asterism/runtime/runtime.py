@@ -35,12 +35,14 @@ class Runtime:
 
     Attributes:
         store, driver, clock: its parts.
+        fleet_file: where the devices of its performers can be opened again; empty where there is no file.
     """
 
-    def __init__(self, store: Store, driver: Driver, clock: Clock) -> None:
+    def __init__(self, store: Store, driver: Driver, clock: Clock, *, fleet_file: str = "") -> None:
         self.store = store
         self.driver = driver
         self.clock = clock
+        self.fleet_file = fleet_file
 
     async def submit(
         self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "", tenant: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -140,3 +141,17 @@ def test_outside_of_a_handler_there_are_no_children() -> None:
 
     with pytest.raises(InvalidInput, match="for its handlers"):
         stage.play(play())
+
+
+class Shipping(StandardAgent):
+    async def on_running(self, msg: Message) -> AgentResult:
+        await self.child("ship", constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}))
+        return self.make_result(AgentStatus.COMPLETED, "Shipped.")
+
+
+def test_a_conversation_in_memory_says_where_it_could_start_a_constellation() -> None:
+    said = asyncio.run(Shipping().reply("ship"))
+    assert said.status == AgentStatus.ERROR
+    assert (
+        "it needs a constellation agent, and this runtime drives only: flow agent; asterism.open() opens one that drives all" in said.reason
+    )

@@ -84,8 +84,8 @@ def test_a_question_of_a_loop_comes_up_to_the_conversation_and_its_answer_goes_d
     stage, turns = talk(Treasure, "dig", "a spade", "maybe", "yes")
     assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
         ("Dig with what?", "WAITING_FOR_INPUT"),
-        ("Let digger do dig (dig)?", "RUNNING"),
-        ("Please answer yes or no. Let digger do dig (dig)?", "RUNNING"),
+        ("Let digger do dig (dig)? (where: the oak)", "RUNNING"),
+        ("Please answer yes or no. Let digger do dig (dig)? (where: the oak)", "RUNNING"),
         ("There is gold under the oak.", "COMPLETED"),
     ]
     assert len(DONE) == 1

@@ -166,7 +166,7 @@ def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:
         ("missing.py:loop", r"there is no file missing\.py"),
         (f"{__name__}:nothing", "has no nothing"),
         (f"{__name__}:look", "is no OrchestrationLoop but a function"),
-        ("words", "a loop is written module:name or file.py:name"),
+        ("words", "it is written module:name or file.py:name"),
     ],
 )
 def test_a_definition_that_is_not_there_is_one_line(definition: str, why: str, tmp_path: Path) -> None:
@@ -223,10 +223,17 @@ def test_a_loop_of_which_no_run_has_begun_says_so() -> None:
 
 
 def test_what_is_no_async_function_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="a worker is an async function of one argument"):
+    with pytest.raises(InvalidInput, match="a worker is an async function of one argument, not <lambda>, which is not async"):
         OrchestrationLoop(plan=plan, workers={"w": lambda handoff: handoff})  # type: ignore[dict-item, return-value]
     with pytest.raises(InvalidInput, match="reflect is an async function of one argument"):
         OrchestrationLoop(plan=plan, workers={"look": look}, reflect=lambda view: "done")  # type: ignore[return-value]
+
+
+def test_workers_and_options_of_another_kind_are_refused_with_how_they_are_given() -> None:
+    with pytest.raises(InvalidInput, match=r"workers are given by name, as .*, not as a list"):
+        OrchestrationLoop(plan=plan, workers=[look])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"options are given as .*, not as a dict"):
+        OrchestrationLoop(plan=plan, workers={"look": look}, options={"max_steps": 3})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

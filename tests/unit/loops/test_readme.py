@@ -1,4 +1,4 @@
-"""The loop in the README runs as it is written, and says what is shown."""
+"""The loops in the README run as they are written, and say what is shown."""
 
 from __future__ import annotations
 
@@ -18,3 +18,22 @@ def test_the_loop_in_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
     ended = asyncio.run(find_loop("birds_of_the_readme.py:loop", tmp_path).run("a heron"))
     assert ended.answer == "I saw a heron."
     assert f'answer: "{ended.answer}"' in section
+
+
+TOOLS = """
+def book(trip: str) -> str:
+    return trip
+
+async def check(handoff):
+    return handoff.intent
+"""
+
+
+def test_the_loop_of_the_readme_without_python_is_one(tmp_path: Path) -> None:
+    section = README.split("\n### A loop without Python\n", 1)[1].split("\n## ", 1)[0]
+    (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "loop.toml").write_text(block, encoding="utf-8")
+    (tmp_path / "tools.py").write_text(TOOLS, encoding="utf-8")
+    loop = find_loop("loop.toml", tmp_path)
+    assert list(loop.workers) == ["reader", "booker", "checker"]
+    assert loop.models == ["openai:gpt-4o"] * 5

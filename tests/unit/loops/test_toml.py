@@ -75,6 +75,12 @@ def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
         ('[workers.a]\nmodel = "m:n"\ninstructions = "x"', "who plans"),
         ('model = "m:n"\n[workers.a]\n', "workers.a: it has no instructions"),
         ('model = "m:n"\ncolour = 1\n[workers.a]\n', "unknown field `colour`"),
+        (
+            'model = "m:n"\n[workers.a]\ncolour = 1\n',
+            "loop.toml: workers.a: Object contains unknown field `colour`; there are function, idempotent, ",
+        ),
+        ('model = "m:n"\n[workers.a]\ninstructions = "x"\ntools = [1]', "workers.a: Expected `str | object`, got `int` - at `$.tools[0]`"),
+        ('model = "m:n"\n[workers]\na = 1', "Expected `object`, got `int`"),
         ('model = "m:n"\n[workers.a]\nfunction = "nowhere.py:x"', "there is no file nowhere.py"),
         ('model = "m:n"\n[workers.a]\ninstructions = "x"\n[[workers.a.servers]]', "either a command or a url"),
     ],

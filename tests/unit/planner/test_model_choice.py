@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.planner.model_choice import ModelChoice, choose_model, split_model
-from asterism.settings import MODEL_VARIABLES, model_choice
+from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_model, choose_named, split_model
+from asterism.settings import model_choice
 
 
 @pytest.mark.parametrize("named", ["openai:gpt-4o", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-pro", "ollama:qwen3:8b"])
@@ -68,6 +68,15 @@ def test_settings_come_from_the_environment_and_what_is_given_goes_first() -> No
     assert given is not None
     assert (given.model, given.backup) == ("google:z", "anthropic:y")
     assert set(MODEL_VARIABLES) <= set(ModelChoice.__struct_fields__)
+
+
+def test_a_model_that_is_only_named_is_asked_as_the_environment_says() -> None:
+    environment = {"ASTERISM_MODEL_BASE_URL": "http://a/v1", "ASTERISM_MODEL_TIMEOUT_S": "30", "ASTERISM_BACKUP_MODEL": "anthropic:y"}
+    expected = ModelChoice(model="openai:x", base_url="http://a/v1", timeout_s=30.0, backup="anthropic:y")
+    assert choose_named("openai:x", environment) == expected
+    assert choose_named("openai:x", {**environment, "ASTERISM_MODEL": "openai:z"}) == expected
+    assert choose_named("openai:x", {**environment, "ASTERISM_MODEL": "ollama:z"}).base_url == "", "the URL is for another provider"
+    assert choose_named("replay:file", environment) == ModelChoice(model="replay:file")
 
 
 def test_no_model_is_no_choice() -> None:

@@ -119,12 +119,14 @@ class Begun(Event, frozen=True, kw_only=True):
         agent: the class of the agent, as ``module:name``.
         message: what began it.
         tenant: whose it is; no other tenant ever sees it.
+        fleet_file: where the devices that it may start constellations on can be opened again; empty for none.
     """
 
     agent: str
     message: Message = Message()
     tenant: str = ""
     limits: Limits = Limits()
+    fleet_file: str = ""
 
 
 class Said(Event, frozen=True, kw_only=True):

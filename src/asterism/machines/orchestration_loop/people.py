@@ -11,7 +11,7 @@ from asterism.kernel.machine import Turn
 from asterism.machines.control import Answered, Ask, Risk, Verb, check_verb, expiry, not_asked
 from asterism.machines.orchestration_loop.ending import call_off
 from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, Question
-from asterism.machines.orchestration_loop.model import Finding
+from asterism.machines.orchestration_loop.model import Finding, Step
 
 _VERBS: dict[About, tuple[Verb, ...]] = {
     "approval": ("approve", "edit", "reject"),
@@ -23,9 +23,11 @@ _VERBS: dict[About, tuple[Verb, ...]] = {
 
 
 def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, turn: Turn, *, awaits: str = "") -> None:
-    """Ask a person (or wait for a program) about a step."""
+    """Ask a person (or wait for a program) about a step; what is approved is all that its worker will see."""
     step = activity.step
     subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    if about == "approval" and step.uses:
+        subject["artifacts"] = memory.handoff(activity).artifacts
     activity.question = _ask(memory, about, prompt, subject | ({"awaits": awaits} if awaits else {}), turn)
     activity.question.awaits = awaits
 
@@ -69,10 +71,11 @@ def _check(question: Question, event: Answered) -> None:
 
 
 def _about_step(activity: Activity, event: Answered, turn: Turn) -> None:
+    edited = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
     about, activity.question = activity.question.about, Question()
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
-            activity.step = msgspec.structs.replace(activity.step, context={**activity.step.context, **event.value})
+            activity.step = edited
         activity.approved = True
         if about == "interruption":
             activity.attempt += 1
@@ -80,6 +83,18 @@ def _about_step(activity: Activity, event: Answered, turn: Turn) -> None:
         activity.settle(Finding(output=event.value))
     else:
         activity.settle(Finding(status="denied", reason=f"{turn.actor} said no", feedback=event.reason))
+
+
+def _edited(step: Step, given: dict[str, Any]) -> Step:
+    """The step with another ``intent``, and with what is different in its ``context``; any other name is one of the context."""
+    fixed = [name for name in ("step_id", "worker", "artifacts") if name in given]
+    if fixed:
+        raise Refused(f"an edit of {step.step_id} changes its intent and its context, not {', '.join(fixed)}")
+    intent, context = given.get("intent", step.intent), given.get("context", {})
+    if not isinstance(intent, str) or not isinstance(context, dict):
+        raise Refused(f"an edit of {step.step_id} gives the intent as a text, and the context as a JSON object")
+    more = {name: value for name, value in given.items() if name not in ("intent", "context")}
+    return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
 
 
 def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, turn: Turn) -> None:

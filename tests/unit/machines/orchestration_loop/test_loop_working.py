@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asterism.errors import Refused
@@ -94,6 +96,38 @@ def test_an_approval_may_change_what_the_worker_is_told() -> None:
     loop.answers("edit", {"budget": 5})
     (effect,) = loop.outstanding(RunWorker).values()
     assert effect.handoff.context == {"budget": 5}
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ({"intent": "book two"}, ("book two", {"budget": 3})),
+        ({"context": {"seats": 2}}, ("book", {"budget": 3, "seats": 2})),
+        ({"intent": "book two", "budget": 5}, ("book two", {"budget": 5})),
+    ],
+)
+def test_an_edit_changes_what_was_shown_under_the_names_it_was_shown_by(edit: dict[str, Any], told: tuple[str, Any]) -> None:
+    loop = Loop(Step(step_id="a", worker="asks", intent="book", context={"budget": 3}))
+    loop.answers("edit", edit)
+    (effect,) = loop.outstanding(RunWorker).values()
+    assert (effect.handoff.intent, effect.handoff.context) == told
+    loop.assert_replays()
+
+
+@pytest.mark.parametrize("edit", [{"worker": "w"}, {"step_id": "b"}, {"artifacts": {}}, {"intent": 5}, {"context": [1]}])
+def test_an_edit_of_what_cannot_be_edited_is_refused_and_nothing_runs(edit: dict[str, Any]) -> None:
+    loop = Loop(*steps("a:asks"))
+    with pytest.raises(Refused, match="an edit of a "):
+        loop.answers("edit", edit)
+    assert (len(loop.asked()), loop.working()) == (1, [])
+
+
+def test_who_approves_a_step_is_shown_what_its_worker_is_handed_of_other_steps() -> None:
+    loop = Loop(*steps("price"), Step(step_id="book", worker="asks", intent="book it", uses=("price",)))
+    loop.ends("price", {"euros": 120})
+    loop.says()
+    (asked,) = loop.asked()
+    assert asked.subject["artifacts"] == {"price": {"euros": 120}}
 
 
 def test_a_denied_step_does_not_run_and_reflecting_sees_the_feedback() -> None:
