@@ -9,20 +9,17 @@ from asterism.machines.orchestration_loop import working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
 from asterism.simulation.exploration import Explored, Explorer
-from asterism.simulation.small_flows import FlowSpace
-from asterism.simulation.small_loops import LoopSpace, small_steps
 from asterism.simulation.small_run import Budget
-
-TROUBLE = Budget(edits=1, failures=1, crashes=1, cancels=1)
-GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "--aa", "aabb", "aaa-", "-aaa", "aaaa")
+from tests.simulation import explore
+from tests.simulation.explore import FOUR, GROUPS
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False) -> Explored:
-    return Explorer(LoopSpace(small_steps(len(groups), groups=groups), budget, critiques=critiques)).explore()
+    return Explorer(explore.loop(groups, budget, critiques=critiques)[0]).explore()
 
 
 def flow(fields: int, budget: Budget, *, approval: bool) -> Explored:
-    return Explorer(FlowSpace(fields, budget, approval=approval)).explore()
+    return Explorer(explore.flow(fields, budget, approval=approval)[0]).explore()
 
 
 def assert_sound(found: Explored) -> None:
@@ -49,7 +46,7 @@ def test_every_interleaving_of_a_flow_of_three_fields_and_one_trouble_is_sound(b
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("groups", GROUPS)
 def test_every_interleaving_of_a_loop_of_up_to_four_steps_is_sound(groups: str) -> None:
-    assert_sound(loop(groups, TROUBLE if len(groups) < 3 else Budget(edits=1, crashes=1)))
+    assert_sound(loop(groups, FOUR if len(groups) < 3 else Budget(edits=1, crashes=1)))
     assert_sound(loop(groups, Budget(failures=1, pauses=2), critiques=True))
 
 
@@ -58,7 +55,7 @@ def test_every_interleaving_of_a_loop_of_up_to_four_steps_is_sound(groups: str) 
 @pytest.mark.parametrize("fields", [1, 2, 3])
 @pytest.mark.parametrize("approval", [False, True])
 def test_every_interleaving_of_a_flow_of_up_to_three_fields_is_sound(fields: int, *, approval: bool) -> None:
-    assert_sound(flow(fields, TROUBLE, approval=approval))
+    assert_sound(flow(fields, FOUR, approval=approval))
     assert_sound(flow(fields, Budget(live_edits=1, crashes=1, pauses=1), approval=approval))
 
 
