@@ -107,8 +107,8 @@ def test_a_row_tells_of_each_of_its_worlds_and_of_all_together(capsys: pytest.Ca
 
 
 def test_a_row_that_was_cut_is_not_sound(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["agent-2", "--most", "50"]) == 1
-    assert " 0 | 0 " not in capsys.readouterr().out
+    assert main(["flow-1", "--most", "50"]) == 1
+    assert " | 0 | 0 |" not in capsys.readouterr().out
 
 
 def test_without_a_name_the_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
