@@ -36,9 +36,9 @@ def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunO
     return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in small_plans(tasks, **each)]
 
 
-def loop(groups: str, budget: Budget, *, critiques: bool = False) -> list[LoopSpace]:
-    """One loop with a step for each letter: steps of one letter at once, a dash by itself."""
-    return [LoopSpace(small_steps(len(groups), groups=groups), budget, critiques=critiques)]
+def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
+    """One loop with a step for each letter: steps of one letter at once, a dash by itself; ``steps`` is for ``small_steps``."""
+    return [LoopSpace(small_steps(len(groups), groups=groups, **steps), budget, critiques=critiques)]
 
 
 def flow(fields: int, budget: Budget, *, approval: bool = False) -> list[FlowSpace]:
@@ -57,6 +57,9 @@ ROWS: Mapping[str, Spaces] = {
     "agent-4-edit": lambda: agents(4, Budget(edits=1)),
     "agent-4": lambda: agents(4, FOUR),
     **{f"loop-{groups}": lambda groups=groups: loop(groups, FOUR if len(groups) < 4 else Budget(edits=1, crashes=1)) for groups in GROUPS},  # type: ignore[misc]
+    "loop-model": lambda: loop("-", FIVE, workers=["model"]),
+    "loop-child": lambda: loop("-", FIVE, workers=["child"]),
+    "loop-model-child": lambda: loop("aa", Budget(failures=1, crashes=1, cancels=1), workers=["model", "child"]),
     **{f"flow-{fields}": lambda fields=fields: flow(fields, FOUR) for fields in (1, 2, 3)},  # type: ignore[misc]
     **{f"flow-{fields}-yes": lambda fields=fields: flow(fields, FOUR, approval=True) for fields in (1, 2, 3)},  # type: ignore[misc]
     "flow-3-words": lambda: flow(3, WORDS),

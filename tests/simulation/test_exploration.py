@@ -100,9 +100,9 @@ def test_every_interleaving_of_a_row_that_is_told_in_the_docs_is_sound(name: str
 
 
 def test_a_row_tells_of_each_of_its_worlds_and_of_all_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["loop-", "flow-1"]) == 0
+    assert main(["loop--", "flow-1"]) == 0
     lines = [line.split(" | ")[:3] for line in capsys.readouterr().out.splitlines()]
-    assert [line[0] for line in lines] == ["| loop-, world 1", "| loop-", "| flow-1, world 1", "| flow-1"]
+    assert [line[0] for line in lines] == ["| loop--, world 1", "| loop--", "| flow-1, world 1", "| flow-1"]
     assert [line[1:] for line in lines[::2]] == [line[1:] for line in lines[1::2]]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asterism.machines.flow_agent import moves
-from asterism.machines.orchestration_loop import working
+from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
 from asterism.simulation.exploration import Explored, Explorer
@@ -16,6 +16,10 @@ from tests.simulation.explore import FOUR, GROUPS
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False) -> Explored:
     return Explorer(explore.loop(groups, budget, critiques=critiques)[0]).explore()
+
+
+def below(worker: str, budget: Budget) -> Explored:
+    return Explorer(explore.loop("-", budget, workers=[worker])[0]).explore()
 
 
 def flow(fields: int, budget: Budget, *, approval: bool) -> Explored:
@@ -40,6 +44,26 @@ def test_every_interleaving_of_a_loop_of_three_steps_and_one_trouble_is_sound(bu
 @pytest.mark.parametrize("approval", [False, True])
 def test_every_interleaving_of_a_flow_of_three_fields_and_one_trouble_is_sound(budget: Budget, *, approval: bool) -> None:
     assert_sound(flow(3, budget, approval=approval))
+
+
+@pytest.mark.parametrize("worker", ["model", "child"])
+@pytest.mark.parametrize("budget", [Budget(failures=1), Budget(crashes=1), Budget(cancels=1)])
+def test_every_interleaving_of_a_loop_with_a_model_or_a_child_and_one_trouble_is_sound(worker: str, budget: Budget) -> None:
+    assert_sound(below(worker, budget))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["loop-model", "loop-child", "loop-model-child"])
+def test_every_interleaving_of_a_loop_with_a_model_or_a_child_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore.main([name]) == 0, capsys.readouterr().out
+
+
+def test_a_call_without_the_yes_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversing, "_gate", lambda *_: "")
+    found = below("model", Budget())
+    assert found.violation is not None
+    assert found.violation.number == 9
 
 
 @pytest.mark.slow
