@@ -5,7 +5,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check simulate fuzz bench soak lock clean
+.PHONY: help demo test test-slow check simulate explore fuzz bench soak lock clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -39,6 +39,9 @@ check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
 
 simulate: .venv/.ok ## search for broken invariants in the world in a box, for SECONDS=60
 	$(PY) -m asterism.simulation --seconds $(SECONDS)
+
+explore: .venv/.ok ## explore small worlds whole (ARGS="agent-4-edit loop-aa-": which; without, their names)
+	$(PY) -m tests.simulation.explore $(ARGS)
 
 fuzz: .venv/.ok ## search for input that is neither taken nor refused, for SECONDS=60
 	$(PY) -m tests.fuzz $(SECONDS)

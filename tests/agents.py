@@ -54,9 +54,11 @@ class Agent(InHand[AgentMemory]):
         at: seconds since the epoch at which it is submitted.
     """
 
-    def __init__(self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, **options: Any) -> None:
+    def __init__(
+        self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, earlier: Any = (), **options: Any
+    ) -> None:
         document = parse_plan(plan) if plan else None
-        first = Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options))
+        first = Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options), earlier=earlier)
         super().__init__(CONSTELLATION_AGENT, first, at)
 
     # -- what is there -------------------------------------------------------------------------------

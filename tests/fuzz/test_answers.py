@@ -15,15 +15,21 @@ from hypothesis import strategies as st
 
 from asterism.bootstrap import MACHINES
 from asterism.constellation.condition import MAX_LENGTH, Condition
+from asterism.constellation.documents import parse_plan
 from asterism.errors import IllegalTransition, InvalidInput, Refused
 from asterism.kernel.run import packer
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
+from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
+from asterism.machines.orchestration_loop.model import ToolCall
 from asterism.planner.reply import InvalidReply, parse_reply
 from asterism.simulation.device import Behaviour
 from asterism.simulation.world import World
 from tests.agents import Agent, memory_of
+from tests.loops import Loop, steps
 from tests.simulation.scenes import fleet_of, tasks
+from tests.simulation.test_forks import FLEET, House, play
 from tests.stars import plan
 
 WORDS = [
@@ -123,6 +129,34 @@ def test_an_inbox_row_of_any_kind_and_body_is_an_event_or_a_value_error(name: st
     with contextlib.suppress(ValueError):
         event = packer(machine).event(kind, body)
         assert type(event).from_outside
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(["approve", "edit", "reject", "respond", "cancel"]), json_values, st.text(max_size=5))
+def test_any_answer_of_a_person_is_taken_or_refused_and_the_run_goes_on_or_waits(verb: Any, value: Any, reason: str) -> None:
+    async def scenario(house: House) -> None:
+        document = parse_plan(plan("a b", "a>b", skill="once", requires_approval=True))
+        submitted = Submitted(request="x", fleet=(FLEET,), plan=document)
+        run = await house.runtime.submit(CONSTELLATION_AGENT, submitted, title="x", actor="ada", run="origin")
+        await house.runtime.drive(run)
+        (question,) = await house.runtime.store.inquiries(root=run)
+        with contextlib.suppress(InvalidInput, Refused):
+            await house.runtime.post_answer(question.inquiry, verb, actor="ada", value=value, reason=reason)
+        assert (await house.runtime.drive(run)).status in ("waiting", "ended")
+
+    play(scenario)
+
+
+@given(st.sampled_from(["asks", "once", "model"]), st.sampled_from(["approve", "edit", "reject", "respond", "cancel"]), finite)
+def test_any_answer_to_a_loop_is_taken_or_refused_and_is_replayed(worker: str, verb: Any, value: Any) -> None:
+    loop = Loop(*steps(f"a:{worker}"))
+    if loop.working():
+        loop.batch(loop.run.outstanding[loop.effect(RunWorker)].interrupted(loop.effect(RunWorker), "died"))
+    elif loop.outstanding(AskModel):
+        loop.replies("", ToolCall(call_id="1", tool="remove", arguments={"path": "x"}, gate="destructive"))
+    with contextlib.suppress(Refused, IllegalTransition):
+        loop.answers(verb, value)
+    loop.assert_replays()
 
 
 # -- snapshots -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import tempfile
 from pathlib import Path
@@ -19,10 +20,13 @@ from asterism.devices.fleet import DeviceKind, read_fleet
 from asterism.devices.local import LocalEntry
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Record
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.run import JournalMismatch, packer
 from asterism.planner.plan_file import read_plan
+from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import RunRow
+from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals
+from asterism.stores.memory import MemoryStore
 from tests.journals.write import path_of
 
 KINDS = {"local": DeviceKind(LocalEntry, AsyncMock())}  # read, and never opened
@@ -131,16 +135,23 @@ def a_plan(name: str, content: bytes) -> None:
 RECORDS = [msgspec.json.decode(line, type=Record) for line in path_of("approval").read_bytes().splitlines()]
 ROW = RunRow(run=RECORDS[0].run, machine="constellation agent", title="t", state="FINISH", seq=len(RECORDS), root=RECORDS[0].run)
 LINES = list(journal_lines([(ROW, RECORDS)]))
+ROWS_SAY = ["ended", "active", "flow agent", "orchestration loop", "FAIL", "../x", "r", 2**63, -1]
 
 
-def taken_in(text: str) -> None:
-    """As ``asterism import`` does it, without the store."""
-    for row, records in read_journals(text.splitlines()):
-        Run(MACHINES[row.machine], row.run).replay(packer(MACHINES[row.machine]).unpack(record) for record in records)
+def taken_in(text: str) -> list[Record]:
+    """As ``asterism import`` does it; what is then in the store."""
+
+    async def adopt() -> list[Record]:
+        runtime = Runtime(MemoryStore(), AsyncMock(), SystemClock())
+        journals = read_journals(text.splitlines())
+        await runtime.adopt(journals, MACHINES)
+        return await runtime.records(journals[0][0].run)
+
+    return asyncio.run(adopt())
 
 
 def test_the_journal_file_that_is_broken_here_is_whole() -> None:
-    taken_in("".join(LINES))
+    assert taken_in("".join(LINES)) == RECORDS
 
 
 @given(broken("".join(LINES).encode()))
@@ -190,10 +201,23 @@ def test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_rep
             body = data.draw(broken(records[at].body.encode())).decode("utf-8", "replace")
             records[at] = msgspec.structs.replace(records[at], body=body)
     try:
-        taken_in("".join(journal_lines([(ROW, records)])))
+        kept = taken_in("".join(journal_lines([(ROW, records)])))
     except (InvalidInput, JournalMismatch):
         return
-    assert [(it.seq, it.kind, it.state) for it in records] == [(it.seq, it.kind, it.state) for it in RECORDS[: len(records)]], "accepted"
+    assert [(it.seq, it.kind, it.state) for it in kept] == [(it.seq, it.kind, it.state) for it in RECORDS], "accepted"
+
+
+def test_a_journal_that_was_cut_and_sealed_anew_is_refused() -> None:
+    with pytest.raises(JournalMismatch, match=f"listed with {len(RECORDS)} entries"):
+        taken_in("".join(journal_lines([(ROW, RECORDS[:-1])])))
+
+
+@given(st.sampled_from(RunRow.__struct_fields__), st.none() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(ROWS_SAY))
+def test_a_row_that_was_changed_and_sealed_anew_is_refused_or_changes_nothing_that_was_done(name: str, value: Any) -> None:
+    """Nor what the journal says of it: its state, how it ended, and whose it is now."""
+    lines = list(journal_lines([(msgspec.structs.replace(ROW, **{name: value}), RECORDS)]))
+    with contextlib.suppress(InvalidInput, JournalMismatch, KeyError if name == "machine" else InvalidInput):
+        assert taken_in("".join(lines)) == RECORDS
 
 
 @settings(max_examples=60)

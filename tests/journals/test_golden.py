@@ -1,21 +1,23 @@
-"""Golden journals replay on today's code, entry by entry, to the end they had."""
+"""Golden journals replay on today's code, entry by entry, to the end they had; and everything that a machine knows is in one of them."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
+from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import Record
-from asterism.kernel.run import JournalMismatch, Run, packer
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import JournalMismatch, Run, packer, state_history
 from asterism.machines.usage import Usage
 from asterism.runtime.ports import RunRow
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
+from tests.journals import agents, flows, loops
 from tests.journals.write import GOLDEN, main, path_of
 
 ENDS: dict[str, tuple[str, dict[str, str]]] = {
@@ -31,60 +33,103 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "consent": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "limits": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "child": ("finished", {"p": "COMPLETED", "q": "COMPLETED"}),
+    "devices": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
+    "refusals": ("failed", {"a": "COMPLETED", "b": "FAILED", "c": "COMPLETED"}),
+    "deadlines": ("failed", {"a": "FAILED", "b": "FAILED", "c": "FAILED", "e": "CANCELLED"}),
+    "round_two": ("failed", {"b": "COMPLETED", "c": "CANCELLED"}),
+    "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
-HOLDS = {
-    "edits": {"Edited"},
-    "consent": {"Planned", "Answered"},
-    "limits": {"Planned", "RaiseLimits"},
-    "child": {"Pause", "Unpause", "Answered"},
-    "fork": {"Forked", "Withdrawn", "Answered"},
+OUTCOMES = {
+    "loop": "finished",
+    "loop_child": "finished",
+    "loop_below": "cancelled",
+    "loop_gates": "finished",
+    "loop_model": "finished",
+    "loop_later": "finished",
+    "loop_ladder": "failed",
+    "loop_bound": "failed",
+    "loop_cancel": "cancelled",
+    "loop_fork": "finished",
+    "loop_defect": "failed",
+    "flow": "finished",
+    "flow_child": "finished",
+    "flow_child_cancel": "cancelled",
+    "flow_sub_states": "finished",
+    "flow_error": "failed",
+    "flow_cancel": "cancelled",
+    "flow_secret": "finished",
+    "flow_interrupted": "finished",
+    "flow_fork": "failed",
+    "flow_constellation": "failed",
 }
-"""What a journal is kept for, where its name alone does not say it."""
+SCENES = {"constellation agent": agents.SCENES, "orchestration loop": loops.SCENES, "flow agent": flows.SCENES}
+MACHINE_OF: dict[str, Machine[Any]] = {scene.__name__: MACHINES[name] for name, scenes in SCENES.items() for scene in scenes}
 
 
 def golden(name: str) -> list[Record]:
     return [msgspec.json.decode(line, type=Record) for line in path_of(name).read_bytes().splitlines()]
 
 
-def replayed(records: list[Record]) -> Run[AgentMemory]:
-    run: Run[AgentMemory] = Run(CONSTELLATION_AGENT, records[0].run)
-    run.replay(packer(CONSTELLATION_AGENT).unpack(record) for record in records)
+def replayed(name: str, records: list[Record]) -> Run[Any]:
+    run: Run[Any] = Run(MACHINE_OF[name], records[0].run)
+    run.replay(packer(MACHINE_OF[name]).unpack(record) for record in records)
     return run
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_golden_journal_replays_to_its_end(name: str) -> None:
-    run = replayed(golden(name))
+    run = replayed(name, golden(name))
     assert run.ended
-    assert (run.memory.outcome(), {key: str(task.status) for key, task in run.memory.constellation.tasks.items()}) == ENDS[name]
+    tasks = {key: str(task.status) for key, task in run.memory.constellation.tasks.items()} if name in ENDS else {}
+    assert (run.memory.outcome(), tasks) == ENDS.get(name, (OUTCOMES.get(name), {}))
 
 
-@pytest.mark.parametrize("name", HOLDS)
-def test_a_golden_journal_holds_what_it_is_kept_for(name: str) -> None:
-    assert HOLDS[name] <= {record.kind for record in golden(name)}
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+def test_every_event_and_effect_and_state_of_a_machine_is_in_some_golden_journal(machine: Machine[Any]) -> None:
+    records = [record for name, its in MACHINE_OF.items() if its is machine for record in golden(name)]
+    assert {event.__name__ for event in machine.events} == {record.kind for record in records if not record.note}
+    effects = {effect["type"] for record in records for effect in json.loads(record.body).get("effects", [])}
+    assert {effect.__name__ for effect in machine.effects} == effects
+    assert {str(state) for state in machine.states} == {record.state for record in records}
+
+
+def test_a_golden_conversation_says_what_it_said() -> None:
+    run = replayed("flow", golden("flow"))
+    assert run.memory.prompt == "4 small on the way."
+    assert [it["state"] for it in state_history(golden("flow"))] == [
+        "INITIALIZING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "PAUSED", "WAITING_FOR_APPROVAL", "RUNNING", "COMPLETED",
+    ]  # fmt: skip
+
+
+def test_a_golden_loop_found_what_it_found() -> None:
+    memory = replayed("loop", golden("loop")).memory
+    assert memory.answer["better"] == "longer, please"
+    assert [finding.step_id for finding in memory.findings] == ["look", "left", "right", "text"]
 
 
 def test_the_journal_of_a_model_has_what_was_said_and_used() -> None:
-    assert replayed(golden("limits")).memory.used == Usage(requests=3, input_tokens=240, output_tokens=60, cost_usd=0.03, model="m:x")
+    assert replayed("limits", golden("limits")).memory.used == Usage(
+        requests=3, input_tokens=240, output_tokens=60, cost_usd=0.03, model="m:x"
+    )
     assert '"prompt":"what next?","reply":"{}"' in "".join(record.body for record in golden("limits"))
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_packing_what_was_unpacked_changes_nothing(name: str) -> None:
-    pack = packer(CONSTELLATION_AGENT)
+    pack = packer(MACHINE_OF[name])
     assert [pack.pack(pack.unpack(record)) for record in golden(name)] == golden(name)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_store_that_holds_a_golden_journal_can_be_recovered_from(name: str) -> None:
     first, *more = golden(name)
-    row = RunRow(run=first.run, machine=CONSTELLATION_AGENT.name, title=name, state=first.state, seq=1)
+    row = RunRow(run=first.run, machine=MACHINE_OF[name].name, title=name, state=first.state, seq=1)
 
     async def main() -> Any:
         store = MemoryStore()
         await store.submit(row, first, *more)
-        live, _ = await load(store, CONSTELLATION_AGENT, first.run)
+        live, _ = await load(store, MACHINE_OF[name], first.run)
         return live
 
     assert asyncio.run(main()).seq == len(more) + 1
@@ -93,10 +138,10 @@ def test_a_store_that_holds_a_golden_journal_can_be_recovered_from(name: str) ->
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_journal_that_was_changed_is_not_believed(name: str) -> None:
     records = golden(name)
-    other = "FAIL" if records[-1].state == "FINISH" else "FINISH"
+    other = next(str(state) for state in MACHINE_OF[name].states if state != records[-1].state)
     forged = msgspec.structs.replace(records[-1], state=other)
     with pytest.raises(JournalMismatch):
-        replayed([*records[:-1], forged])
+        replayed(name, [*records[:-1], forged])
 
 
 def test_nothing_is_written_by_accident(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import pytest
 
 from asterism.machines.flow_agent import moves
-from asterism.machines.orchestration_loop import working
+from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
 from asterism.simulation.exploration import Explored, Explorer
-from asterism.simulation.small_flows import FlowSpace
-from asterism.simulation.small_loops import LoopSpace, small_steps
 from asterism.simulation.small_run import Budget
-
-TROUBLE = Budget(edits=1, failures=1, crashes=1, cancels=1)
-GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "--aa", "aabb", "aaa-", "-aaa", "aaaa")
+from tests.simulation import explore
+from tests.simulation.explore import FOUR, GROUPS
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False) -> Explored:
-    return Explorer(LoopSpace(small_steps(len(groups), groups=groups), budget, critiques=critiques)).explore()
+    return Explorer(explore.loop(groups, budget, critiques=critiques)[0]).explore()
+
+
+def below(worker: str, budget: Budget) -> Explored:
+    return Explorer(explore.loop("-", budget, workers=[worker])[0]).explore()
 
 
 def flow(fields: int, budget: Budget, *, approval: bool) -> Explored:
-    return Explorer(FlowSpace(fields, budget, approval=approval)).explore()
+    return Explorer(explore.flow(fields, budget, approval=approval)[0]).explore()
 
 
 def assert_sound(found: Explored) -> None:
@@ -45,11 +46,31 @@ def test_every_interleaving_of_a_flow_of_three_fields_and_one_trouble_is_sound(b
     assert_sound(flow(3, budget, approval=approval))
 
 
+@pytest.mark.parametrize("worker", ["model", "child"])
+@pytest.mark.parametrize("budget", [Budget(failures=1), Budget(crashes=1), Budget(cancels=1)])
+def test_every_interleaving_of_a_loop_with_a_model_or_a_child_and_one_trouble_is_sound(worker: str, budget: Budget) -> None:
+    assert_sound(below(worker, budget))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["loop-model", "loop-child", "loop-model-child"])
+def test_every_interleaving_of_a_loop_with_a_model_or_a_child_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explore.main([name]) == 0, capsys.readouterr().out
+
+
+def test_a_call_without_the_yes_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversing, "_gate", lambda *_: "")
+    found = below("model", Budget())
+    assert found.violation is not None
+    assert found.violation.number == 9
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("groups", GROUPS)
 def test_every_interleaving_of_a_loop_of_up_to_four_steps_is_sound(groups: str) -> None:
-    assert_sound(loop(groups, TROUBLE if len(groups) < 3 else Budget(edits=1, crashes=1)))
+    assert_sound(loop(groups, FOUR if len(groups) < 3 else Budget(edits=1, crashes=1)))
     assert_sound(loop(groups, Budget(failures=1, pauses=2), critiques=True))
 
 
@@ -58,7 +79,7 @@ def test_every_interleaving_of_a_loop_of_up_to_four_steps_is_sound(groups: str) 
 @pytest.mark.parametrize("fields", [1, 2, 3])
 @pytest.mark.parametrize("approval", [False, True])
 def test_every_interleaving_of_a_flow_of_up_to_three_fields_is_sound(fields: int, *, approval: bool) -> None:
-    assert_sound(flow(fields, TROUBLE, approval=approval))
+    assert_sound(flow(fields, FOUR, approval=approval))
     assert_sound(flow(fields, Budget(live_edits=1, crashes=1, pauses=1), approval=approval))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.flows.words import is_yes, plain
+from asterism.flows.words import is_yes, plain, spaced
 
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 NUMBERS = (*_WORDS.split(), "twenty")
@@ -24,6 +24,8 @@ WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|[.,]\d)")
 _TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)?\b", re.IGNORECASE)
+MAX_DIGITS = 300
+"""Of a number: so that it is one in every journal, and finite."""
 _NO = ("no", "n", "nope", "nah", "false", "off", "0")
 
 
@@ -66,7 +68,7 @@ def parse(kind: Any, text: str, at: float) -> Any:
         return by_kind[kind]()
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
-        return [parse(item, part, at) for part in re.split(r"\s*(?:,|;|\band\b)\s*", words) if part]
+        return [parse(item, part, at) for part in re.split(r"\s*(?:,|;|\band\b)\s*", spaced(words)) if part]
     try:
         return msgspec.convert(words, kind, strict=False)
     except msgspec.ValidationError:
@@ -104,7 +106,10 @@ def _number(words: str) -> str:
     found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", words.lower()) if word in NUMBERS}
     if len(found) != 1:
         raise ValueError("it is one number" if found else f"I cannot find a number in {words!r}")
-    return found.pop()
+    number = found.pop()
+    if len(number) > MAX_DIGITS:
+        raise ValueError("that number is too long")
+    return number
 
 
 def _whole(words: str) -> int:
@@ -132,7 +137,7 @@ def _named_day(said: str, today: dt.date) -> dt.date | None:
         if re.search(rf"\b{phrase}\b", said):
             return today + dt.timedelta(days=days)
     if found := re.search(r"\bin (\w+) (day|week)s?\b", said):
-        count = NUMBERS.index(found[1]) if found[1] in NUMBERS else int(found[1]) if found[1].isdigit() else 0
+        count = NUMBERS.index(found[1]) if found[1] in NUMBERS else int(found[1][:9]) if found[1].isdecimal() else 0
         return today + dt.timedelta(days=min(count, 3650) * (7 if found[2] == "week" else 1)) if count else None
     named = [day for day in WEEKDAYS if re.search(rf"\b{day}\b", said)]
     if len(named) == 1:
@@ -163,7 +168,8 @@ def _time(words: str) -> dt.time:
     said = plain(words)
     if said in ("noon", "midday", "midnight"):
         return dt.time(0 if said == "midnight" else 12)
-    found = [match for match in _TIME.finditer(said) if match[2] or match[3] or len(_TIME.findall(said)) == 1]
+    times = list(_TIME.finditer(said))
+    found = [match for match in times if match[2] or match[3] or len(times) == 1]
     if len(found) != 1:
         raise ValueError(f"I cannot find a time in {words!r}; say it as 19:30 or 7 pm")
     hour, minute, half = int(found[0][1]), int(found[0][2] or 0), (found[0][3] or "").lower()

@@ -33,12 +33,15 @@ _TURNS: dict[Turn, frozenset[str]] = {
     "skip": _phrases("skip|skip it|skip this|skip that|pass|next|leave it|leave it out|rather not|i'd rather not say"),
     "resume": _phrases("resume|continue|go on|carry on|unpause|let's go on|keep going"),
 }
-_OPENING = r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
+# Against text without runs of white space: more than one thing may take a space here, and a run of them would be tried in every way.
+_OPENING = r"^(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
 _SECOND_THOUGHT = re.compile(
     r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)+(?:(?:for|on|at|in|the|next|only|just)\s+)*(\S+(?:\s+\S+)?)\s*$", re.IGNORECASE
 )
-_NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]+?)\s*"
-_VALUE = r"\s*(?P<value>\S.*?)\s*$"
+SHORT = 300
+"""Characters of a message that says no more than two words of its own."""
+_NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]{1,100}?)\s*"
+_VALUE = r"\s*(?P<value>\S.*)$"
 _FLAGS = re.IGNORECASE | re.DOTALL
 _REASON = re.compile(r"^\s*(?:no|nope|reject|deny|decline)\s*(?:[,;:.!-]+|\bbecause\b|\bsince\b)\s*(?:because\s+)?(\S.*)$", _FLAGS)
 _CHANGES = (
@@ -53,6 +56,11 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
 
 
+def spaced(text: str) -> str:
+    """Without white space around it, and of each run of white space within it the first character only."""
+    return re.sub(r"(\s)\s+", r"\1", text.strip())
+
+
 def is_yes(text: str) -> bool:
     """True for a clear yes: nothing but words of assent, and no question."""
     return _is_all(text, _YES)
@@ -62,7 +70,7 @@ def denial(text: str) -> str | None:
     """The reason of a clear no, empty where none is given; None for anything else."""
     if _is_all(text, _NO):
         return ""
-    found = _REASON.match(text)
+    found = _REASON.match(spaced(text))
     return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
 
 
@@ -74,8 +82,9 @@ def turn(text: str) -> Turn:
 
 def change(text: str) -> tuple[str, str] | None:
     """(field in the person's words, new value) of a correction; the field is empty where only a value is said ("make it 80")."""
+    said = spaced(text)
     for pattern in _CHANGES:
-        found = pattern.match(text)
+        found = pattern.match(said)
         field = plain(found.groupdict().get("field") or "") if found else ""
         if found and field not in _YES | _NO:
             return field, found["value"].rstrip(" .!")
@@ -84,7 +93,8 @@ def change(text: str) -> tuple[str, str] | None:
 
 def second_thought(text: str) -> str:
     """The value, two words at most, of a message that takes something back and says nothing else ("no, 5 people"); empty for any other."""
-    found = _SECOND_THOUGHT.match(text)
+    said = spaced(text)
+    found = _SECOND_THOUGHT.match(said) if len(said) <= SHORT else None
     return found[1].rstrip(" .!") if found else ""
 
 

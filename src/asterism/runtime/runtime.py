@@ -15,7 +15,7 @@ from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, event_body, packer
+from asterism.kernel.run import Run, check_whole, event_body, packer
 from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
@@ -121,12 +121,13 @@ class Runtime:
             machines: by name, those of the runs.
 
         Raises:
-            JournalMismatch: a journal cannot be replayed; nothing is written.
+            JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
             InvalidInput: there is a run of such an id, and it is not what such an end has left.
         """
         replayed = [(row, records, *_replayed(machines[row.machine], row.run, records)) for row, records in journals]
         missing = []
         for row, records, live, entries in replayed:
+            check_whole(row.run, row.seq, live.seq)
             try:
                 left = await self.store.run(row.run)
             except RunNotFound:

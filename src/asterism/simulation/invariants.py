@@ -137,6 +137,8 @@ def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]
 def difference(live: Run[Any], replayed: Run[Any]) -> str:
     """The first thing in which a live run and a replay of its journal differ; empty when they agree."""
     ours, theirs = _facts(live), _facts(replayed)
+    if _encode(ours) == _encode(theirs):
+        return ""
     for name, value in ours.items():
         if _encode(value) != _encode(theirs.get(name)):
             return f"{name} is {_shown(value)} live, and {_shown(theirs.get(name))} replayed"

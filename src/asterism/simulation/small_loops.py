@@ -1,38 +1,58 @@
 """Small worlds of an orchestration loop: every order of findings, words, strategies, answers, cancels and crashes over a short plan.
 
-Not here: workers that are models or runs of their own.
+A worker that is a model replies once with two calls, a harmless and a destructive one, and then with what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from asterism.constellation.profile import ChildSpec
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
-from asterism.machines.control import Answered, Ask
-from asterism.machines.orchestration_loop.effects import Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.events import Critiqued, LoopSubmitted, PlanMade, Reflected, StepOnce, Synthesized, WorkerEnded
+from asterism.machines.control import Answered, Ask, ChildEnded, ChildRested, Relay, Relayed, StartChild
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.events import (
+    Critiqued,
+    LoopSubmitted,
+    ModelReplied,
+    PlanMade,
+    Reflected,
+    StepOnce,
+    Synthesized,
+    ToolReturned,
+    WorkerEnded,
+)
 from asterism.machines.orchestration_loop.memory import LoopMemory
-from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, WorkerProfile
+from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.small_run import Budget, Move, Situation, SmallRun
 
-WORKERS = (WorkerProfile(name="safe", idempotent=True), WorkerProfile(name="once"), WorkerProfile(name="asks", requires_approval=True))
+BELOW = ChildSpec(machine="orchestration loop", first_kind="LoopSubmitted", first={"type": "LoopSubmitted", "request": "small"})
+WORKERS = (
+    WorkerProfile(name="safe", idempotent=True),
+    WorkerProfile(name="once"),
+    WorkerProfile(name="asks", requires_approval=True),
+    WorkerProfile(name="model", converses=True),
+    WorkerProfile(name="child", child=BELOW),
+)
+CALLS = (ToolCall(call_id="c1", tool="look", idempotent=True), ToolCall(call_id="c2", tool="remove", gate="destructive"))
 
 
-def small_steps(count: int, *, groups: str = "") -> tuple[Step, ...]:
+def small_steps(count: int, *, groups: str = "", workers: Sequence[str] = ("safe", "once", "asks")) -> tuple[Step, ...]:
     """So many steps, whose workers take turns.
 
     Args:
         count: how many.
+        workers: names of those, of ``WORKERS``.
         groups: the group of each, a letter, or a dash for none: ``"aa-"`` is two in parallel and then one; none where it is empty.
     """
     names = groups or "-" * count
     return tuple(
         Step(
             step_id=f"s{number}",
-            worker=WORKERS[number % len(WORKERS)].name,
+            worker=workers[number % len(workers)],
             intent="work",
             group=names[number].strip("-"),
             alternatives=("safe",),
@@ -72,8 +92,14 @@ class LoopSpace(SmallRun[LoopMemory]):
         """The step and the attempt, or what is asked."""
         if isinstance(effect, RunWorker):
             return f"{effect.step_id}#{effect.attempt}"
+        if isinstance(effect, AskModel):
+            return f"{effect.step_id}, reply {effect.round}"
+        if isinstance(effect, CallTool):
+            return f"{effect.step_id}, {effect.tool} {effect.arguments}"
+        if isinstance(effect, Relay):
+            return f"{effect.command['type']} goes down"
         if isinstance(effect, Ask):
-            return f"question about {effect.subject['step_id']}: {', '.join(effect.verbs)}"
+            return f"question about {effect.subject.get('step_id') or effect.subject.get('tool')}: {', '.join(effect.verbs)}"
         return type(effect).__name__
 
     def outcomes(self, state: Situation[LoopMemory], effect_id: str, effect: Effect) -> Iterator[Move[LoopMemory]]:
@@ -90,6 +116,8 @@ class LoopSpace(SmallRun[LoopMemory]):
                 yield "found", WorkerEnded(effect=effect_id, finding=Finding(output=effect.step_id)), ""
                 yield "failed", WorkerEnded(effect=effect_id, finding=Finding(status="failed", reason="no")), "failures"
                 yield "later", WorkerEnded(effect=effect_id, later=Later(key="k")), "edits"
+            case AskModel() | CallTool() | StartChild() | Relay():
+                yield from self._said_below(effect_id, effect)
             case Reflect():
                 for word in Decision:
                     yield word, Reflected(effect=effect_id, said=word), "" if word in ("continue", "done") else "edits"
@@ -113,10 +141,29 @@ class LoopSpace(SmallRun[LoopMemory]):
             case _:
                 raise TypeError(f"a small loop does not ask for {type(effect).__name__}")
 
+    def _said_below(self, effect_id: str, effect: AskModel | CallTool | StartChild | Relay) -> Iterator[tuple[str, Event, str]]:
+        match effect:
+            case AskModel():
+                yield "it is so", ModelReplied(effect=effect_id, text="so"), ""
+                yield "error", ModelReplied(effect=effect_id, error="no"), "failures"
+                if effect.round == 1:
+                    yield "calls", ModelReplied(effect=effect_id, calls=CALLS), ""
+            case CallTool():
+                yield "returns", ToolReturned(effect=effect_id, result="ok"), ""
+                yield "was interrupted", ToolReturned(effect=effect_id, interrupted=True), "failures"
+            case StartChild():
+                yield "finished", ChildEnded(effect=effect_id, outcome="finished", result={"answer": 1}), ""
+                yield "failed", ChildEnded(effect=effect_id, outcome="failed", code="no", reason="no"), "failures"
+            case Relay():
+                yield "done", Relayed(effect=effect_id), ""
+
     def commands(self, state: Situation[LoopMemory]) -> Iterator[Move[LoopMemory]]:
         """One transition at a time, for whoever has paused it."""
         if state.run.memory.paused and state.left.pauses:
             yield "step", lambda: self.take(state, [StepOnce()], spend="pauses")
+        for child in sorted(state.run.memory.children()) if ChildRested in state.run.machine.table[state.run.state] else ():
+            rested = ChildRested(of=child, resting=child not in state.run.memory.resting)
+            yield f"the child {'rests' if rested.resting else 'goes on'}", lambda rested=rested: self.take(state, [rested])  # type: ignore[misc]
 
     def watch(self, run: Run[LoopMemory]) -> Callable[[Event], None]:
         """No step begins before its turn, while it is paused, without its yes, or beyond a bound."""
@@ -148,5 +195,8 @@ def _check_starts(run: Run[LoopMemory], before: set[str], *, was_paused: bool) -
             raise InvariantViolated(9, f"{effect.step_id} began without a yes", run.story)
         if effect.attempt > options.max_attempts:
             raise InvariantViolated(8, f"{effect.step_id} is tried {effect.attempt} times (max_attempts {options.max_attempts})", run.story)
+    calls = [effect for effect_id, effect in run.outstanding.items() if isinstance(effect, CallTool) and effect_id not in before]
+    if unconfirmed := [call.tool for call in calls if call.tool == "remove" and not call.confirmed]:
+        raise InvariantViolated(9, f"{unconfirmed} is called without a yes", run.story)
     if run.state == State.COMPLETE and memory.answer is None:
         raise InvariantViolated(8, "it is complete, and has no answer", run.story)

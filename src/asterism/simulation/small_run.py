@@ -6,6 +6,7 @@ remembers, and the name of an effect is what it is about rather than its place i
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import re
 from abc import ABC, abstractmethod
@@ -143,11 +144,11 @@ class SmallRun(ABC, Generic[M]):
         return state.run.ended
 
     def key(self, state: Situation[M]) -> bytes:
-        """All that the run remembers, in the names of things rather than their places in the journal."""
+        """Digest of all that the run remembers, in the names of things rather than their places in the journal."""
         run = state.run
         names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
         told = _encode([run.state, self.remembered(run), sorted(names.values()), sorted(run.withdrawn), state.left, state.drained]).decode()
-        return _EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode()
+        return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:
         """Everything that can happen next."""

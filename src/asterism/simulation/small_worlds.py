@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
@@ -24,6 +26,7 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     Submitted,
     TaskEnded,
+    WeavingMode,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -44,7 +47,7 @@ class AgentSpace(SmallRun[AgentMemory]):
     """What can happen to one plan.
 
     Args:
-        plan: what is run; None to have the planner asked for it first is not offered: creation is a plan or a failure.
+        plan: what is run, and what the planner gives again after a restart.
         budget: how much trouble there may be.
         options: of the run.
         idempotent: whether its tasks may be done again after a crash.
@@ -76,13 +79,15 @@ class AgentSpace(SmallRun[AgentMemory]):
         if isinstance(effect, Dispatch):
             return f"{effect.task_id}#{effect.number}"
         if isinstance(effect, AskPlanner):
-            return f"planner#{effect.number}"
+            return "planner"
         return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else type(effect).__name__
 
     def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
-        """Without the fleet, and with what its board has."""
+        """With what its board has; without the fleet, and without how often and when it asked: the bound of that is out of reach here."""
         facts = super().remembered(run)
-        del facts["fleet"]
+        del facts["fleet"], facts["asks"]
+        if asking := run.memory.asking:
+            facts["asking"] = msgspec.structs.replace(asking, put_at=0)
         board = facts.pop("board")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
@@ -104,21 +109,25 @@ class AgentSpace(SmallRun[AgentMemory]):
                 error = TaskError(code="raised", message="no")
                 yield f"{name} fails", lambda: self.take(state, [TaskEnded(effect=effect_id, error=error)], spend="failures")
         elif isinstance(effect, AskPlanner):
-            yield from self._answers(state, effect_id, name)
+            yield from self._answers(state, effect_id, effect, name)
         elif isinstance(effect, Ask):
             for verb in effect.verbs:
                 if verb in ("approve", "reject"):
                     yield f"{name}: {verb}", lambda verb=verb: self.take(state, [Answered(effect=effect_id, verb=verb)])  # type: ignore[misc]
 
-    def _answers(self, state: Situation[AgentMemory], effect_id: str, name: str) -> Iterator[Move[AgentMemory]]:
-        yield f"{name}: no change", lambda: self.take(state, [Planned(effect=effect_id)])
+    def _answers(self, state: Situation[AgentMemory], effect_id: str, effect: AskPlanner, name: str) -> Iterator[Move[AgentMemory]]:
+        anew = effect.mode is WeavingMode.CREATION
+        plan = self._plan if anew else None
+        yield f"{name}: {'the plan' if anew else 'no change'}", lambda: self.take(state, [Planned(effect=effect_id, plan=plan)])
         if not state.left.edits:
             return
         yield (
             f"{name}: unavailable",
             lambda: self.take(state, [PlanningFailed(effect=effect_id, code="planning", reason="no")], spend="edits"),
         )
-        for status in (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL):
+        if anew:
+            return
+        for status in (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL, ConstellationAgentStatus.START):
             yield f"{name}: {status}", lambda status=status: self.take(state, [Planned(effect=effect_id, status=status)], spend="edits")  # type: ignore[misc]
         for actions in self._edits(state.run.memory):
             yield (
@@ -182,14 +191,19 @@ def _told(actions: Sequence[dict[str, Any]]) -> str:
 # -- plans and edits -------------------------------------------------------------------------------
 
 
-def small_plans(tasks: int) -> list[PlanDocument]:
-    """One plan for each DAG of so many tasks that is not another one renamed; its dependencies take turns in their types."""
+def small_plans(tasks: int, **each: Any) -> list[PlanDocument]:
+    """One plan for each DAG of so many tasks that is not another one renamed; its dependencies take turns in their types.
+
+    Args:
+        tasks: how many.
+        each: what else is planned of each task, as plan files say it.
+    """
     ids = list(range(tasks))
     pairs = list(itertools.combinations(ids, 2))
     found: dict[frozenset[tuple[int, int]], frozenset[tuple[int, int]]] = {}
     for chosen in itertools.chain.from_iterable(itertools.combinations(pairs, count) for count in range(len(pairs) + 1)):
         found.setdefault(_canonical(ids, chosen), frozenset(chosen))
-    return [_plan(tasks, sorted(edges)) for edges in found.values()]
+    return [_plan(tasks, sorted(edges), each) for edges in found.values()]
 
 
 def _canonical(ids: Sequence[int], edges: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
@@ -200,7 +214,7 @@ def _canonical(ids: Sequence[int], edges: Iterable[tuple[int, int]]) -> frozense
 TYPES = ("SUCCESS_ONLY", "UNCONDITIONAL", "COMPLETION_ONLY", "CONDITIONAL")
 
 
-def _plan(tasks: int, edges: Sequence[tuple[int, int]]) -> PlanDocument:
+def _plan(tasks: int, edges: Sequence[tuple[int, int]], each: dict[str, Any]) -> PlanDocument:
     types = itertools.cycle(TYPES)
     lines: list[dict[str, Any]] = []
     for source, target in edges:
@@ -208,7 +222,7 @@ def _plan(tasks: int, edges: Sequence[tuple[int, int]]) -> PlanDocument:
         line = {"from": f"t{source}", "to": f"t{target}", "type": kind}
         lines.append({**line, "condition": "value > 0"} if kind == "CONDITIONAL" else line)
     return parse_plan({
-        "tasks": [{"task_id": f"t{number}", "device": "d", "skill": "work"} for number in range(tasks)],
+        "tasks": [{"task_id": f"t{number}", "device": "d", "skill": "work", **each} for number in range(tasks)],
         "dependencies": lines,
     })  # fmt: skip
 

@@ -1,0 +1,153 @@
+"""What people say to flows, and how loops are written down: anything is taken or refused, soon, and never as another error."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import functools
+import string
+import tempfile
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from asterism.errors import InvalidInput
+from asterism.flows import InputField, StandardAgent, words
+from asterism.flows.taking import take
+from asterism.loops.toml import read_parts
+from tests.fuzz.test_files import broken
+
+F = TypeVar("F", bound=Callable[..., Any])
+SAID = [
+    "yes", "no", "no, because", "not", "please", "make it", "change", "set", "the count", "count", "to", "is", "=", ":", "7", "-7",
+    "1,000", "7.5", "1e9", "seven", "²", "٣", "9" * 400, "in", "days", "weeks", "tomorrow", "monday", "30 february", "29 feb",
+    "2026-13-40", "0000-00-00", "9999-12-31", "noon", "25:99", "7 pm", "small", "large", "cancel", "skip", ",", ";", " and ", "\n",
+    "\0", "é", "’", '"', ".", "!", "?",
+]  # fmt: skip
+spoken = st.lists(
+    st.sampled_from(SAID) | st.text(string.printable, max_size=4) | st.text(st.characters(codec="utf-8"), max_size=3), max_size=12
+).flatmap(lambda parts: st.sampled_from([" ", ""]).map(lambda between: between.join(parts)))
+LONG = [
+    "a" * 20_000,
+    " " * 20_000,
+    "," * 20_000,
+    "a " * 10_000,
+    "no " * 7_000,
+    "no" + ":" * 20_000 + "\n",
+    "make it " * 3_000,
+    "7 " * 10_000,
+    ": " * 10_000,
+]
+
+
+class Size(enum.Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Everything(StandardAgent):
+    count: int = InputField("?", ge=0)
+    price: float = InputField("?")
+    cost: Decimal = InputField("?")
+    on: dt.date = InputField("?")
+    at: dt.time = InputField("?")
+    when: dt.datetime = InputField("?")
+    size: Size = InputField("?")
+    mode: Literal["a", "b"] = InputField("?")
+    sure: bool = InputField("?")
+    names: list[str] = InputField("?")
+    numbers: list[int] = InputField("?")
+    word: str = InputField("?")
+
+
+def examples_of(texts: list[str]) -> Callable[[F], F]:
+    def decorate(test: F) -> F:
+        return functools.reduce(lambda decorated, text: example(text)(decorated), texts, test)
+
+    return decorate
+
+
+@examples_of(LONG)
+@given(spoken)
+def test_whatever_is_said_is_understood_or_not_and_soon(text: str) -> None:
+    begun = time.monotonic()
+    assert isinstance(words.is_yes(text), bool)
+    assert not (words.is_yes(text) and words.denial(text) == "")
+    words.turn(text)
+    words.change(text)
+    words.second_thought(text)
+    words.tells(text, "count")
+    assert time.monotonic() - begun < 10
+
+
+@settings(max_examples=40)
+@examples_of([*LONG, "9" * 400, "9" * 5000, "in ² days", "1" + "0" * 30, "٣"])
+@given(spoken)
+def test_a_value_that_is_taken_of_what_is_said_is_what_a_journal_gives_back(text: str) -> None:
+    for name in Everything.input_fields():
+        see_what_is_taken(name, text)
+
+
+def see_what_is_taken(name: str, text: str) -> None:
+    agent = Everything()
+    field = agent.input_fields()[name]
+    begun, told, value = time.monotonic(), "", None
+    try:
+        value = field.parse(agent, text, 1e9)
+    except ValueError as error:
+        told = str(error)
+    assert time.monotonic() - begun < 10
+    if told:
+        assert "invalid literal" not in told
+        assert take(agent, {name: text}, 1e9)
+        return
+    assert field.check(agent, msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(value)))) == value
+    if isinstance(value, float):
+        assert value - value == 0.0, "it is finite"
+
+
+# -- loops -----------------------------------------------------------------------------------------
+LOOP = b"""
+model = "test"
+[workers.writer]
+instructions = "You write."
+timeout_s = 9.5
+[[workers.writer.servers]]
+command = ["python", "-m", "server"]
+allow = ["read"]
+gates = { read = "destructive" }
+within = { read = { folder = ".", arguments = ["path"] } }
+[[steps]]
+step_id = "a"
+worker = "writer"
+intent = "write"
+[options]
+max_steps = 7
+"""
+
+
+def read_loop(content: bytes) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "loop.toml"
+        path.write_bytes(content)
+        return read_parts(path)
+
+
+def test_the_loop_that_is_broken_here_is_whole() -> None:
+    assert list(read_loop(LOOP)["workers"]) == ["writer"]
+
+
+@given(broken(LOOP))
+def test_a_broken_loop_file_is_read_or_refused(content: bytes) -> None:
+    told = ""
+    try:
+        read_loop(content)
+    except InvalidInput as error:
+        told = str(error)
+    assert len(told.splitlines()) <= 1

@@ -1,0 +1,231 @@
+"""Golden constellations: a scene for each thing that a constellation agent can go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from asterism.constellation.documents import parse_plan
+from asterism.kernel.journal import Record
+from asterism.kernel.run import packer
+from asterism.machines.constellation_agent.earlier import round_of
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Broke
+from asterism.machines.usage import Usage
+from asterism.runtime.ports import PlannerQuestion, Proposal
+from asterism.simulation.device import Behaviour
+from asterism.simulation.ending import Ending
+from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.planner import ScriptedPlanner
+from asterism.simulation.world import World
+from tests import stars
+from tests.agents import Agent
+from tests.simulation.scenes import DEMO, demo, fleet_of, lines, says, tasks
+from tests.simulation.test_decisions import ALL, approving, says_to_proposals
+from tests.simulation.test_forks import House, play
+from tests.simulation.test_live_edits import ADDED
+from tests.simulation.test_replanning import SEEDS_EDIT
+from tests.stars import action
+
+
+def told(it: Agent) -> list[Record]:
+    return [packer(CONSTELLATION_AGENT).pack(entry) for entry in it.entries]
+
+
+def creation() -> Sequence[Record]:
+    """A planner makes the plan; the condition is not met, and the last task is skipped."""
+    return (
+        demo(accuracy=0.92, planner=ScriptedPlanner([Proposal(plan=parse_plan(DEMO))]))
+        .run(None, request="train, and deploy if accuracy > 95%")
+        .records
+    )
+
+
+def editing() -> Sequence[Record]:
+    """The seeds' story: 0.92, so the model is retrained and not deployed."""
+    planner = ScriptedPlanner(lambda question: Proposal(actions=SEEDS_EDIT) if question.batch == ("task_003",) else Proposal())
+    return demo(accuracy=0.92, planner=planner).run(DEMO, options=RunOptions(replan="when_needed")).records
+
+
+def retry() -> Sequence[Record]:
+    """Two attempts raise, the third returns."""
+    world = World(
+        1, fleet=fleet_of("d"), script=lambda attempt: Behaviour(breaks="" if attempt.number == 3 else "not yet", result=attempt.number)
+    )
+    return world.run({"tasks": tasks("a", retry={"max_attempts": 3, "backoff_s": 2})}).records
+
+
+def interruption() -> Sequence[Record]:
+    """A process dies while a skill works that may not be repeated; a person has it run again."""
+    return demo(idempotent=False, crashes=[Crash(entry=3, after_s=1)], people=says(Answer(verb="approve"))).run(DEMO).records
+
+
+def approval() -> Sequence[Record]:
+    """A yes after an hour, with other arguments; and a second one, which is stale."""
+    people = says(Answer(verb="edit", value={"x": 2}, after_s=3600), Answer(verb="approve", after_s=3600.3, by="bob", past_the_desk=True))
+    plan = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}
+    return World(1, fleet=fleet_of("d"), people=people).run(plan).records
+
+
+def restart() -> Sequence[Record]:
+    """The first constellation is thrown away for a second one."""
+
+    def script(question: PlannerQuestion) -> Proposal:
+        if question.mode == "CREATION":
+            return Proposal(plan=parse_plan({"tasks": tasks("a", "b") if question.key.endswith(":3.0") else tasks("c")}))
+        return Proposal(status="START" if "a" in question.batch else "CONTINUE", thought="from scratch")
+
+    world = World(
+        1,
+        fleet=fleet_of("d"),
+        planner=ScriptedPlanner(script),
+        script=lambda attempt: Behaviour(duration_s=99 if attempt.task_id == "b" else 1),
+    )
+    return world.run(None, options=RunOptions(replan="always")).records
+
+
+def cancel() -> Sequence[Record]:
+    """Cancelled while two tasks run and a person is being asked."""
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, happenings=[Happening(at_s=10, what="cancel")])
+    return world.run({"tasks": [*tasks("a", "b"), *tasks("c", requires_approval=True)]}).records
+
+
+def nested() -> Sequence[Record]:
+    """The root's journal of a task that is a constellation."""
+    return _nested().records
+
+
+def _nested() -> Ending:
+    """A task that is a constellation with a question inside, paused and taken up again."""
+    inner = {"tasks": [*tasks("p", inputs={"x": "${inputs.x}"}), *tasks("q", requires_approval=True)], "dependencies": lines("p>q")}
+    plan = {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": inner}, *tasks("c")], "dependencies": lines("b>c")}
+    happenings = [Happening(at_s=2, what="pause"), Happening(at_s=20, what="unpause")]
+    world = World(1, fleet=fleet_of("d"), people=says(Answer(verb="approve", after_s=60)), happenings=happenings)
+    return world.run(plan)
+
+
+def edits() -> Sequence[Record]:
+    """Somebody edits the run while it is under way: one edit is taken, one comes too late for its task."""
+    happenings = [
+        Happening(at_s=5, what="edit", key="one", actions=ADDED),
+        Happening(at_s=15, what="edit", key="two", actions=(action("remove_task", task_id="b"),)),
+    ]
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, happenings=happenings)
+    return world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}).records
+
+
+def consent() -> Sequence[Record]:
+    """A plan and an edit of it that a person has said yes to, while the process dies between the question and the answer."""
+    crashes = [Crash(entry=4, after_s=0.5)]
+    return (
+        World(1, fleet=fleet_of("d"), planner=approving(), people=says_to_proposals(Answer(verb="approve")), crashes=crashes)
+        .run(None, options=ALL)
+        .records
+    )
+
+
+def limits() -> Sequence[Record]:
+    """A model plans, with what it used and said; the run has used what it may, pauses itself, and is given more."""
+    spent = Usage(model="m:x", requests=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
+    told: dict[str, Any] = {"usage": spent, "prompt": "what next?", "reply": "{}", "notes": ("asked twice",)}
+
+    def script(question: PlannerQuestion) -> Proposal:
+        plan = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")} if question.mode == "CREATION" else None
+        return Proposal(plan=parse_plan(plan) if plan else None, thought="because", **told)
+
+    world = World(1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), happenings=[Happening(at_s=1000, what="allow")])
+    return world.run(None, options=RunOptions(replan="always", max_tokens=150)).records
+
+
+def child() -> Sequence[Record]:
+    """The journal of the run below the one in ``nested``."""
+    (below,) = _nested().children
+    return below.records
+
+
+def fork() -> Sequence[Record]:
+    """A copy of a run, from where a task was under way that may not be repeated: a person is asked."""
+    kept: list[Record] = []
+
+    async def scenario(house: House) -> None:
+        await house.origin()
+        row = await house.finish(await house.runtime.fork("origin", 5, machine=CONSTELLATION_AGENT, actor="bob", new="fork"))
+        kept.extend(await house.runtime.records(row.run))
+
+    play(scenario)
+    return kept
+
+
+def devices() -> Sequence[Record]:
+    """A device is lost while it works: another one stands in, what may not be repeated is asked about; then it is found."""
+    skills = {"a": "again", "b": "once"}
+    it = Agent({"tasks": [{"task_id": task_id, "device": "s", "skill": skill} for task_id, skill in skills.items()]})
+    it.batch(DeviceLost(device="s", reason="gone"), it.end_of("a", error="device_lost"), it.end_of("b", error="device_lost"))
+    it.answers("approve")
+    it.answers("approve")  # on another device: that is something else
+    it.ends("a")
+    it.batch(DeviceFound(device="s"))
+    it.ends("b")
+    return told(it)
+
+
+def refusals() -> Sequence[Record]:
+    """An edit that cannot be, one that a person does not want, a planner that is not to be had, and an edit from outside refused."""
+    it = Agent(stars.plan("a b", "a>b"), replan="always", approve_edits=True)
+    it.ends("a", {"x": 1})
+    it.plans(action("remove_task", task_id="a"))
+    it.plans(action("update_task", task_id="b", priority=3))
+    it.answers("reject", reason="leave it")
+    it.planning_fails()
+    it.take(Edited(actions=(action("add_task", task_id="c", device="d"),)))
+    it.drain()
+    it.ends("b", error="raised")
+    it.ends("c")
+    it.plans(status="FINISH", result={"summary": "as well as could be"})
+    it.plans()
+    return told(it)
+
+
+def deadlines() -> Sequence[Record]:
+    """Nobody answers, an attempt takes too long, a deadline passes, and then the whole run's time is over."""
+    tasks = [
+        {"task_id": "a", "device": "d", "requires_approval": True},
+        {"task_id": "b", "device": "d", "timeout_s": 5.0},
+        {"task_id": "c", "device": "d", "deadline_s": 70.0},
+        {"task_id": "e", "device": "d"},
+    ]
+    it = Agent({"tasks": tasks}, inquiry_timeout_s=60.0, wall_limit_s=500.0)
+    it.ends("b", error="timeout")
+    it.wait_until(1060.0)
+    it.call_off()
+    it.ends("c", error="deadline")
+    it.wait_until(1500.0)
+    it.call_off()
+    return told(it)
+
+
+def round_two() -> Sequence[Record]:
+    """A second round of a session: its planner is told of the first one, and gives up."""
+    first = Agent(stars.plan("a"))
+    first.ends("a", {"x": 1})
+    it = Agent(None, replan="always", earlier=(round_of("r0", first.memory),))
+    it.plans(plan=stars.plan("b c", "b>c:x>1"), thought="as before")
+    it.ends("b", {"x": 2})
+    it.plans(status="FAIL", result={"summary": "it cannot be done"})
+    it.call_off()
+    return told(it)
+
+
+def defect() -> Sequence[Record]:
+    """A move of ours raised: it ends by name."""
+    it = Agent(stars.plan("a b"))
+    it.batch(Broke(effect=next(iter(it.run.outstanding)), event="TaskEnded", reason="KeyError: x"))
+    it.call_off()
+    return told(it)
+
+
+SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
+    creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
+    deadlines, round_two, defect,
+)  # fmt: skip

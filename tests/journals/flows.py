@@ -1,0 +1,119 @@
+"""Golden conversations: a scene for each thing that a flow agent can go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from asterism.flows.children import constellation
+from asterism.kernel.journal import Record
+from asterism.kernel.run import packer
+from asterism.machines.control import Broke, ChildEnded, Forked, Relay, Relayed, StartChild
+from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Recalled, Reported, Said, View
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from tests.flows import talk
+from tests.simulation.conversation_agents import Polite, Steps
+from tests.simulation.conversations import Conversation, hold
+from tests.unit.flows.test_children import LINES, Paint
+from tests.unit.machines.test_flow_agent import Talk
+
+S = AgentStatus
+LUNCH = ["pizza", "medium", "small", "3", "skip", "!pause lunch", "!resume", "make it 4", "maybe", "yes"]
+
+
+def told(it: Talk) -> list[Record]:
+    return [packer(FLOW_AGENT).pack(entry) for entry in it.entries]
+
+
+def flow() -> Sequence[Record]:
+    """Answers that cannot be used, a pause, a change of what is to be approved, and a yes."""
+    return hold(Conversation("golden", "Pizza", LUNCH, ""))[0].records
+
+
+def flow_child() -> Sequence[Record]:
+    """Two runs below, which ask; paused and resumed on the way: the parent's journal."""
+    return talk(Paint, *LINES[:2], "!pause", "!resume", *LINES[2:])[0].records
+
+
+def flow_child_cancel() -> Sequence[Record]:
+    """A cancel goes down."""
+    return talk(Paint, *LINES[:2], "!cancel enough")[0].records
+
+
+def flow_sub_states() -> Sequence[Record]:
+    """A body that asks for more, and goes on in a sub-state of its own."""
+    return talk(Steps, "go", "yes", "bigger", "yes")[0].records
+
+
+def flow_error() -> Sequence[Record]:
+    """A body raises, and the agent says it is sorry."""
+    return talk(Polite, "go", "the house")[0].records
+
+
+def flow_cancel() -> Sequence[Record]:
+    """No: cancelled from an approval; what was said while it ran is taken afterwards."""
+    it = Talk()
+    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=View(fields={"item": "pizza"}))
+    it.answer("reject", reason="too late")
+    it.take(Said(text="sorry"))
+    it.handled(S.CANCELLED, code="rejected", reason="too late")
+    return told(it)
+
+
+def flow_secret() -> Sequence[Record]:
+    """A secret that only its owner knows, a message that comes while a handler runs, and a person who was away."""
+    it = Talk()
+    it.handled(S.WAITING_FOR_INPUT, text="Your password?", view=View(asking="password", hush=True))
+    it.answer(value="•••")
+    it.take(Said(text="are you there?", values={"item": "tea"}, secret="•••"))  # noqa: S106 - a placeholder, as journals have it
+    it.handled(S.WAITING_FOR_INPUT, text="What?", view=View(withheld=("password",), asking="item", misses=1))
+    it.handled(text="Yes. What?")
+    it.take(Recalled())
+    it.answer(value="tea")
+    it.entered(S.RUNNING)
+    it.handled(S.COMPLETED, text="done", view=View(outputs={"id": 1}, flags={"n": 1}), data={"more": True})
+    return told(it)
+
+
+def flow_interrupted() -> Sequence[Record]:
+    """A body whose process died says how far it is the second time: a person has it run again."""
+    it = Talk()
+    it.entered(S.RUNNING)
+    it.handled(interrupted=True)
+    it.answer("approve")
+    it.handled(again=True)
+    it.entered()
+    it.take(Reported(of=it.memory.handling, text="half"), actor="agent")
+    it.handled(S.COMPLETED, text="done")
+    return told(it)
+
+
+def flow_fork() -> Sequence[Record]:
+    """A copy from the middle of a body that may have finished: a person leaves it at that."""
+    it = Talk()
+    it.entered(S.RUNNING)
+    it.take(Forked(origin="r0", seq=3, idle_s=60.0))
+    it.answer("reject")
+    it.handled(S.ERROR, code="interrupted", reason="it was interrupted")
+    it.handled()
+    return told(it)
+
+
+def flow_constellation() -> Sequence[Record]:
+    """A constellation below is wanted twice under one key, and a defect of ours ends it by name."""
+    it = Talk()
+    it.entered(S.RUNNING)
+    start = constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}, inputs={"when": "now"}, request="do a")
+    for _ in range(2):
+        it.take(ChildWanted(of=it.memory.handling, key="k", start=start), actor="agent")
+    it.take(Broke(effect=it.memory.handling, event="Woken", reason="KeyError: x"))
+    it.handled(text="Sorry.")
+    below, down = (next(key for key, effect in it.run.outstanding.items() if isinstance(effect, kind)) for kind in (StartChild, Relay))
+    it.take(Relayed(effect=down))
+    it.take(ChildEnded(effect=below, outcome="cancelled"))
+    return told(it)
+
+
+SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
+    flow, flow_child, flow_child_cancel, flow_sub_states, flow_error, flow_cancel, flow_secret, flow_interrupted, flow_fork,
+    flow_constellation,
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""Explore small worlds whole: each row of the table in docs/reliability.md, by name.
+
+``python -m tests.simulation.explore NAME…`` prints the rows as the table has them, and each world of them as it is done; without a name,
+the names. A row may take an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.simulation.exploration import Explored, Explorer
+from asterism.simulation.small_flows import FlowSpace
+from asterism.simulation.small_loops import LoopSpace, small_steps
+from asterism.simulation.small_run import Budget, SmallRun
+from asterism.simulation.small_worlds import AgentSpace, small_edits, small_plans
+
+ALWAYS = RunOptions(replan="always")
+FOUR = Budget(edits=1, failures=1, crashes=1, cancels=1)
+FIVE = msgspec.structs.replace(FOUR, pauses=1)
+WORDS = Budget(live_edits=1, crashes=1, cancels=1, pauses=1)
+GROUPS = ("-", "--", "aa", "---", "aa-", "-aa", "aaa", "----", "aa--", "-aa-", "--aa", "aabb", "aaa-", "-aaa", "aaaa")
+
+Spaces = Callable[[], Iterable[SmallRun[Any]]]
+
+
+def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunOptions = ALWAYS, **each: Any) -> list[AgentSpace]:
+    """One space for each plan of so many tasks; ``each`` is planned of each task."""
+    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in small_plans(tasks, **each)]
+
+
+def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
+    """One loop with a step for each letter: steps of one letter at once, a dash by itself; ``steps`` is for ``small_steps``."""
+    return [LoopSpace(small_steps(len(groups), groups=groups, **steps), budget, critiques=critiques)]
+
+
+def flow(fields: int, budget: Budget, *, approval: bool = False) -> list[FlowSpace]:
+    """One flow that collects so many fields."""
+    return [FlowSpace(fields, budget, approval=approval)]
+
+
+ROWS: Mapping[str, Spaces] = {
+    "agent-2": lambda: agents(2, FIVE),
+    "agent-2-yes": lambda: agents(2, FOUR, requires_approval=True),
+    "agent-2-consent": lambda: agents(2, FOUR, options=RunOptions(replan="always", approve_plan=True, approve_edits=True)),
+    "agent-2-once": lambda: agents(2, Budget(edits=1, failures=1, crashes=1), idempotent=False),
+    "agent-3-edit": lambda: agents(3, Budget(edits=1)),
+    "agent-3": lambda: agents(3, FOUR),
+    "agent-3-edits": lambda: agents(3, Budget(edits=2)),
+    "agent-4-edit": lambda: agents(4, Budget(edits=1)),
+    "agent-4": lambda: agents(4, FOUR),
+    **{f"loop-{groups}": lambda groups=groups: loop(groups, FOUR if len(groups) < 4 else Budget(edits=1, crashes=1)) for groups in GROUPS},  # type: ignore[misc]
+    "loop-model": lambda: loop("-", FIVE, workers=["model"]),
+    "loop-child": lambda: loop("-", FIVE, workers=["child"]),
+    "loop-model-child": lambda: loop("aa", Budget(failures=1, crashes=1, cancels=1), workers=["model", "child"]),
+    **{f"flow-{fields}": lambda fields=fields: flow(fields, FOUR) for fields in (1, 2, 3)},  # type: ignore[misc]
+    **{f"flow-{fields}-yes": lambda fields=fields: flow(fields, FOUR, approval=True) for fields in (1, 2, 3)},  # type: ignore[misc]
+    "flow-3-words": lambda: flow(3, WORDS),
+    "flow-2-yes-words": lambda: flow(2, WORDS, approval=True),
+}
+
+
+def total(parts: Iterable[Explored]) -> Explored:
+    """What several explorations have seen together; the first violation and the first way to be stuck are kept."""
+    found = Explored()
+    for part in parts:
+        for name in ("states", "moves", "ends", "cut"):
+            setattr(found, name, getattr(found, name) + getattr(part, name))
+        circle = -1 in (found.interleavings, part.interleavings)
+        found.interleavings = -1 if circle else found.interleavings + part.interleavings
+        if found.violation is None:
+            found.violation, found.path = part.violation, part.path
+        found.stuck = found.stuck or part.stuck
+    return found
+
+
+def told(name: str, found: Explored, seconds: float) -> str:
+    orders = f"{found.interleavings:,}" if found.interleavings >= 0 else "in a circle"
+    worlds = [name, f"{found.states:,}", f"{found.moves:,}", orders, f"{found.cut:,}", str(int(found.violation is not None))]
+    bad = f" {found.violation or 'stuck'} after: {', '.join(found.path or found.stuck)}" if found.violation or found.stuck else ""
+    return f"| {' | '.join(worlds)} | {seconds:.0f} s{bad}"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.explore", description="Explore small worlds whole.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"rows: {', '.join(ROWS)}, or all")
+    parser.add_argument("--most", type=int, default=5_000_000, help="states that are looked into in one world (5,000,000)")
+    given = parser.parse_args(arguments)
+    if not given.names:
+        print("\n".join(ROWS))
+    sound = True
+    for name in ROWS if given.names == ["all"] else given.names:
+        parts: list[Explored] = []
+        begun = time.process_time()
+        for number, space in zip(itertools.count(1), ROWS[name](), strict=False):
+            before = time.process_time()
+            parts.append(Explorer(space, most=given.most).explore())
+            print(told(f"{name}, world {number}", parts[-1], time.process_time() - before), flush=True)
+        found = total(parts)
+        sound = sound and found.is_sound
+        print(told(name, found, time.process_time() - begun), flush=True)
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
