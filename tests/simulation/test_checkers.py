@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from collections import Counter
 from typing import Any
 
@@ -57,15 +56,17 @@ def test_an_effect_that_is_performed_before_its_append_is_found(monkeypatch: pyt
 
 def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real_take, real_answer = Run.take, tasks.take_answer
-    said_yes: weakref.WeakKeyDictionary[AgentMemory, dict[str, Question]] = weakref.WeakKeyDictionary()
+    said_yes: dict[int, dict[str, Question]] = {}
+    kept: list[AgentMemory] = []  # so that no two have one id
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
-        if isinstance(event, Answered) and event.effect in said_yes.get(self.memory, {}) and not self.machine.is_terminal(self.state):
+        if isinstance(event, Answered) and event.effect in said_yes.get(id(self.memory), {}) and not self.machine.is_terminal(self.state):
             return self._step(event, Turn(run=self.id, seq=self.seq + 1, at=at, actor=actor), key)
         return real_take(self, event, at=at, actor=actor, key=key)
 
     def answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
-        known = said_yes.setdefault(memory, {})
+        kept.append(memory)
+        known = said_yes.setdefault(id(memory), {})
         if event.effect in known:
             turn.perform(known[event.effect].attempt)
             return
@@ -76,7 +77,9 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Run, "take", take)
     monkeypatch.setattr(table, "take_answer", answer)
-    found({6}, "people")
+    tally = found({6}, "people")
+    assert tally.broken is not None
+    assert "takes an outcome of" in tally.broken[2]
 
 
 def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

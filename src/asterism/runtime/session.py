@@ -182,9 +182,10 @@ class Session:
 
     async def _step(self, arrivals: list[Arrival], *, drain: bool) -> None:
         """Take a batch: step, append, perform."""
+        unreadable = tuple(self._unreadable)
         while True:
             entries: list[Entry] = []
-            folded = list(self._unreadable)
+            folded = list(unreadable)
             broken = self._take_all(arrivals, entries, folded)
             if broken is None:
                 break
@@ -196,7 +197,7 @@ class Session:
         if not entries and not folded:
             return
         await self._append(entries, folded)
-        self._unreadable = []
+        del self._unreadable[: len(unreadable)]  # others may have come while this was written
         self._tell(self.run.id, entries)
         for entry in entries:
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
@@ -352,6 +353,8 @@ def inquiries_of(entry: Entry) -> list[InquiryRow]:
 
 def _closed(entry: Entry) -> list[tuple[str, str]]:
     event = entry.event
+    if isinstance(event, Broke) and event.event == Answered.__name__ and not entry.note:
+        return [(event.effect, "withdrawn")]  # its run has ended over the answer
     if entry.note or not isinstance(event, Answered):
         return []
     return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]

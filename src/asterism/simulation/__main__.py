@@ -29,6 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _report(tally: Tally) -> int:
     print(f"{tally.runs} runs, {tally.entries} entries in {tally.took_s:.1f} s: {tally.per_minute:.0f} runs a minute on one core")
     print("came out:", ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items())))
+    if tally.left_out:
+        print(f"left out: {', '.join(tally.left_out)}; a model's client is not installed (pip install 'asterism[llm]')")
     print("happened:", ", ".join(f"{count} {what}" for what, count in sorted(tally.counts.items()) if count))
     if tally.broken is None:
         return 0

@@ -6,12 +6,12 @@ import collections
 import itertools
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.profiles import PROFILES, setting_of
+from asterism.simulation.profiles import PIPELINE, PROFILES, has_pipeline, profile_of, setting_of
 
 AGAIN_EVERY = 25
 """One run of so many is lived twice, and must leave the same journal."""
@@ -24,6 +24,7 @@ class Tally(msgspec.Struct, kw_only=True):
         took_s, core_s: how long it took, and how much of a core's time.
         outcomes: how runs came out.
         counts: what happened in their worlds, and what was injected.
+        left_out: profiles that need what is not installed.
         broken: the seed, the profile and the violation it stopped at.
     """
 
@@ -33,6 +34,7 @@ class Tally(msgspec.Struct, kw_only=True):
     core_s: float = 0.0
     outcomes: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
     counts: collections.Counter[str] = msgspec.field(default_factory=collections.Counter)
+    left_out: tuple[str, ...] = ()
     broken: tuple[int, str, str] | None = None
 
     @property
@@ -42,10 +44,12 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 def campaign(first: int, profiles: Sequence[str] = tuple(PROFILES), *, seconds: float | None = None, runs: int | None = None) -> Tally:
-    """Live seeds from ``first`` on, the profiles in turn, until the time or the number is up, or one breaks."""
-    tally = Tally()
+    """Live seeds from ``first`` on, each under its own of the profiles, until the time or the number is up, or one breaks."""
+    tally = Tally(left_out=() if has_pipeline() else tuple(name for name in profiles if name in PIPELINE))
+    there = [name for name in profiles if name not in tally.left_out]
     began, core = time.monotonic(), time.process_time()
-    for seed, profile in _pairs(first, profiles, runs):
+    for seed in (itertools.count(first) if runs is None else range(first, first + runs)) if there else ():
+        profile = profile_of(seed, there)
         if seconds is not None and time.monotonic() - began >= seconds:
             break
         try:
@@ -56,10 +60,6 @@ def campaign(first: int, profiles: Sequence[str] = tuple(PROFILES), *, seconds: 
             break
     tally.took_s, tally.core_s = time.monotonic() - began, time.process_time() - core
     return tally
-
-
-def _pairs(first: int, profiles: Sequence[str], runs: int | None) -> Iterator[tuple[int, str]]:
-    return zip(itertools.count(first) if runs is None else range(first, first + runs), itertools.cycle(profiles), strict=False)
 
 
 def live(seed: int, profile: str, tally: Tally) -> None:
@@ -74,6 +74,7 @@ def live(seed: int, profile: str, tally: Tally) -> None:
     tally.runs += 1
     tally.entries += world.checker.entries
     tally.outcomes[ending.outcome or ending.row.status] += 1
+    tally.counts["through the pipeline"] += profile in PIPELINE
     tally.counts.update(world.counts)
     tally.counts.update(f"performance {performance.how}" for performance in world.ledger.performances)
     for record in ending.records:

@@ -89,8 +89,8 @@ class Checker:
 
     def quiet(self, run: str, process: str, live: Run[Any] | None) -> None:
         """Nothing was written for a while; a process that has not written its claim yet need not know why."""
-        it = self._runs[run]
-        if live is None or it.writer != process or live.ended or live.outstanding or live.memory.paused:
+        it = self._runs.get(run)  # a run that was taken in from elsewhere is not driven
+        if live is None or it is None or it.writer != process or live.ended or live.outstanding or live.memory.paused:
             return
         if why := it.unnamed_wait(live):
             self._fail(it.fail(8, why))
@@ -103,7 +103,7 @@ class Checker:
 
     def over(self, store: Memory, ledger: Ledger) -> None:
         """Nobody drives the runs any more, and nothing else will happen to them."""
-        for run in store.runs:
+        for run in self._runs:
             self._guarded(functools.partial(self._runs[run].check_end, store, ledger))
             self._guarded(functools.partial(self._runs[run].check_children, store))
         self._guarded(lambda: self._check_secrets(store))

@@ -17,6 +17,8 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports import InboxRow, InquiryRow
 from asterism.runtime.runtime import Runtime
+from asterism.runtime.transplant import journal_lines, read_journals
+from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Happening, Line
 from asterism.simulation.process import MACHINES
 from asterism.stores.memory import Memory, MemoryStore
@@ -61,7 +63,8 @@ class Desk:
         self._sent = sent
 
     async def answer(self, inquiry: InquiryRow, answer: Answer) -> None:
-        """Somebody answers a question."""
+        """Somebody answers a question, in their own time."""
+        await asyncio.sleep(answer.after_s)
         self._counts["answers"] += 1
         try:
             if answer.past_the_desk:
@@ -75,10 +78,27 @@ class Desk:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
 
+    def aimed_at(self, happening: Happening, root: str) -> str:
+        """The run that something happens to."""
+        living = [run for run, row in self._memory.runs.items() if row.status != "ended"]
+        return happening.run.replace("*", (living or [root])[-1]) or root
+
+    async def fork(self, origin: Ending, at: int, new: str) -> str:
+        """Take in the journal file of another world's run, after its time, and fork that run."""
+        await asyncio.sleep(origin.lasted_s)
+        tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
+        await self.runtime.adopt(read_journals(journal_lines(tree)), MACHINES)
+        return await self.runtime.fork(origin.row.run, at, machine=MACHINES[origin.row.machine], actor="user", new=new)
+
     async def command(self, run: str, happening: Happening) -> None:
-        """Somebody commands a run; one that has ended hears nothing."""
+        """Somebody commands a run, or writes to it; one that has ended hears nothing."""
         to = self._memory.runs.get(run)
-        if to is not None and to.status != "ended":
+        if to is None or to.status == "ended":
+            return
+        if happening.what == "letter":
+            key, at = self._clock.new_id(), self._clock.now()
+            await self.runtime.store.send(InboxRow(run=run, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
+        else:
             event = COMMANDS.get(happening.what) or Edited(actions=happening.actions)
             await self.runtime.post(to.run, event, actor="user", key=happening.key or self._clock.new_id())
 

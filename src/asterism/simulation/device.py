@@ -7,6 +7,7 @@ a checker can ask after any number of crashes what was really performed, and whe
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -32,7 +33,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
             what lies past the duration is not reported.
         hangs: never ends by itself.
         ignores_cancel_s: how long it goes on after a cancel before it lets go.
-        breaks: raise RuntimeError with this text, against the contract of the port; empty for no.
+        breaks: raise RuntimeError with this text, against the contract of the port; empty for no; when it is stopped, if it hangs.
     """
 
     duration_s: float = 1.0
@@ -43,6 +44,9 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     ignores_cancel_s: float = 0.0
     breaks: str = ""
 
+
+_ODD: tuple[Any, ...] = (math.nan, {"value": math.inf}, "half a character: \ud800", {"\udfff": 1}, 10**400, {1: 2}, object, b"bytes")
+"""Results that no journal would give back."""
 
 Script = Callable[[Attempt], Behaviour]
 
@@ -64,6 +68,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
         slow: it takes ten times as long.
         stubborn: it hangs, and ignores its cancel for 30 s.
         breaks: the device raises.
+        sore: it hangs, and raises when it is stopped.
+        odd: its result is nothing that a journal could hold.
     """
 
     seed: int = 0
@@ -73,6 +79,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     slow: float = 0.0
     stubborn: float = 0.0
     breaks: float = 0.0
+    sore: float = 0.0
+    odd: float = 0.0
 
     def befall(self, behaviour: Behaviour, key: str, earlier: int) -> Behaviour:
         """The behaviour with the fault that the seed holds for the performance number ``earlier`` of this key, if any."""
@@ -85,6 +93,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
             (self.slow, {"duration_s": behaviour.duration_s * 10}),
             (self.stubborn, {"hangs": True, "ignores_cancel_s": 30.0}),
             (self.breaks, {"duration_s": half, "breaks": "simulated: the device broke"}),
+            (self.sore, {"hangs": True, "breaks": "simulated: the device broke when it was stopped"}),
+            (self.odd, {"result": _ODD[int(draw * 1e6) % len(_ODD)]}),
         )
         for chance, changes in outcomes:
             if draw < chance:
@@ -219,6 +229,9 @@ class FakeDevice:
             return AttemptEnd(result=None if behaviour.error else behaviour.result, error=behaviour.error)
         except asyncio.CancelledError:
             await _ignore_cancel(behaviour.ignores_cancel_s)
+            if behaviour.hangs and behaviour.breaks and self._process not in self._ledger.dead:
+                how = "broke"
+                raise RuntimeError(behaviour.breaks) from None
             raise
         finally:
             self._ledger.end(entry, how)

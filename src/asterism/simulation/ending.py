@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record, story_line
-from asterism.kernel.run import packer
+from asterism.kernel.run import Run, packer
 from asterism.runtime.ports import RunRow
 from asterism.simulation.checkers import WATCHED
 
@@ -56,3 +57,11 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         """A task of the last constellation."""
         found: TaskStar = self.memory.constellation.tasks[task_id]
         return found
+
+
+def ending_of(row: RunRow, records: Sequence[Record], lasted_s: float) -> Ending:
+    """How a run came out, from its journal."""
+    machine, _ = WATCHED[row.machine]
+    replayed = Run(machine, row.run)
+    replayed.replay(packer(machine).unpack(record) for record in records)
+    return Ending(row=row, records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)

@@ -293,7 +293,7 @@ _STREAM = {"chat": _chat_stream, "responses": _responses_stream, "messages": _me
 
 def whole_reply(request: ModelRequest, say: Say) -> bytes:
     """The body of a reply in one piece."""
-    return json.dumps(_WHOLE[request.wire](request, say), ensure_ascii=False).encode()
+    return json.dumps(_WHOLE[request.wire](request, say), ensure_ascii=False).encode(errors="backslashreplace")  # half a character: escaped
 
 
 def streamed_reply(request: ModelRequest, say: Say) -> list[bytes]:

@@ -83,21 +83,25 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cancel``, ``pause``, ``unpause``, ``edit`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
     ``find`` befall a device; ``crash`` kills who drives; ``rival`` is another process that wants to drive; ``rob`` is the same
-    after the driver was declared dead while it lived, which no lock of ours allows.
+    after the driver was declared dead while it lived, which no lock of ours allows; a ``letter`` is put into the inbox as it is,
+    past the desk.
 
     Attributes:
         device: the one that is lost or found.
         actions: of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
-        run: who is commanded or edited; empty for the root.
+        run: who is commanded, edited, or to be driven; empty for the root, ``*`` for the youngest run that has not ended.
+        kind, body: of a letter.
         key: of its inbox row, so that the same can be sent twice; a fresh one if empty.
     """
 
     at_s: float
-    what: Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob"]
+    what: Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob", "letter"]
     device: str = ""
     run: str = ""
     actions: tuple[dict[str, Any], ...] = ()
     key: str = ""
+    kind: str = ""
+    body: str = "{}"
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,12 +20,14 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         proposal: what it proposes.
         after_s: how long it thinks.
         unavailable: instead of answering it raises PlanningUnavailable with this text; empty for no.
+        code: of that.
         breaks: instead of answering it raises RuntimeError, against the contract of the port; empty for no.
     """
 
     proposal: Proposal = Proposal()
     after_s: float = 1.0
     unavailable: str = ""
+    code: str = "planning"
     breaks: str = ""
 
 
@@ -53,7 +55,7 @@ class ScriptedPlanner:
         if reply.breaks:
             raise RuntimeError(reply.breaks)
         if reply.unavailable:
-            raise PlanningUnavailable(reply.unavailable)
+            raise PlanningUnavailable(reply.unavailable, reply.code)
         return reply.proposal
 
     def reply_to(self, question: PlannerQuestion) -> Reply:

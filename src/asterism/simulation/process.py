@@ -29,6 +29,7 @@ from asterism.simulation.checkers import WATCHED
 from asterism.simulation.device import How as Performed
 from asterism.simulation.device import Ledger
 from asterism.simulation.people import StoreTrouble
+from asterism.simulation.program import Program, Watcher
 from asterism.stores.memory import Memory, MemoryStore
 
 MACHINES = {name: machine for name, (machine, _) in WATCHED.items()}
@@ -50,6 +51,7 @@ class Surroundings(Protocol):
     vault: Vault
     away: Mapping[str, str]
     spacing: int
+    program: Program
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices of a process of that name."""
@@ -75,6 +77,7 @@ class Process:
 
     Attributes:
         store: its handle.
+        watcher: told of everything it writes.
         how: how it came to an end; empty while it has not.
         faults: how often its store failed it.
     """
@@ -85,6 +88,7 @@ class Process:
         self.faults = 0
         self.world = world
         self.store = _Handle(self, trouble, rng)
+        self.watcher = Watcher(world.program.deaf_after)
         self.dispatcher: Dispatcher | None = None
         self._driver: Driver | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -121,12 +125,14 @@ class Process:
 
     async def _live(self, run: str) -> None:
         world = self.world
-        devices = world.devices(self.name)
-        async with Dispatcher(devices, world.clock.now) as dispatcher, open_performers() as loops:
+        opened = {name: device for name, device in world.devices(self.name).items() if name not in world.program.unopened}
+        queue_limit = world.program.queue_limit
+        async with Dispatcher(opened, world.clock.now, queue_limit=queue_limit) as dispatcher, open_performers() as loops:
             self.dispatcher = dispatcher
-            for device, why in world.away.items():
-                dispatcher.lose(device, why)
-            flows = flow_performers(world.vault, fleet=[device.profile for device in devices.values()])
+            for device in opened:
+                if device in world.away:
+                    dispatcher.lose(device, world.away[device])
+            flows = flow_performers(world.vault, fleet=[device.profile for device in opened.values()])
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
@@ -136,9 +142,9 @@ class Process:
             driver = Driver(
                 store=self.store,
                 clock=world.clock,
-                machines=MACHINES,
+                machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
-                news=lambda: [(DeviceLost(device=device, reason=why), f"device:{device}") for device, why in world.away.items()],
+                news=lambda: [(DeviceLost(device=device), f"device:{device}") for device in opened if dispatcher.is_lost(device)],
                 owner=self.name,
                 poll_s=POLL_S,
                 spacing=world.spacing,
@@ -152,12 +158,14 @@ class Process:
 
             dispatcher.subscribe(notice)
             self._driver = driver
+            driver.observe(self.watcher)
             async with driver.opened():
                 self._end(await self._driven(driver, run))
+            driver.unobserve(self.watcher)
 
     async def _driven(self, driver: Driver, run: str) -> How:
         try:
-            await driver.drive(run)
+            await (driver.start(run) if self.world.program.starts else driver.drive(run))
         except RunOwned:
             return "turned away"
         except StaleOwner:
@@ -183,6 +191,7 @@ class _Handle(MemoryStore):
         self._failing = 0
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
+        await self._travel()
         await super().submit(row, first, *more, opened=opened)
         self._process.world.submitted(row, [first, *more])
         await self._travel()

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.machines.constellation_agent.events import RunOptions
+from asterism.kernel.machine import Event
+from asterism.kernel.run import event_body
+from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
+from asterism.machines.control import Answered
 from asterism.machines.usage import Usage
+from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation import shapes
 from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.simulation.program import Program
+from asterism.simulation.random_model import RandomModel
 from asterism.simulation.setting import FlowSetting, LoopSetting, MixedSetting, Setting
 from asterism.simulation.shapes import likely
 
@@ -24,8 +31,12 @@ Trouble = Callable[[random.Random, Setting], None]
 
 def _devices(rng: random.Random, setting: Setting) -> None:
     chances = {name: rng.choice((0.0, 0.05, 0.15)) for name in ("raised", "crashed", "hangs", "slow", "stubborn", "breaks")}
+    chances |= {name: rng.choice((0.0, 0.05)) for name in ("sore", "odd")}
     setting.world["faults"] = Faults(seed=setting.seed, **chances)
     names = [profile.device_id for profile in setting.world["fleet"]]
+    for device in names if likely(rng, 0.1) else ():
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 30), 1), what="lose", device=device))
+        _happen(setting, Happening(at_s=round(rng.uniform(30, 90), 1), what="find", device=device))
     for _ in range(rng.choice((0, 0, 1, 2))):
         device, at_s = rng.choice(names), round(rng.uniform(0, 60), 1)
         _happen(setting, Happening(at_s=at_s, what="lose", device=device))
@@ -46,6 +57,34 @@ def _crashes(rng: random.Random, setting: Setting) -> None:
 
 def _planner(rng: random.Random, setting: Setting) -> None:
     setting.world["planner"] = ScriptedPlanner(shapes.RandomPlanner(setting.seed, setting.world["fleet"]))
+    _asked(rng, setting)
+
+
+def _model(rng: random.Random, setting: Setting) -> None:
+    """The planner is the whole pipeline, and what is scripted is its model."""
+    from asterism.simulation.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
+
+    model, backup = rng.sample(("openai:simulated", "anthropic:simulated"), 2)
+    choice = ModelChoice(
+        model=model,
+        backup=rng.choice(("", backup, "openai:another")),
+        timeout_s=rng.choice((5.0, 30.0, 120.0)),
+        attempts=rng.choice((1, 2, 4)),
+        max_wait_s=rng.choice((5.0, 60.0)),
+        reprompts=rng.choice((0, 1, 3)),
+    )
+    script = RandomModel(setting.seed, setting.world["fleet"], trouble=rng.choice((0.0, 0.1, 0.4)), odd=rng.choice((0.0, 0.2, 0.5)))
+    setting.world["planner"] = PipelinePlanner(script, choice)
+    if setting.plan and likely(rng, 0.2):  # more than a prompt holds, so that a model must read on
+        wordy = [msgspec.structs.replace(spec, name=f"{spec.task_id} " * rng.choice((100, 3_000))) for spec in setting.plan.tasks]
+        setting.plan = msgspec.structs.replace(setting.plan, tasks=tuple(wordy))
+    _asked(rng, setting)
+    if likely(rng, 0.2):
+        setting.options = msgspec.structs.replace(setting.options, max_tokens=rng.choice((150, 5_000, 400_000)))
+
+
+def _asked(rng: random.Random, setting: Setting) -> None:
+    """When the planner is asked."""
     if likely(rng, 0.3):
         setting.plan = None
     setting.options = msgspec.structs.replace(
@@ -74,13 +113,14 @@ def _decisions(rng: random.Random, setting: Setting) -> None:
         approve_plan=likely(rng, 0.4),
         approve_edits=likely(rng, 0.7),
         max_tokens=rng.choice((None, 250, 1000)),
+        max_cost_usd=rng.choice((None, None, 0.05)),
     )
     if likely(rng, 0.7):
         _happen(setting, Happening(at_s=round(rng.uniform(10, 90), 1), what="allow"))
 
 
 def _counted(reply: Reply) -> Reply:
-    usage = Usage(model="simulated", requests=1, input_tokens=90, output_tokens=10)
+    usage = Usage(model="simulated", requests=1, input_tokens=90, output_tokens=10, cost_usd=0.01)
     return msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, usage=usage))
 
 
@@ -107,6 +147,35 @@ def _robbers(rng: random.Random, setting: Setting) -> None:
         _happen(setting, Happening(at_s=round(rng.uniform(0, 40), 1), what="rob"))
 
 
+def _program(rng: random.Random, setting: Setting) -> None:
+    names = [profile.device_id for profile in setting.world["fleet"]]
+    setting.world["program"] = Program(
+        queue_limit=rng.choice((0, 1, 2, 10_000)),
+        unopened=(rng.choice(names),) if likely(rng, 0.3) else (),
+        defects=rng.choice((0, 0, 30, 150)),
+        deaf_after=rng.choice((0, 5, 30)),
+        starts=likely(rng, 0.5),
+    )
+
+
+def _letters(rng: random.Random, setting: Setting) -> None:
+    """Somebody writes into the inbox past the desk: what nobody can read, what was settled long ago, what is written against a version."""
+    update = {"tool": "update_task", "parameters": {"task_id": "t0", "priority": 3}}
+    events: tuple[Event, ...] = (
+        Submitted(request="again", fleet=()),
+        Answered(effect="sim-1:1.0", verb="approve"),
+        Answered(effect="sim-1:3.0", verb="respond", value={"value": 0.1}),
+        RaiseLimits(max_tokens=rng.choice((1, 500, 10**6))),
+        RaiseLimits(max_cost_usd=rng.choice((0.01, 5.0))),
+        Edited(actions=(update,) * 2_001),
+        *(Edited(actions=(update,), version=version) for version in range(6)),
+    )
+    letters = [("Nonsense", "{}"), ("Pause", "{"), ("Pause", "[]"), ("Answered", '{"effect": 7}'), ("Cancel", '{"reason": "\\ud800"}')]
+    letters += [(type(event).__name__, event_body(event)) for event in events]
+    for kind, body in rng.choices(letters, k=rng.randint(1, 6)):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="letter", kind=kind, body=body))
+
+
 def _trees(rng: random.Random, setting: Setting) -> None:
     if setting.plan is not None:
         setting.plan = shapes.nested(rng, setting.plan, setting.world["fleet"])
@@ -114,7 +183,16 @@ def _trees(rng: random.Random, setting: Setting) -> None:
         Crash(entry=rng.randint(2, 15), after_s=rng.choice((0.0, 0.01, 3.0)), run="*") for _ in range(rng.choice((0, 1, 1, 3)))
     ]
     if likely(rng, 0.2):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob"))))
+        _happen(
+            setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob")), run=rng.choice(("", "*")))
+        )
+    if likely(rng, 0.2):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "pause", "unpause")), run="*"))
+
+
+def _forks(rng: random.Random, setting: Setting) -> None:
+    """The fleet is another one than the origin's, but its devices have the same names."""
+    setting.forks = setting_of(rng.choice(FORKED), setting.seed), rng.random()
 
 
 def _deaths(rng: random.Random, setting: Setting) -> None:
@@ -128,6 +206,9 @@ def _deaths(rng: random.Random, setting: Setting) -> None:
 def _happen(setting: Setting, happening: Happening) -> None:
     setting.world.setdefault("happenings", []).append(happening)
 
+
+FORKED = ("people", "planner", "decisions", "devices", "trees", "letters")
+"""Profiles whose runs are forked."""
 
 PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "calm": (),
@@ -143,6 +224,11 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "forest": (_devices, _people, _editors, _store, _trees),
     "storm": (_devices, _crashes, _planner, _people, _editors, _store),
     "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _editors, _store),
+    "forks": (_devices, _crashes, _planner, _people, _editors, _forks),
+    "programs": (_devices, _program, _people, _editors, _trees),
+    "letters": (_planner, _people, _decisions, _letters, _store),
+    "model": (_model,),
+    "storm of models": (_devices, _crashes, _model, _people, _editors, _store),
     "loops": (_people, _crashes, _deaths),
     "tools": (_people, _crashes, _deaths),
     "talks": (_crashes, _deaths),
@@ -161,6 +247,25 @@ SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "mixed": MixedSetting,
 }
 """By profile: what is lived, where it is not a plan."""
+
+PIPELINE = ("model", "storm of models")
+"""Those whose planner is the whole pipeline. They need the ``llm`` extra, and take ten times as long."""
+PIPELINE_EVERY = 20
+"""One seed of so many is of them, and the others answer at the planner's port."""
+
+
+def has_pipeline() -> bool:
+    """Whether what the pipeline needs is installed."""
+    return all(importlib.util.find_spec(name) for name in ("pydantic_ai", "openai", "anthropic", "mcp"))
+
+
+def profile_of(seed: int, profiles: Sequence[str]) -> str:
+    """The one of these profiles that is the seed's."""
+    through = [name for name in profiles if name in PIPELINE]
+    port = [name for name in profiles if name not in PIPELINE]
+    if through and (not port or seed % PIPELINE_EVERY == 0):
+        return through[seed // (PIPELINE_EVERY if port else 1) % len(through)]
+    return port[seed % len(port)]
 
 
 def setting_of(profile: str, seed: int) -> Setting:

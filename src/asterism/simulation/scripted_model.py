@@ -62,6 +62,22 @@ ModelAnswer = str | dict[str, Any] | Say | Fault
 Answering = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
 
+class HttpReply(msgspec.Struct, frozen=True):
+    """What is sent back to a request: ``parts`` one after the other, after ``after_s``; dropped within them where ``drop_at`` says so."""
+
+    status: int
+    parts: list[bytes]
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    streams: bool = False
+    after_s: float = 0.0
+    drop_at: float | None = None
+
+    @property
+    def head(self) -> dict[str, str]:
+        """Its headers."""
+        return {"content-type": "text/event-stream" if self.streams else "application/json", **self.headers}
+
+
 class ScriptedModel:
     """The server; enter it as a context.
 
@@ -124,30 +140,30 @@ class ScriptedModel:
 
     async def _respond(self, path: str, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; False when the connection is to be dropped."""
+        reply = await self.reply(path, body)
+        return await _thought(reply.after_s, reader) and await _send(writer, reply)
+
+    async def reply(self, path: str, body: bytes) -> HttpReply:
+        """What is sent back to one request, whatever carries it."""
         wire = PATHS.get(path.partition("?")[0])
         if wire is None:
-            await _send(writer, 404, error_reply("chat", 404, f"there is no {path}; there are {', '.join(PATHS)}"))
-            return True
+            return HttpReply(404, [error_reply("chat", 404, f"there is no {path}; there are {', '.join(PATHS)}")])
         try:
             document = json.loads(body)
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            await _send(writer, 400, error_reply(wire, 400, "the body is no JSON object"))
-            return True
+            return HttpReply(400, [error_reply(wire, 400, "the body is no JSON object")])
         request = ModelRequest(number=len(self.requests) + 1, wire=wire, body=document)
         self.requests.append(request)
         given = self._script(request)
         answer = await given if inspect.isawaitable(given) else given
         said = answer if isinstance(answer, Say | Fault) else _spoken(answer, request)
-        if not await _thought(said.after_s, reader):
-            return False
         if isinstance(said, Fault):
-            reply = error_reply(wire, said.status, said.message) if said.body is None else said.body
-            await _send(writer, said.status, reply, said.headers)
-            return True
+            told = error_reply(wire, said.status, said.message) if said.body is None else said.body
+            return HttpReply(said.status, [told], headers=said.headers, after_s=said.after_s)
         parts = streamed_reply(request, said) if request.streams else [whole_reply(request, said)]
-        return await _send_reply(writer, parts, streams=request.streams, drop_at=said.drop_at)
+        return HttpReply(200, parts, streams=request.streams, after_s=said.after_s, drop_at=said.drop_at)
 
 
 def _in_order(answers: Iterable[ModelAnswer]) -> Answering:
@@ -186,23 +202,17 @@ async def _thought(after_s: float, reader: asyncio.StreamReader) -> bool:
     return False
 
 
-async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-    """A reply in one piece."""
-    writer.write(_head(status, {"content-type": "application/json", **(headers or {}), "content-length": str(len(body))}) + body)
-    await writer.drain()
-
-
-async def _send_reply(writer: asyncio.StreamWriter, parts: list[bytes], *, streams: bool, drop_at: float | None) -> bool:
-    """What a model says, whole or in parts; False if the connection is to be dropped within it."""
-    if streams:
-        head = _head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
+async def _send(writer: asyncio.StreamWriter, reply: HttpReply) -> bool:
+    """A reply, whole or in parts; False if the connection is to be dropped within it."""
+    parts, size = reply.parts, sum(map(len, reply.parts))
+    framing = {"content-length": str(size)}
+    if reply.streams:
         parts = [f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in parts] + [b"0\r\n\r\n"]
-    else:
-        head = _head(200, {"content-type": "application/json", "content-length": str(len(parts[0]))})
-    left = sum(map(len, parts)) if drop_at is None else int(sum(map(len, parts)) * drop_at)
-    if drop_at == 0:
+        framing, size = {"transfer-encoding": "chunked"}, sum(map(len, parts))
+    left = size if reply.drop_at is None else int(size * reply.drop_at)
+    if reply.drop_at == 0:
         return False
-    writer.write(head)
+    writer.write(_head(reply.status, {**reply.head, **framing}))
     for part in parts:
         writer.write(part[:left])
         await writer.drain()

@@ -27,17 +27,35 @@ Life = tuple[World, Ending]
 
 
 class Setting(msgspec.Struct, kw_only=True):
-    """What a seed and a profile make: the arguments of a world and of its run."""
+    """What a seed and a profile make: the arguments of a world and of its run.
+
+    Attributes:
+        forks: in place of a run of its own a copy of this one's, up to that fraction of its entries.
+    """
 
     seed: int
     world: dict[str, Any]
     plan: PlanDocument | None
     options: RunOptions
+    forks: tuple[Setting, float] | None = None
 
     def play(self) -> Life:
-        """Live it."""
+        """Live it.
+
+        Raises:
+            InvariantViolated: the world found what must never be.
+            RuntimeError: planning broke over what a model said.
+        """
         world = World(self.seed, **self.world)
-        return world, world.run(self.plan, options=self.options)
+        ending = world.run(self.plan, options=self.options) if self.forks is None else self._forked(world, *self.forks)
+        for told in getattr(self.world.get("planner"), "broken", ()):
+            raise RuntimeError(told)
+        return world, ending
+
+    @staticmethod
+    def _forked(world: World, forked: Setting, fraction: float) -> Ending:
+        _, origin = forked.play()
+        return world.run_fork(origin, 1 + int(fraction * (len(origin.records) - 1)))
 
 
 class MixedSetting(Setting, kw_only=True):

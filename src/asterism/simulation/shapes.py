@@ -15,6 +15,7 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import references
+from asterism.machines.constellation_agent.events import BUDGET
 from asterism.machines.control import Verb
 from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour, Script
@@ -168,15 +169,38 @@ class RandomPlanner:
         rng = random.Random(f"{self._seed}:{question.key}")
         after_s = rng.choice((0.0, 1.0, 10.0, 40.0))
         if likely(rng, 0.05):
-            return rng.choice((Reply(after_s=after_s, unavailable="simulated: no model"), Reply(after_s=after_s, breaks="simulated")))
+            return rng.choice((
+                Reply(after_s=after_s, unavailable="simulated: no model"),
+                Reply(after_s=after_s, unavailable="simulated: too dear", code=BUDGET),
+                Reply(after_s=after_s, breaks="simulated"),
+                Reply(after_s=after_s, proposal=Proposal(result={"summary": "half a character: \ud800"})),
+            ))  # fmt: skip
         if question.mode == "CREATION":
             proposed = None if likely(rng, 0.1) else plan(rng, self._devices, most=8)
+            if proposed and likely(rng, self._wild / 2):
+                proposed = spoilt(rng, proposed)
             status = rng.choices(STATUSES, (1, 3, 3, 3))[0]
             return Reply(after_s=after_s, proposal=Proposal(plan=proposed, status=status))
         there = question.constellation or {}
         actions = tuple(edit(rng, self._devices, there, wild=self._wild) for _ in range(rng.choice((0, 0, 1, 1, 2, 3))))
         status = rng.choices(STATUSES, (1, 13, 7, 3))[0]
+        if likely(rng, self._wild / 3):
+            merged = Proposal(plan=plan(rng, self._devices, most=3), actions=actions, status=status)
+            return Reply(after_s=after_s, proposal=merged)
         return Reply(after_s=after_s, proposal=Proposal(actions=actions, status=status, result={"summary": "simulated"}))
+
+
+def spoilt(rng: random.Random, planned: PlanDocument) -> PlanDocument:
+    """The plan with something in it that no run can take, or needs to look for."""
+    first, *others = planned.tasks
+    changes: tuple[dict[str, Any], ...] = (
+        {"device": "nowhere"},
+        {"skill": "", "name": "", "description": "keep it safe"},
+        {"skill": "", "name": "whatever"},
+        {"inputs": {"x": "${nobody.value}"}},
+        {"inputs": {"unknown": 1}},
+    )
+    return msgspec.structs.replace(planned, tasks=(msgspec.structs.replace(first, **rng.choice(changes)), *others))
 
 
 def edit(rng: random.Random, devices: list[AgentProfile], there: dict[str, Any], *, wild: float = 0.25) -> dict[str, Any]:
@@ -239,10 +263,15 @@ def people(seed: int) -> Answerer:
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             verb = rng.choice(VERBS)
             value: Any = (
-                rng.choice(({"x": 3}, {"x": 3}, {"unknown": 1})) if verb == "edit" else {"value": 0.7} if verb == "respond" else None
+                rng.choice(({"x": 3}, {"x": 3}, {"unknown": 1}, {"x": "${t0.value}"}, 7))
+                if verb == "edit"
+                else {"value": 0.7}
+                if verb == "respond"
+                else None
             )
             if verb == "edit" and (proposed := _by_hand(inquiry)):
-                value = rng.choice((proposed, proposed, {"tasks": []}))
+                nobody = {"actions": [{"tool": "update_task", "parameters": {"task_id": "nobody", "priority": 1}}]}
+                value = rng.choice((proposed, proposed, {"tasks": []}, nobody))
             after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
             found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
         return found

@@ -17,17 +17,24 @@ import msgspec
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
 from asterism.constellation.profile import AgentProfile
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion
+from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.ports import Attempt, InquiryRow, Planner, PlannerQuestion
 from asterism.simulation.device import Behaviour, Faults
+from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
+from asterism.simulation.scripted_model import Answering, Fault
 from asterism.simulation.setting import Setting
 
 WELL = Behaviour(result={"value": 0.6})
 """What a device does where the story says nothing."""
+NOTHING = Say(text='{"thought": "simulated", "status": "CONTINUE"}')
+"""What a model says where it says nothing: that it goes on."""
+MAX_LINE = 1_000
+"""Characters of a line that is told."""
 
-_TRAITS = ("inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
-_CIRCUMSTANCES = ("store", "drivers", "spacing")
+_TRAITS = ("name", "inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
+_CIRCUMSTANCES = ("store", "drivers", "spacing", "program")
 
 
 class Trait(msgspec.Struct, frozen=True):
@@ -51,6 +58,13 @@ class Replied(msgspec.Struct, frozen=True):
 
     number: int
     reply: Reply
+
+
+class Uttered(msgspec.Struct, frozen=True):
+    """What the model said to the request of that number, where it is asked by the whole pipeline."""
+
+    number: int
+    said: Say | Fault
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -81,7 +95,7 @@ class Option(msgspec.Struct, frozen=True):
     value: Any
 
 
-Part = TaskSpec | Trait | LineSpec | Happening | Crash | Action | Replied | Said | Worked | Circumstance | Option
+Part = TaskSpec | Trait | LineSpec | Happening | Crash | Action | Replied | Uttered | Said | Worked | Circumstance | Option
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -92,19 +106,23 @@ class Story(msgspec.Struct, frozen=True):
         fleet: profiles of the devices.
         planned: a plan is given, and the tasks are its own; else the planner is asked for one.
         parts: everything else.
+        choice: how a model is asked, where the planner is the whole pipeline; None where it is scripted itself.
+        forks: which run it goes on with, as in a setting.
     """
 
     seed: int
     fleet: tuple[AgentProfile, ...]
     planned: bool
     parts: tuple[Part, ...]
+    choice: ModelChoice | None = None
+    forks: tuple[Setting, float] | None = None
 
     def setting(self) -> Setting:
         """The world it tells of."""
         parts = self.parts
-        replies, counts = self._replies(), collections.Counter[str]()
+        counts = collections.Counter[str]()
         worked = {(part.task_id, part.number): part.behaviour for part in parts if isinstance(part, Worked)}
-        questions, inquiries = itertools.count(1), itertools.count(1)
+        inquiries = itertools.count(1)
 
         def work(attempt: Attempt) -> Behaviour:
             counts[attempt.task_id] += 1
@@ -119,12 +137,12 @@ class Story(msgspec.Struct, frozen=True):
             "fleet": self.fleet,
             "script": work,
             "people": people,
-            "planner": ScriptedPlanner(lambda _: replies.get(next(questions), Reply())),
+            "planner": self._planner(),
             "crashes": [part for part in parts if isinstance(part, Crash)],
             "happenings": [part for part in parts if isinstance(part, Happening)],
         }
         options = RunOptions(**{part.name: part.value for part in parts if isinstance(part, Option)})
-        return Setting(seed=self.seed, world=world, plan=self._plan() if self.planned else None, options=options)
+        return Setting(seed=self.seed, world=world, plan=self._plan() if self.planned else None, options=options, forks=self.forks)
 
     def _plan(self) -> PlanDocument:
         traits: dict[str, dict[str, Any]] = collections.defaultdict(dict)
@@ -135,6 +153,13 @@ class Story(msgspec.Struct, frozen=True):
         ids = {spec.task_id for spec in tasks}
         lines = [part for part in self.parts if isinstance(part, LineSpec) and {part.source, part.target} <= ids]
         return PlanDocument(tasks=tuple(tasks), dependencies=tuple(lines))
+
+    def _planner(self) -> Planner:
+        if self.choice is not None:
+            uttered = {part.number: part.said for part in self.parts if isinstance(part, Uttered)}
+            return _pipeline(lambda request: uttered.get(request.number, NOTHING), self.choice)
+        replies, questions = self._replies(), itertools.count(1)
+        return ScriptedPlanner(lambda _: replies.get(next(questions), Reply()))
 
     def _replies(self) -> dict[int, Reply]:
         replies = {part.number: part.reply for part in self.parts if isinstance(part, Replied)}
@@ -152,7 +177,9 @@ class Story(msgspec.Struct, frozen=True):
         tasks = [f"task {_words(spec)}" for spec in plan.tasks]
         lines = [f"{line.source} -> {line.target}, {line.judged_as} {line.condition}".rstrip() for line in plan.dependencies]
         others = [
-            f"{type(part).__name__.lower()} {_words(part)}" for part in self.parts if not isinstance(part, TaskSpec | LineSpec | Trait)
+            f"{type(part).__name__.lower()} {_words(part)}"[:MAX_LINE]
+            for part in self.parts
+            if not isinstance(part, TaskSpec | LineSpec | Trait)
         ]
         return [*tasks, *lines, *others]
 
@@ -163,8 +190,11 @@ def story_of(setting: Setting, lived: Callable[[Setting], object]) -> Story:
     said: list[Said] = []
     replied: list[Reply] = []
     tries, seen, inquiries = collections.Counter[str](), collections.Counter[str](), itertools.count(1)
+    uttered: list[Uttered] = []
     world = dict(setting.world)
     script, faults, planner, asked = world["script"], world.pop("faults", Faults()), world.get("planner"), world["people"]
+    choice: ModelChoice | None = getattr(planner, "choice", None)
+    model: Any = getattr(planner, "script", None)
 
     def work(attempt: Attempt) -> Behaviour:
         behaviour: Behaviour = faults.befall(script(attempt), attempt.key, seen[attempt.key])
@@ -183,16 +213,28 @@ def story_of(setting: Setting, lived: Callable[[Setting], object]) -> Story:
         replied.append(reply)
         return reply
 
-    lived(msgspec.structs.replace(setting, world={**world, "script": work, "people": people, "planner": ScriptedPlanner(reply_to)}))
+    def utter(request: ModelRequest) -> Say | Fault:
+        said: Say | Fault = model(request)
+        uttered.append(Uttered(request.number, said))
+        return said
+
+    written: Planner = _pipeline(utter, choice) if choice else ScriptedPlanner(reply_to)
+    lived(msgspec.structs.replace(setting, world={**world, "script": work, "people": people, "planner": written}))
     parts: list[Part] = [*_planned(setting.plan), *world.get("happenings", ()), *world.get("crashes", ())]
     for number, reply in enumerate(replied, start=1):
         parts += [Action(number, action) for action in reply.proposal.actions]
         parts.append(Replied(number, msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, actions=()))))
-    parts += [*said, *worked, *(Circumstance(name, world[name]) for name in _CIRCUMSTANCES if name in world)]
+    parts += [*uttered, *said, *worked, *(Circumstance(name, world[name]) for name in _CIRCUMSTANCES if name in world)]
     usual = RunOptions()
     chosen = {name: getattr(setting.options, name) for name in RunOptions.__struct_fields__}
     parts += [Option(name, value) for name, value in chosen.items() if value != getattr(usual, name)]
-    return Story(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts))
+    return Story(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks)
+
+
+def _pipeline(script: Answering, choice: ModelChoice) -> Planner:
+    from asterism.simulation.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
+
+    return PipelinePlanner(script, choice)
 
 
 def _planned(plan: PlanDocument | None) -> list[Part]:

@@ -15,7 +15,7 @@ from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
 from asterism.kernel.run import JournalMismatch, Run, packer
 from asterism.kernel.snapshot import Snapshot, thaw
-from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, Relay, StartChild, child_of
+from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, Forked, Relay, StartChild, child_of
 from asterism.runtime.ports import Commit
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated, difference
@@ -58,6 +58,7 @@ class Watched(Generic[M]):
         self.robbed = False
         self._keys: set[str] = set()
         self._ends: dict[str, ChildEnded] = {}
+        self._copied: set[str] = set()
 
     def fail(self, number: int, words: str) -> InvariantViolated:
         """What was found, with the last entries."""
@@ -140,6 +141,9 @@ class Watched(Generic[M]):
 
     def _check_accepted(self, entry: Entry) -> None:
         event = entry.event
+        if isinstance(event, Forked):
+            self._keys.clear()  # those were of the origin's inbox, and its children stay its own
+            self._copied.update(self.effects)
         if entry.key and entry.key in self._keys:
             raise self.fail(6, f"entry {entry.seq} takes the inbox row {entry.key} again")
         self._keys.add(entry.key)
@@ -214,7 +218,8 @@ class Watched(Generic[M]):
     def check_children(self, store: Memory) -> None:
         """Every child was asked for by its parent, was told what its parent had to tell it, and ended as its parent was told."""
         run, rows, settled = self.replayed.id, store.runs, list(self.outcomes)
-        for key, effect in self.effects.items():
+        own = {key: effect for key, effect in self.effects.items() if key not in self._copied}
+        for key, effect in own.items():
             told = not isinstance(effect, Relay) or key not in self.outcomes or (child_of(effect.target), key) in store.inbox
             if isinstance(effect, Relay) and not told and effect.target not in settled[: settled.index(key)]:
                 raise self.fail(6, f"{key} was to tell {child_of(effect.target)} something, and never did")
@@ -222,7 +227,7 @@ class Watched(Generic[M]):
             asked = self.effects.get(f"{run}:{row.run.removeprefix(run + '.')}")
             if row.parent == run and not isinstance(asked, StartChild):
                 raise self.fail(6, f"{row.run} is a run, and {run} has not asked for it")
-        for key, effect in self.effects.items():
+        for key, effect in own.items():
             child = rows.get(child_of(key))
             ended = self._ends.get(key)
             if not isinstance(effect, StartChild) or ended is None or ended.code in ("interrupted", "refused"):

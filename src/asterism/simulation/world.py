@@ -37,26 +37,26 @@ from asterism.errors import AsterismError
 from asterism.flows.conversation import Conversation
 from asterism.flows.performer import Vault
 from asterism.kernel.journal import Record, story_line
-from asterism.kernel.run import Run, packer
 from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import Commit, Device, InquiryRow, Planner, RunRow
+from asterism.runtime.ports import Commit, Device, Planner, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.desk import COMMANDS, Desk
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
-from asterism.simulation.ending import Ending
+from asterism.simulation.ending import Ending, ending_of
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.people import Answer, Answerer, Crash, Happening, Line, StoreTrouble, nobody
+from asterism.simulation.people import Answerer, Crash, Happening, Line, StoreTrouble, nobody
 from asterism.simulation.planner import ScriptedPlanner
-from asterism.simulation.process import MACHINES, Process
+from asterism.simulation.process import Process
+from asterism.simulation.program import Program
 from asterism.stores.memory import Memory
 
 MAX_PROCESSES = 200
@@ -87,6 +87,7 @@ class World:
         store: trouble with the store.
         spacing: characters of journal between two snapshots, at least.
         drivers: how many processes want to drive whenever nobody does.
+        program: what is peculiar about what they run.
         restart_s: seconds from a crash to the next process.
         limit_s: virtual seconds after which a run that has not ended counts as one that never will.
         loops: definitions of the loops that runs below the first one may be of.
@@ -112,6 +113,7 @@ class World:
         store: StoreTrouble | None = None,
         spacing: int = SPACING,
         drivers: int = 1,
+        program: Program = Program(),  # noqa: B008 - frozen
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
@@ -125,6 +127,7 @@ class World:
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}
         self.spacing = spacing
+        self.program = program
         self.counts: collections.Counter[str] = collections.Counter()
         self.vault = Vault()
         self._changed = asyncio.Event()
@@ -180,6 +183,14 @@ class World:
         talk = functools.partial(self._desk.talk, conversation, more, lambda: self.vault)
         return self._lived_through(self._live(lambda desk: conversation.begin(desk, first.text, first.values), talk))
 
+    def run_fork(self, origin: Ending, at: int, *, new: str = "fork") -> Ending:
+        """The same of a fork, called ``new``: a copy of another world's run up to an entry, which came here as a journal file.
+
+        Raises:
+            InvariantViolated, InvalidInput: as ``run``; the origin has no such entry.
+        """
+        return self._lived_through(self._live(lambda _: self._desk.fork(origin, at, new)))
+
     async def play(
         self, plan: PlanDocument | Mapping[str, Any] | None = None, *, request: str = "simulated", options: RunOptions | None = None
     ) -> Ending:
@@ -199,7 +210,7 @@ class World:
 
     async def _live(self, begin: Callable[[Runtime], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
         run = await begin(self._desk.runtime)
-        self.checker.submitted(self.memory.runs[run], self.memory.records[run][0])
+        self.checker.submitted(self.memory.runs[run], *self.memory.records[run])
         with contextlib.ExitStack() as stack:
             for loop in self._loops:
                 stack.enter_context(loop.here())
@@ -220,16 +231,9 @@ class World:
         self.checker.over(self.memory, self.ledger)
         if self.checker.violation is not None:
             raise self.checker.violation
-        root, *below = [self._ending_of(run) for run in self.memory.runs]
+        lived, lasted_s = self.memory, asyncio.get_running_loop().time()
+        root, *below = [ending_of(row, lived.records[row.run], lasted_s) for row in lived.runs.values() if self._run in (row.run, row.root)]
         return msgspec.structs.replace(root, children=tuple(below))
-
-    def _ending_of(self, run: str) -> Ending:
-        records = self.memory.records[run]
-        machine = MACHINES[self.memory.runs[run].machine]
-        replayed = Run(machine, run)
-        replayed.replay(packer(machine).unpack(record) for record in records)
-        lasted_s = asyncio.get_running_loop().time()
-        return Ending(row=self.memory.runs[run], records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)
 
     # -- who drives --------------------------------------------------------------------------------
 
@@ -251,7 +255,7 @@ class World:
             if self._processes and self._processes[-1].how != "done":
                 await asyncio.sleep(self._restart_s)
             for _ in range(self._drivers):
-                self._start()
+                self._start(self._run)
         for process in self._processes:
             process.crash()
 
@@ -268,17 +272,17 @@ class World:
         addressed = (self.memory.runs[row.run] for row in self.memory.inbox.values() if not row.verdict)
         return any(row.status != "ended" or not row.parent for row in addressed)
 
-    def _start(self) -> None:
+    def _start(self, run: str) -> None:
         number = len(self._processes) + 1
         name = f"process-{number}"
         process = Process(name, self, self._trouble, random.Random(f"{self.seed}:{name}"), self._changed.set)
         self._processes.append(process)
         self.counts["processes"] += 1
-        self._group.create_task(self._lived(process), name=name)
+        self._group.create_task(self._lived(process, run), name=name)
 
-    async def _lived(self, process: Process) -> None:
+    async def _lived(self, process: Process, run: str) -> None:
         try:
-            await process.drive(self._run)
+            await process.drive(run)
         except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
             self._failure = self._failure or error
             self._changed.set()
@@ -309,7 +313,7 @@ class World:
             return
         for inquiry in commit.opened:
             for answer in self._people(inquiry):
-                _ = self._outside(functools.partial(self._say, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
+                _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
         last = commit.expected_seq + len(commit.records)
         for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run)]:
             self._die(crash, process)
@@ -369,15 +373,11 @@ class World:
         self._pending += 1
         return self._group.create_task(come(), name=name)
 
-    async def _say(self, inquiry: InquiryRow, answer: Answer) -> None:
-        await asyncio.sleep(answer.after_s)
-        await self._desk.answer(inquiry, answer)
-
     async def _happen(self, happening: Happening) -> None:
         await asyncio.sleep(happening.at_s)
         self.counts[happening.what] += 1
-        if happening.what == "edit" or happening.what in COMMANDS:
-            await self._desk.command(happening.run or self._run, happening)
+        if happening.what in ("edit", "letter") or happening.what in COMMANDS:
+            await self._desk.command(self._desk.aimed_at(happening, self._run), happening)
         else:
             self._befall(happening)
 
@@ -394,7 +394,7 @@ class World:
             if happening.what == "rob":
                 self.checker.rob()
                 self.memory.runs[self._run] = msgspec.structs.replace(self.memory.runs[self._run], owner="")
-            self._start()
+            self._start(self._desk.aimed_at(happening, self._run))
         for process in living if happening.what in ("lose", "find") else ():
-            if process.dispatcher is not None:
+            if process.dispatcher is not None and happening.device not in self.program.unopened:
                 (process.dispatcher.lose if happening.what == "lose" else process.dispatcher.find)(happening.device)

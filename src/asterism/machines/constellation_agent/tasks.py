@@ -179,7 +179,7 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
     elif error.code == "device_lost" and attempt.redone is not Redo.NEVER and task.attempts < MAX_LOSSES:
         move_task(board, task, Retried(error=error, not_before=turn.at), turn)
     elif task.retry.retries(error.code, repeatable=attempt.redone is not Redo.NEVER) and task.attempts < task.retry.max_attempts:
-        not_before = turn.at + _backoff_s(task, event.effect)
+        not_before = turn.at + _backoff_s(task, event.effect, turn)
         memory.wake(not_before)
         move_task(board, task, Retried(error=error, not_before=not_before), turn)
     elif error.code in ("interrupted", "device_lost"):
@@ -192,10 +192,19 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
         memory.wake(attempt.deadline)  # it came while the attempt ran, when it was the dispatcher's to keep
 
 
-def _backoff_s(task: TaskStar, effect: str) -> float:
-    """Exponential backoff with equal jitter; chance is a hash of the effect's id, so that a replay waits as long."""
+def _backoff_s(task: TaskStar, effect: str, turn: Turn) -> float:
+    """Exponential backoff with equal jitter.
+
+    Chance is a hash of the effect's id, recorded because a fork has other ids and waited as long. Journals that were written before
+    it was recorded are replayed by the hash.
+    """
+
+    def chance() -> float:
+        return zlib.crc32(effect.encode()) / 2**33
+
     wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
-    return wait_s * (0.5 + zlib.crc32(effect.encode()) / 2**33)
+    jitter: float = chance() if turn.replayed and "jitter" not in turn.facts else turn.recorded("jitter", chance)
+    return wait_s * (0.5 + jitter)
 
 
 def settle_task(memory: AgentMemory, board: Board, task: TaskStar, event: Event, turn: Turn) -> None:

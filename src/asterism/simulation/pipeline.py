@@ -1,0 +1,106 @@
+"""The production planner over a scripted model, without a socket: prompts, client, retries, parsing and editor are the real ones.
+
+What a ``ScriptedModel`` says is carried to the providers' clients in virtual time, so a world is a seed with this planner, too.
+Needs the ``llm`` extra. Not here: what the model says (``random_model``, or a script of yours).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+import httpx2
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from asterism.planner.model import ModelAccess, PatientModel, Secrets
+from asterism.planner.model_choice import ModelChoice, split_model
+from asterism.planner.processor import ConstellationAgentProcessor
+from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.simulation.random_model import KEY
+from asterism.simulation.scripted_model import Answering, HttpReply, ScriptedModel
+
+HOST = "http://model.invalid"
+MAX_TOLD = 1_000
+"""Characters that are told of what should hold no key."""
+
+
+class PipelinePlanner:
+    """``Planner``: the four phases, and a model by a script.
+
+    Args:
+        script: what the model says, and its backup, which is the same service.
+        choice: which wire is spoken (``openai`` or ``anthropic``), and how patient to be.
+
+    Attributes:
+        broken: how planning broke, in words, which no reply whatever may lead to; or that the key was told.
+    """
+
+    def __init__(self, script: Answering, choice: ModelChoice) -> None:
+        self.script = script
+        self.choice = choice
+        self.broken: list[str] = []
+        client = httpx2.AsyncClient(transport=_Transport(ScriptedModel(script)))
+        secrets = Secrets([KEY])
+        names = [name for name in (choice.model, choice.backup) if name]
+        models = [PatientModel(_made(name, client), name, choice, secrets) for name in names]
+        self._processor = ConstellationAgentProcessor(ModelAccess(models, choice, secrets))
+
+    async def propose(self, question: PlannerQuestion) -> Proposal:
+        """See ``Planner``."""
+        try:
+            proposal = await self._processor.propose(question)
+        except PlanningUnavailable as unavailable:
+            if unavailable.code == "broken":
+                self.broken.append(str(unavailable))
+            self._look_for_key(str(unavailable), *unavailable.notes)
+            raise
+        self._look_for_key(repr(proposal))
+        return proposal
+
+    def _look_for_key(self, *told: str) -> None:
+        self.broken += [f"the key is told: {text[:MAX_TOLD]}" for text in told if KEY in text]
+
+
+def _made(named: str, client: httpx2.AsyncClient) -> Model:
+    provider, name = split_model(named)
+    if provider == "anthropic":
+        return AnthropicModel(name, provider=AnthropicProvider(base_url=HOST, api_key=KEY, http_client=client))
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=f"{HOST}/v1", api_key=KEY, http_client=client))
+
+
+class _Transport(httpx2.AsyncBaseTransport):
+    """Takes a request to the model and back, and as long as the model does."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self._model = model
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        reply = await self._model.reply(request.url.path, await request.aread())
+        if reply.after_s == math.inf:
+            await asyncio.get_running_loop().create_future()
+        await asyncio.sleep(reply.after_s)
+        if reply.drop_at == 0:
+            raise httpx2.RemoteProtocolError("simulated: it hung up instead of answering", request=request)
+        return httpx2.Response(reply.status, headers=reply.head, stream=_Sent(reply, request), request=request)
+
+
+class _Sent(httpx2.AsyncByteStream):
+    """The body of a reply, as far as it comes."""
+
+    def __init__(self, reply: HttpReply, request: httpx2.Request) -> None:
+        self._reply = reply
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        drop_at = self._reply.drop_at
+        left = math.inf if drop_at is None else int(sum(map(len, self._reply.parts)) * drop_at)
+        for part in self._reply.parts:
+            yield part[: int(min(left, len(part)))]
+            left -= len(part)
+            if left < 0:
+                raise httpx2.ReadError("simulated: it hung up within its answer", request=self._request)

@@ -1,0 +1,80 @@
+"""What is peculiar about the program that drives the runs of a world: how it was installed, built and started."""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from asterism.devices.dispatcher import DEFAULT_QUEUE_LIMIT
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event, Machine, Turn
+from asterism.kernel.run import event_body
+from asterism.machines.constellation_agent.events import Edited, Planned, TaskEnded
+from asterism.machines.control import Answered, ChildEnded, Unpause, Withdrawn
+
+_BREAKABLE = (Answered, ChildEnded, Edited, Planned, TaskEnded, Unpause, Withdrawn)
+"""Events that a defect may be in the way of. Outcomes and commands: over anything else the program would end."""
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What is peculiar about a program.
+
+    Attributes:
+        queue_limit: how many attempts may wait for one device.
+        unopened: devices of the fleet that it cannot open.
+        defects: of how many thousand events a move of its machine fails over one; 0 for a sound machine.
+        deaf_after: entries after which whoever watches it fails; 0 for never.
+        starts: it drives in the background, as a server does.
+    """
+
+    queue_limit: int = DEFAULT_QUEUE_LIMIT
+    unopened: tuple[str, ...] = ()
+    defects: int = 0
+    deaf_after: int = 0
+    starts: bool = False
+
+    def machine(self, sound: Machine[Any]) -> Machine[Any]:
+        """A machine as this program has it."""
+        return _Flawed(sound, self._is_fatal) if self.defects else sound
+
+    def _is_fatal(self, event: Event) -> bool:
+        return isinstance(event, _BREAKABLE) and zlib.crc32(event_body(event).encode()) % 1000 < self.defects
+
+
+class _Flawed(Machine[Any]):
+    """A machine whose moves fail over some events."""
+
+    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event], bool]) -> None:
+        vars(self).update(vars(sound))
+        self._is_fatal = is_fatal
+
+    def step(self, state: enum.StrEnum, memory: Any, event: Event, turn: Turn) -> enum.StrEnum | None:
+        if self._is_fatal(event):
+            raise RuntimeError("simulated: a defect in the move")
+        return super().step(state, memory, event, turn)
+
+
+class Watcher:
+    """``Observer``: counts what it is told, until it fails.
+
+    Attributes:
+        heard: entries.
+        troubles: what was said aloud.
+    """
+
+    def __init__(self, deaf_after: int) -> None:
+        self.heard = 0
+        self.troubles: list[str] = []
+        self._deaf_after = deaf_after
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - whose does not matter
+        self.heard += len(entries)
+        if self._deaf_after and self.heard >= self._deaf_after:
+            raise RuntimeError("simulated: the watcher failed")
+
+    def trouble(self, run: str, message: str) -> None:
+        self.troubles.append(f"{run}: {message}")

@@ -1,0 +1,37 @@
+"""Defects that campaigns have found, each as the story in which it was one (docs/reliability.md names the seeds)."""
+
+from __future__ import annotations
+
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
+from asterism.simulation.device import Behaviour
+from asterism.simulation.people import Happening, StoreTrouble, everyone_says
+from asterism.simulation.program import Program
+from asterism.simulation.world import World
+
+FLEET = AgentProfile(device_id="d", skills=(Skill(name="once"),))
+
+
+def test_a_question_is_closed_when_the_run_breaks_over_its_answer() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
+    world = World(fleet=[FLEET], people=everyone_says("approve"), program=Program(defects=1000))
+    ending = world.run(plan)
+    assert (ending.outcome, ending.memory.code) == ("failed", "defect")
+    assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
+
+
+def test_a_letter_that_nobody_can_read_gets_its_verdict_when_it_comes_while_something_is_written() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
+    letters = [Happening(at_s=0.1 * number, what="letter", kind="Nonsense") for number in range(1, 40)]
+    world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=letters, store=StoreTrouble(fails=0.5, times=3))
+    assert world.run(plan).outcome == "finished"
+    assert all(row.verdict for row in world.memory.inbox.values())
+
+
+def test_a_run_that_waited_to_try_again_can_be_forked() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "retry": {"max_attempts": 3, "backoff_s": 10, "on": ["raised"]}}]}
+    fails = Behaviour(error=TaskError(code="raised", message="simulated"))
+    origin = World(fleet=[FLEET], script={"once": fails}).run(plan)
+    for seed in range(10):  # each fork has another name, and so another chance
+        ending = World(seed, fleet=[FLEET], script={"once": Behaviour()}).run_fork(origin, len(origin.records), new=f"fork-{seed}")
+        assert ending.task("a").attempts == 3
