@@ -93,9 +93,8 @@ class WatchedLoop(Watched[LoopMemory]):
     def _hear_answer(self, event: Answered, subject: dict[str, Any]) -> None:
         if event.verb not in ("approve", "edit"):
             return
-        named = "arguments" if "tool" in subject else "context"
         changes = event.value if event.verb == "edit" else {}
-        self._yes[canonical({**subject, named: {**subject[named], **changes}})] += 1
+        self._yes[canonical(_approved(subject, changes))] += 1
         if "tool" in subject and event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True:
             for activity in self.replayed.memory.active.values():
                 if any(call.question.inquiry == event.effect for call in activity.calls):
@@ -174,3 +173,13 @@ def _before(plan: list[Step], step_id: str) -> list[str]:
             return earlier
         earlier += ids
     return []
+
+
+def _approved(subject: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """What a yes to this, changed like that, allows: a call, or a step as its worker is told of it."""
+    if "tool" in subject:
+        return {**subject, "arguments": {**subject["arguments"], **changes}}
+    loose = {name: value for name, value in changes.items() if name not in ("intent", "context")}
+    told = {name: subject[name] for name in ("step_id", "worker")}
+    context = {**subject["context"], **changes.get("context", {}), **loose}
+    return {**told, "intent": changes.get("intent", subject["intent"]), "context": context}
