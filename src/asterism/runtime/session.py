@@ -290,7 +290,8 @@ class Session:
         target, withdrawn = self.run.outstanding.get(effect.target), Withdrawn(effect=effect_id)
         performing = self._performing.get(effect.target)
         if performing is None or target is None:
-            has_arrived = any(isinstance(arrival.event, Outcome) and arrival.event.effect == effect.target for arrival in self._arrived)
+            # An answer from outside does not count: what is called off is not asked any more, and refuses it.
+            has_arrived = any(isinstance(it.event, Outcome) and it.event.effect == effect.target and not it.key for it in self._arrived)
             if target is not None and not has_arrived:
                 self.arrive(target.interrupted(effect.target, "called off"), "system")
             self.arrive(withdrawn, "system")

@@ -10,11 +10,13 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Event
+from asterism.kernel.run import event_body
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Answered, Cancel
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import InboxRow
+from asterism.runtime.ports import Commit, InboxRow
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from tests.agents import FLEET
@@ -38,6 +40,22 @@ class Stuck(Counting):
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         raise StoreUnavailable("the disk is gone")
+
+
+class Overtaken(MemoryStore):
+    """While a cancel is being written, an answer to the question of the run is delivered."""
+
+    driver: Driver
+
+    async def append(self, commit: Commit) -> None:
+        await super().append(commit)
+        if any(record.kind == "Cancel" for record in commit.records):
+            (asked,) = self.memory.inquiries
+            body = event_body(Answered(effect=asked, verb="approve"))
+            await self.send(InboxRow(run=commit.run, key=asked, actor="me", kind="Answered", body=body, at=0.0))
+            self.driver.look()
+            for _ in range(20):
+                await asyncio.sleep(0)
 
 
 def driven(store: MemoryStore, first: Event) -> tuple[str, str]:
@@ -69,3 +87,18 @@ def test_a_run_whose_driving_fails_is_let_go_of_all_the_same() -> None:
         driven(store, FIRST)
     assert store.forced == [True]
     assert store.memory.runs["r"].owner == ""
+
+
+def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> None:
+    store, machines = Overtaken(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+
+    async def main() -> None:
+        async with Driver(store=store, clock=SystemClock(), machines=machines, performers={}).opened() as store.driver:
+            runtime = Runtime(store, store.driver, SystemClock())
+            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run="r")
+            await runtime.drive("r")
+            await runtime.send("r", Cancel(), actor="me")
+
+    asyncio.run(main())
+    assert (store.memory.runs["r"].status, store.memory.runs["r"].outcome) == ("ended", "cancelled")
+    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not asked any more"]
