@@ -8,10 +8,11 @@
   done callbacks) stay first in, first out, because asyncio itself relies on that order.
 - its *tasks* hash by a number counted per loop. Sets of tasks (a task group's, ``asyncio.wait``'s) would
   otherwise be walked in the order of memory addresses, which differ from process to process.
-- its *executor* runs the function on the spot: threads are not deterministic.
+- its *executor* runs the function on the spot: threads are not deterministic. pydantic-ai, which would have threads
+  of its own for plain functions, is told to use it.
 
 So one seed is one schedule, under any PYTHONHASHSEED and in any process, as long as nothing under the
-loop reads a real clock, draws real chance, or waits for a real socket or pipe.
+loop reads a real clock, draws real chance, or waits for a real socket, pipe or thread.
 
 What it uses that asyncio does not promise: the attribute ``BaseEventLoop._ready`` (a deque, from 3.4 on,
 read with ``popleft``), ``BaseEventLoop._clock_resolution``, and ``Handle._callback``, whose ``__self__`` is
@@ -24,10 +25,13 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import concurrent.futures
+import contextlib
 import gc
 import itertools
 import random
 import selectors
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple
@@ -188,8 +192,17 @@ def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_step
     collects = gc.isenabled()
     gc.disable()  # it would finalize in the middle of the schedule, at a moment that no seed has chosen
     try:
-        with asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
+        with _threadless(), asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
             return runner.run(coro)
     finally:
         if collects:
             gc.enable()
+
+
+def _threadless() -> contextlib.AbstractContextManager[None]:
+    """Has pydantic-ai, if anybody has loaded it, ask the loop for its threads: virtual time would be over before a real one has begun."""
+    if "pydantic_ai" not in sys.modules:
+        return contextlib.nullcontext()
+    from pydantic_ai import Agent  # noqa: PLC0415 - takes a second, and is an extra
+
+    return Agent.using_thread_executor(concurrent.futures.Executor())  # any will do: the loop does not use it

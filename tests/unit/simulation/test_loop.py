@@ -4,9 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from asterism.simulation.loop import Deadlock, Endless, SimLoop, run
 
@@ -149,6 +153,14 @@ def test_an_executor_works_on_the_spot() -> None:
         return await asyncio.get_running_loop().run_in_executor(None, len, "four")
 
     assert run(main()) == 4
+
+
+def test_a_plain_function_that_pydantic_ai_calls_works_on_the_spot() -> None:
+    def reply(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart(threading.current_thread().name)])
+
+    answer = run(model_request(FunctionModel(reply), [ModelRequest(parts=[UserPromptPart("who are you?")])]))
+    assert answer.text == threading.current_thread().name
 
 
 def test_what_the_coroutine_raises_comes_out() -> None:
