@@ -35,3 +35,11 @@ def test_a_run_that_waited_to_try_again_can_be_forked() -> None:
     for seed in range(10):  # each fork has another name, and so another chance
         ending = World(seed, fleet=[FLEET], script={"once": Behaviour()}).run_fork(origin, len(origin.records), new=f"fork-{seed}")
         assert ending.task("a").attempts == 3
+
+
+def test_a_letter_that_nobody_can_read_does_not_keep_a_run_that_ended_while_it_came() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
+    for after_ms in range(0, 1000, 50):
+        letter = Happening(at_s=5 + after_ms / 1000, what="letter", kind="Nonsense")
+        world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=[letter], store=StoreTrouble(slow=1.0))
+        assert world.run(plan).outcome == "finished"

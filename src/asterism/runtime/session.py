@@ -164,7 +164,7 @@ class Session:
         """Until something arrives, or the machine's next time has come."""
         if not self._arrived:
             await asyncio.sleep(0)  # what ends without waiting has ended then, all of it in one batch, and no timer was set
-        if self._arrived or self._lost:
+        if self._arrived or self._unreadable or self._lost:
             return
         self._anything.clear()
         wake_at = self.run.memory.wake_at()
