@@ -22,7 +22,12 @@ _WORDS = "zero one two three four five six seven eight nine ten eleven twelve th
 NUMBERS = (*_WORDS.split(), "twenty")
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|[.,]\d)")
+_NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?+(?![\w]|[.,]\d)")
+_NOT_PLAIN = re.compile(
+    r"\b(?:thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|quarter|point|minus|negative|not)s?\b"
+    r"|\d[.,]\d"
+)
+"""What makes another number of the one that was found, or may do so: "two hundred", "minus 5", "1,5"."""
 _TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)?\b", re.IGNORECASE)
 MAX_DIGITS = 300
 """Of a number: so that it is one in every journal, and finite."""
@@ -102,10 +107,13 @@ def _yes_or_no(words: str) -> bool:
 
 
 def _number(words: str) -> str:
-    found = {match[0].replace(",", "") for match in _NUMBER.finditer(words)}
-    found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", words.lower()) if word in NUMBERS}
+    said = words.lower().replace("\u2212", "-")  # a minus sign that is no hyphen
+    found = {match[0].replace(",", "") for match in _NUMBER.finditer(said)}
+    found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", said) if word in NUMBERS}
     if len(found) != 1:
         raise ValueError("it is one number" if found else f"I cannot find a number in {words!r}")
+    if _NOT_PLAIN.search(_NUMBER.sub(" ", said)):
+        raise ValueError("write it in digits, as 1234.50, and nothing else")
     number = found.pop()
     if len(number) > MAX_DIGITS:
         raise ValueError("that number is too long")
