@@ -279,7 +279,9 @@ class Session:
             self._lost = lost
             self._anything.set()
             return
-        except Exception as error:  # boundary: what went wrong in a performer is the outcome of its effect
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # boundary: what went wrong in a performer is its effect's outcome
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
             self._say(f"{type(effect).__name__} {effect_id}: {type(error).__name__}: {error}")
             outcome = effect.interrupted(effect_id, f"{type(error).__name__}: {error}")
         del self._performing[effect_id]
@@ -310,6 +312,12 @@ class Session:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""
         for task in tuple(self._performing.values()):
             task.cancel()
+
+
+def _is_being_cancelled() -> bool:
+    """True where it is this task that is cancelled, and not something that it has waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, packer
+from asterism.kernel.run import Run, event_body, packer
 from asterism.runtime.ports import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of
 
@@ -23,14 +24,24 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
 
     Raises:
         EditRefused, Refused: the machine does not take the event; nothing is written.
-        InvalidInput: there is a run of that id.
+        InvalidInput: there is a run of that id, or a journal would not give the event back.
     """
+    _check_kept(machine, first)
     live = Run(machine, row.run)
     entry = live.take(first, at=row.created_at, actor=row.actor)
     if entry is None:
         raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
     await submit_whole(store, row, live, [entry])
     return live, [entry]
+
+
+def _check_kept(machine: Machine[Any], first: Event) -> None:
+    # Its fields are as the user's code has filled them: a limit that is no number, a context that is not JSON.
+    try:
+        json.dumps(msgspec.to_builtins(first), allow_nan=False)
+        msgspec.convert(msgspec.json.decode(event_body(first)), type(first))
+    except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise InvalidInput(f"what this {machine.name} is to begin with cannot be journaled: {error}") from None
 
 
 async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Sequence[Entry]) -> None:

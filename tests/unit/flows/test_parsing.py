@@ -16,8 +16,8 @@ from asterism.flows.parsing import parse
 @pytest.mark.parametrize(
     "said",
     [
-        "1,5", "0,5", "1.000,50", "1,5 or 2", "two hundred", "five thousand", "5 thousand", "2 million", "thirty two", "thirty-two", "two dozen",
-        "point five", "2 and a half", "minus five", "minus 5", "not 5", "1e5", "5k", "5-7", "", "nine lives or 3",
+        "1,5", "0,5", "1.000,50", "1,5 or 2", "two hundred", "five thousand", "5 thousand", "2 million", "thirty two", "thirty-two",
+        "two dozen", "point five", "2 and a half", "minus five", "minus 5", "not 5", "1e5", "5k", "5-7", "", "nine lives or 3",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", [int, float, Decimal])
@@ -28,7 +28,8 @@ def test_what_may_be_another_number_than_it_looks_is_asked_for_again(kind: Any, 
 
 @pytest.mark.parametrize(
     ("said", "number"),
-    [("5", 5), ("five", 5), ("for 1,000 people", 1000), ("-5", -5), ("\u22125", -5), ("$1,000,000.00", 10**6), ("4, please", 4), ("yes,5", 5),
+    [("5", 5), ("five", 5), ("for 1,000 people", 1000), ("-5", -5),
+     ("\u22125", -5), ("$1,000,000.00", 10**6), ("4, please", 4), ("yes,5", 5),
      ("\u0663", 3), ("twenty", 20), ("5.", 5), ("5,", 5), ("there are 5 of us.", 5)],
 )  # fmt: skip
 def test_one_plain_number_is_taken(said: str, number: int) -> None:

@@ -68,6 +68,8 @@ def _take_word(memory: LoopMemory, event: Reflected, turn: Turn) -> State:
     strategy = event.strategy
     if strategy is None and decision is Decision.CONTINUE:
         strategy = _structural(memory)
+    if strategy in (Strategy.RETRY, Strategy.RETRY_ELSEWHERE) and not any(it.failed for it in memory.latest_findings()):
+        strategy, decision = None, Decision.CONTINUE  # nothing has failed: there is nothing to do once more
     if strategy is not None:
         return _apply(memory, strategy, turn)
     if decision is Decision.FAIL:

@@ -243,3 +243,21 @@ def test_a_question_to_the_user_may_be_declined() -> None:
     loop.answers("reject", reason="decide yourself")
     assert loop.state == "REFLECTING"
     assert loop.memory.latest_findings()[0].feedback == "decide yourself"
+
+
+def test_where_nothing_has_failed_there_is_nothing_to_retry_and_it_goes_on() -> None:
+    loop = Loop(*steps("a", "b", "c"), stall_after=2, when_stalled="retry")
+    for name in ("a", "b", "c"):
+        loop.ends(name, "the same")
+        loop.says("continue")
+    loop.answers_with("done")
+    assert loop.state == "COMPLETE"
+
+
+@pytest.mark.parametrize("strategy", [Strategy.RETRY, Strategy.RETRY_ELSEWHERE])
+def test_a_reflection_that_retries_what_went_well_goes_on(strategy: Strategy) -> None:
+    loop = Loop(*steps("a"))
+    loop.ends("a", "found")
+    loop.says(strategy=strategy)
+    loop.answers_with("done")
+    assert loop.state == "COMPLETE"
