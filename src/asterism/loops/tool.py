@@ -67,7 +67,7 @@ def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gat
         call=call,
         idempotent=idempotent or described.idempotent,
         gate=gate,
-        scopes=(scope,) if scope else (),
+        scopes=_scoped(scope, described.name, described.parameters) if scope else (),
     )
 
 
@@ -102,8 +102,10 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         """Its tools that may be called.
 
         Raises:
-            InvalidInput: it cannot be reached, or has no tool of an allowed name.
+            InvalidInput: it cannot be reached, has no tool of an allowed name, or a gate or scope is for no allowed tool.
         """
+        if odd := [name for name in (*self.scopes, *self.gates) if name not in self.allow]:
+            raise InvalidInput(f"a scope or gate is for {', '.join(odd)}, which is not allowed; allowed: {', '.join(self.allow) or 'none'}")
         try:
             async with asyncio.timeout(CONNECT_S):
                 client = await keeper.get(self.key, self._client)
@@ -144,6 +146,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
 
         hints = found.annotations
         is_read_only = bool(hints and hints.read_only_hint)
+        scope = self.scopes.get(found.name)
         is_gentle = is_read_only or bool(hints and hints.destructive_hint is False)
         return Tool(
             name=found.name,
@@ -152,7 +155,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             call=call,
             idempotent=is_read_only or bool(hints and hints.idempotent_hint),
             gate=self.gates.get(found.name, "" if is_gentle else "destructive"),
-            scopes=(self.scopes[found.name],) if found.name in self.scopes else (),
+            scopes=_scoped(scope, found.name, found.input_schema, self.folder) if scope else (),
         )
 
 
@@ -220,26 +223,57 @@ def out_of_scope(known: Tool, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+class Within(msgspec.Struct, frozen=True):
+    """A scope: the arguments of these names are paths within a folder. What is not a path in plain words is not within it.
+
+    Attributes:
+        base: what a path that is not absolute is relative to for whoever opens it; empty for where this process runs.
+    """
+
+    folder: str
+    names: tuple[str, ...]
+    base: str = ""
+
+    def __call__(self, arguments: Mapping[str, Any]) -> str | None:
+        """Why these arguments are out of bounds, if they are."""
+        for name in self.names:
+            value = arguments.get(name)
+            for path in value if isinstance(value, list) else [value]:
+                if path is not None and not (isinstance(path, str) and _is_within(path, self.folder, self.base)):
+                    return f"{name} {path!r} is not within {self.folder}"
+        return None
+
+
 def within(folder: str, *names: str) -> Scope:
     """A scope: the arguments of these names are paths within a folder, links followed.
+
+    A relative path is relative to where the tool runs: this process, or the folder of its server.
 
     Args:
         folder: where they must be.
         names: of the arguments; each that is given is checked, and so is each item of one that is a list.
+
+    Raises:
+        InvalidInput: no argument is named.
     """
-
-    def scope(arguments: Mapping[str, Any]) -> str | None:
-        for name in names:
-            value = arguments.get(name)
-            for path in value if isinstance(value, list) else [value]:
-                if path is not None and not _is_within(str(path), folder):
-                    return f"{name} {path!r} is not within {folder}"
-        return None
-
-    return scope
+    if not names:
+        raise InvalidInput(f"within {folder}: name the arguments that are paths; else nothing is checked")
+    return Within(folder, names)
 
 
-def _is_within(path: str, folder: str) -> bool:
+def _scoped(scope: Scope, name: str, parameters: Mapping[str, Any], base: str = "") -> tuple[Scope]:
+    """The scope of a tool that takes these parameters, and runs in ``base``."""
+    if not isinstance(scope, Within):
+        return (scope,)
+    known = parameters.get("properties", {})
+    if not any(it in known for it in scope.names):
+        raise InvalidInput(f"the scope of {name} is about {', '.join(scope.names)}, and {name} takes {', '.join(known) or 'nothing'}")
+    return (msgspec.structs.replace(scope, base=base),)
+
+
+def _is_within(path: str, folder: str, base: str) -> bool:
+    if path.startswith("~"):  # a server may take it for somebody's home
+        return False
     with contextlib.suppress(OSError, RuntimeError, ValueError):
-        return (Path(folder) / path).resolve().is_relative_to(Path(folder).resolve())
+        return (Path(base) / path).resolve().is_relative_to(Path(folder).resolve())
     return False

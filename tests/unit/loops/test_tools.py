@@ -264,10 +264,16 @@ def test_two_tools_of_one_name_are_refused() -> None:
     ("path", "inside"),
     [("a.txt", True), ("deep/a.txt", True), ("../b.txt", False), ("/etc/passwd", False), ("link/x", False), (["a", "../b"], False)],
 )
-def test_a_scope_within_a_folder_follows_dots_and_links(tmp_path: Path, path: Any, inside: bool) -> None:  # noqa: FBT001 - a case
+def test_a_scope_within_a_folder_follows_dots_and_links(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: Any,
+    inside: bool,  # noqa: FBT001 - a case
+) -> None:
     home = tmp_path / "home"
     (home / "deep").mkdir(parents=True)
     (home / "link").symlink_to("/etc")
+    monkeypatch.chdir(home)
     assert (within(str(home), "path")({"path": path}) is None) == inside
 
 
