@@ -36,6 +36,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import UNCLEAR
+from asterism.runtime.kept import kept, told
 from asterism.runtime.ports import Performer, Tell
 
 PLACEHOLDER = "[secret]"
@@ -138,14 +139,14 @@ class Visit:
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
         """The end of the child of a key, which is started once."""
         self.check_wants()
-        told = [key, start.title, start.first]
-        if hide(told, secrets_of(agent)) != told:
+        given = [key, start.title, start.first]
+        if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
         if (
             self._fleet_file and start.first_kind == Submitted.__name__ and not start.first.get("fleet_file")
         ):  # for whoever resumes it without us
             start = msgspec.structs.replace(start, first={**start.first, "fleet_file": self._fleet_file})
-        self._tell(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
+        self._tell(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
         while (ended := self._ended(key)) is None:  # bounded by the handler's time
             await self.woken.wait()
             self.woken.clear()
@@ -166,7 +167,7 @@ class Visit:
 
     def report(self, agent: Any, text: str) -> None:
         """Say how far it is."""
-        self._tell(Reported(of=self.key, text=hide(text, secrets_of(agent))))
+        self._tell(kept(Reported(of=self.key, text=hide(text, secrets_of(agent)))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
@@ -214,7 +215,7 @@ class HandlePerformer:
         try:
             async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
                 result, again = await _call(agent, effect.handler, message, memory)
-            handled = _outcome(agent, visit.key, result, again=again)
+            handled = kept(_outcome(agent, visit.key, result, again=again))
         except CalledOff:
             handled = Handled(effect=visit.key, view=view_of(agent))
         except AskAgain as missing:
@@ -319,8 +320,7 @@ def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) 
         return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent))
     log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
-    said = str(error).partition("\n")[0]
-    return _failed(visit.key, "error", f"{type(error).__name__}: {said}" if said else type(error).__name__, memory)
+    return _failed(visit.key, "error", told(error).partition("\n")[0], memory)
 
 
 def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:

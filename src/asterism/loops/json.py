@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from asterism.constellation.documents import check_json
-from asterism.errors import AsterismError, InvalidInput
-from asterism.kernel.machine import Outcome
+from asterism.errors import InvalidInput
 
 MAX_BYTES = 1024 * 1024
 """Of one value; what is larger belongs into a file."""
-MAX_TOLD = 10_000
-"""Characters of an error that are kept."""
-
-T = TypeVar("T", bound=Outcome)
 
 
 def as_json(value: Any, what: str) -> Any:
@@ -34,27 +29,6 @@ def as_json(value: Any, what: str) -> Any:
         raise InvalidInput(f"{what} has {size:,} bytes, the limit is {MAX_BYTES:,}; write it to a file and return its path")
     check_json(found, what)
     return found
-
-
-def kept(outcome: T) -> T:
-    """The outcome, when a journal gives it back: user code may have put anything into its fields.
-
-    Raises:
-        InvalidInput: a journal would not.
-    """
-    try:
-        msgspec.convert(msgspec.json.decode(msgspec.json.encode(outcome)), type(outcome))
-    except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-        raise InvalidInput(f"a journal would not give it back: {error}") from None
-    return outcome
-
-
-def told(error: BaseException) -> str:
-    """An error in words, as text that can be stored: ours as it is, any other with its type."""
-    words = str(error)
-    if not isinstance(error, AsterismError):
-        words = f"{type(error).__name__}: {words}" if words else type(error).__name__
-    return words[:MAX_TOLD].encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
 
 
 def _dumped(value: Any) -> Any:

@@ -11,7 +11,8 @@ import msgspec
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, event_body, packer
+from asterism.kernel.run import Run, packer
+from asterism.runtime.kept import kept
 from asterism.runtime.ports import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of
 
@@ -38,10 +39,9 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
 def _check_kept(machine: Machine[Any], first: Event) -> None:
     # Its fields are as the user's code has filled them: a limit that is no number, a context that is not JSON.
     try:
-        json.dumps(msgspec.to_builtins(first), allow_nan=False)
-        msgspec.convert(msgspec.json.decode(event_body(first)), type(first))
-    except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-        raise InvalidInput(f"what this {machine.name} is to begin with cannot be journaled: {error}") from None
+        json.dumps(msgspec.to_builtins(kept(first)), allow_nan=False)
+    except (InvalidInput, ValueError) as error:
+        raise InvalidInput(f"what this {machine.name} is to begin with cannot be used: {error}") from None
 
 
 async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Sequence[Entry]) -> None:
