@@ -320,7 +320,9 @@ def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) 
         return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent))
     log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
-    return _failed(visit.key, "error", told(error).partition("\n")[0], memory)
+    said = told(error).partition("\n")[0]
+    kind = type(error).__name__
+    return _failed(visit.key, "error", said if said.startswith(kind) else f"{kind}: {said}", memory)
 
 
 def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:
