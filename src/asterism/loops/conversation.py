@@ -27,6 +27,8 @@ from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.memory import Round
 from asterism.machines.orchestration_loop.model import Handoff, ToolCall
 
+MAX_CALLS = 100
+"""Tool calls of one reply that are looked at; the model is told that the others were not made."""
 MAX_RESULT = 20_000
 """Characters of a tool's result that a model is shown; the journal has it whole."""
 
@@ -45,7 +47,7 @@ async def reply(
     return ModelReplied(
         effect=effect_id,
         text=response.text or "",
-        calls=tuple(call if call.denied else judged(call, tools) for call in calls),
+        calls=tuple(call if call.denied else judged(call, tools) for call in [*calls[:MAX_CALLS], *map(_too_many, calls[MAX_CALLS:])]),
         raw=ModelMessagesTypeAdapter.dump_python([response], mode="json")[0],
         tokens=response.usage.total_tokens,
     )
@@ -73,6 +75,10 @@ def _asked(call_id: str, name: str, given: Any) -> ToolCall:
     except InvalidInput as error:
         return ToolCall(call_id=call_id, tool=name, denied=str(error))
     return ToolCall(call_id=call_id, tool=name, arguments=arguments or {})
+
+
+def _too_many(call: ToolCall) -> ToolCall:
+    return ToolCall(call_id=call.call_id, tool=call.tool, denied=f"one reply makes at most {MAX_CALLS} calls; ask for it again")
 
 
 def _messages(instructions: str, handoff: Handoff, rounds: Sequence[Round]) -> list[ModelMessage]:

@@ -30,6 +30,7 @@ from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.machines.orchestration_loop.working import USER
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import Performer
@@ -85,6 +86,8 @@ class OrchestrationLoop:
         else:
             self.plan = by_model(plan, "plan") or cast("Supervising", plan)
         self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
+        if USER in self.workers:
+            raise InvalidInput(f"{USER!r} is the person who is asked; give the worker another name")
         self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
         self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
         self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
@@ -234,10 +237,15 @@ class OrchestrationLoop:
         """See that this loop can go on with a run. That today's table can, its replay has shown: its fingerprint refuses nothing.
 
         Raises:
-            InvalidInput: the run was begun by a loop with other workers.
+            InvalidInput: the run was begun by a loop with other workers, or one of them needs a yes by now that nobody would be asked for.
         """
         if missing := [name for name in memory.workers if name not in self.workers]:
             raise InvalidInput(f"run {run} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
+        for name, profile in memory.workers.items():
+            if self.workers[name].requires_approval and not profile.requires_approval:
+                raise InvalidInput(
+                    f"run {run} was begun when worker {name} needed no approval, and would not ask for it; cancel it, and begin it anew"
+                )
 
     # -- within ------------------------------------------------------------------------------------
 

@@ -205,6 +205,9 @@ class _ToolCaller:
             worker = worker_of(self._find(memory), effect.worker, ModelWorker)
             tools = await worker.toolbox.tools(self._keeper)
             asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
+            trusted = effect.confirmed or f"{effect.worker}:{effect.tool}" in memory.trusted
+            if asked.gate in ("destructive", "external") and not trusted:  # since the model has asked for it, its definition has changed
+                asked = msgspec.structs.replace(asked, denied="a person must say yes to it by now; ask for it again")
             if asked.denied:
                 return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
             async with timed:

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.loops import Handoff, LoopOptions, LoopResult, LoopView, OrchestrationLoop
+from asterism.loops import Handoff, LoopOptions, LoopResult, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
+from asterism.loops.keeper import open_keeper
+from asterism.loops.performers import loop_performers
+from asterism.machines.orchestration_loop.effects import CallTool
+from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.model import WorkerProfile
+from tests.unit.loops.test_tools import Script, run
 
 PLAN = [{"step_id": "a", "worker": "w", "intent": "x"}]
 
@@ -65,3 +71,59 @@ def test_a_context_that_is_not_json_begins_no_run(context: Any) -> None:
 
     with pytest.raises(InvalidInput, match="is to begin with cannot be used"):
         ended(OrchestrationLoop(plan=plan, workers={"w": works}), context=context)
+
+
+def test_no_worker_has_the_name_of_the_person_who_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="'user' is the person who is asked"):
+        OrchestrationLoop(plan=PLAN, workers={"user": works})
+
+
+def test_a_run_does_not_go_on_past_an_approval_that_its_loop_has_come_to_need() -> None:
+    async def scene() -> None:
+        before = OrchestrationLoop(plan=PLAN, workers={"w": works}, definition="m:loop")
+        run = await before.submit("x")
+        now = OrchestrationLoop(plan=PLAN, workers={"w": Worker(works, requires_approval=True)}, definition="m:loop")
+        await now.resume(run)
+
+    with pytest.raises(InvalidInput, match="worker w needed no approval, and would not ask for it; cancel it"):
+        asyncio.run(scene())
+
+
+def called(memory: LoopMemory, *, confirmed: bool) -> Any:
+    effect = CallTool(step_id="a", worker="m", call_id="c", tool="pay", arguments={}, confirmed=confirmed)
+    loop = OrchestrationLoop(plan=[], workers={"m": ModelWorker("x", "y", tools=[tool(pay, gate="destructive")])})
+
+    async def scene() -> Any:
+        async with open_keeper() as keeper:
+            caller = loop_performers(lambda _: loop, keeper)[CallTool]
+            return (await caller.perform("r:1.0", effect, memory, lambda _: None)).result  # type: ignore[attr-defined]
+
+    return asyncio.run(scene())
+
+
+def pay() -> str:
+    return "paid"
+
+
+def test_a_call_that_has_come_to_need_a_yes_is_not_made_without_one() -> None:
+    memory = LoopMemory(workers={"m": WorkerProfile(name="m", converses=True)})
+    assert called(memory, confirmed=False)["status"] == "denied"
+    assert called(memory, confirmed=True) == "paid"
+    memory.trusted["m:pay"] = None
+    assert called(memory, confirmed=False) == "paid"
+
+
+def test_of_a_reply_with_any_number_of_calls_a_bounded_number_is_made() -> None:
+    made: list[int] = []
+
+    def count(number: int) -> int:
+        made.append(number)
+        return number
+
+    class Many(Script):
+        def _reply(self, messages: Any, info: Any) -> Any:
+            said: Any = super()._reply(messages, info)
+            return type(said)(parts=said.parts * 150) if len(messages) == 1 else said
+
+    assert run(Many({"count": {"number": 1}}, "done"), count).state == "COMPLETE"
+    assert len(made) == 100

@@ -165,7 +165,8 @@ def observe(memory: LoopMemory) -> None:
     for finding in found:
         if finding.failed:
             memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
-    is_new = any(finding.status == "ok" and _is_something(finding.output) and finding.output not in seen for finding in found)
+    # What a person answers is news, were it the same words again: else they would be asked for ever, and the plan never go on.
+    is_new = any(it.status == "ok" and _is_something(it.output) and (it.worker == USER or it.output not in seen) for it in found)
     memory.stalled = 0 if is_new else memory.stalled + 1
 
 

@@ -261,3 +261,15 @@ def test_a_reflection_that_retries_what_went_well_goes_on(strategy: Strategy) ->
     loop.says(strategy=strategy)
     loop.answers_with("done")
     assert loop.state == "COMPLETE"
+
+
+def test_a_person_who_says_the_same_each_time_is_not_asked_at_once_again() -> None:
+    loop = Loop(*steps("a", "b", "c", "d"), stall_after=1, when_stalled="ask_user")
+    loop.ends("a", "the same")
+    loop.says("continue")
+    for name in ("b", "c"):
+        loop.ends(name, "the same")
+        loop.says("continue")
+        loop.answers("respond", "go on")
+        loop.says("continue")
+    assert loop.working() == ["d"]
