@@ -16,6 +16,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import ChildEnded, StartChild, as_data, begin_child
 from asterism.machines.flow_agent.events import Begun, Limits, Message
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.runtime.ports import InquiryRow
 
 
 class ChildFailed(AsterismError):
@@ -103,3 +104,11 @@ def as_child(agent: type) -> ChildSpec:
 def _begun(agent: Any, message: Message) -> Begun:
     limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
     return Begun(agent=name_of(agent), message=message, limits=limits)
+
+
+def question_of(asked: InquiryRow) -> str:
+    """The question of a run below, with the arguments that a yes approves."""
+    subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
+    given = subject.get("arguments") or subject.get("context") or {}
+    shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    return f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt

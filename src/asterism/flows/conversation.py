@@ -16,6 +16,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows import words
+from asterism.flows.children import question_of
 from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult
@@ -64,6 +65,7 @@ class Conversation:
         run: id of the run, to go on with one that has begun.
         user, tenant: who talks, and whose it is.
         vault: where its secrets are kept; the performers of its runtime have the same.
+        shown: by run, the question that its person has seen; by default nobody has seen one yet.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Conversation:
         user: str = "user",
         tenant: str = "",
         vault: Vault | None = None,
+        shown: dict[str, str] | None = None,
     ) -> None:
         self.agent = agent
         self.run = run
@@ -82,6 +85,7 @@ class Conversation:
         self.tenant = tenant
         self.vault = vault or process_vault()
         self._given = runtime
+        self._shown = {} if shown is None else shown
 
     @contextlib.asynccontextmanager
     async def _runtime(self) -> AsyncIterator[Runtime]:
@@ -141,7 +145,8 @@ class Conversation:
         """Put words into the inbox they are for, and wait for nothing.
 
         Returns:
-            Their key there, and the run whose inbox it is; None where a yes or no is asked, and they are neither.
+            Their key there, and the run whose inbox it is; None where a yes or no is asked, and they are neither, or may be to what
+            their person has seen before somebody else changed it.
 
         Raises:
             Refused: it has ended.
@@ -150,6 +155,9 @@ class Conversation:
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self._asked(runtime)
+        is_news = asked is not None and "approve" in asked.verbs and self._shown.get(self.run, asked.inquiry) != asked.inquiry
+        if is_news and not values and words.turn(text) != "cancel" and words.denial(text) is None:
+            return None
         if asked is not None and asked.run != self.run and not values:
             verb, text = await self._nested(runtime, asked, text)
             if verb is None:
@@ -184,7 +192,7 @@ class Conversation:
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
         confided = in_confidence and bool(token) and not values
-        said = Said(text=text, to=asked.inquiry if asked else "", values=values, secret=token, confided=confided)
+        said = Said(text=text, to=asked.inquiry if asked else self._shown.get(self.run, ""), values=values, secret=token, confided=confided)
         key = runtime.clock.new_id()
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
@@ -252,7 +260,9 @@ class Conversation:
         watcher = _Watcher(lambda: self.run, events)
         async with self._runtime() as runtime:
             runtime.driver.observe(watcher)
-            own = Conversation(self.agent, runtime=runtime, run=self.run, user=self.user, tenant=self.tenant, vault=self.vault)
+            own = Conversation(
+                self.agent, runtime=runtime, run=self.run, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
+            )
             watcher.run = lambda: own.run
             try:
                 async with asyncio.TaskGroup() as group:
@@ -323,9 +333,11 @@ class Conversation:
         live, _ = await load(runtime.store, FLOW_AGENT, self.run)
         result = result_of(live.memory, row or await self._row(runtime))
         asked = await self._asked(runtime)
-        if asked is not None and asked.run != self.run:
-            return msgspec.structs.replace(result, raw_message=_question(asked))
-        return result
+        below = asked if asked is not None and asked.run != self.run else None
+        self._shown[self.run] = below.inquiry if below else live.memory.ask or "nothing"
+        if live.ended:
+            del self._shown[self.run]
+        return msgspec.structs.replace(result, raw_message=question_of(below)) if below else result
 
 
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
@@ -343,14 +355,6 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
         code=memory.code if memory.code != "finished" else "",
         reason=memory.reason,
     )
-
-
-def _question(asked: InquiryRow) -> str:
-    """The question of a run below, with the arguments that a yes approves."""
-    subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
-    given = subject.get("arguments") or subject.get("context") or {}
-    shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]
-    return f"{asked.prompt} ({', '.join(shown)})" if shown else asked.prompt
 
 
 class _Watcher:

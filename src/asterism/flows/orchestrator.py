@@ -88,6 +88,7 @@ class Orchestrator:
         self.idle_s = idle_s
         self._router = router
         self._vault = vault or process_vault()
+        self._shown: dict[str, str] = {}
         self._by_name = {name_of(agent): agent for agent in agents}
         self._open: dict[str, dict[str, str]] | None = None  # session -> run -> name of its agent, as the journals have it
         self._reading = asyncio.Lock()
@@ -194,7 +195,9 @@ class Orchestrator:
         known = await self._known()
         if sum(map(len, known.values())) >= self.max_open:
             raise Refused("too many conversations are open; try again later")
-        conversation = Conversation(agent, runtime=self.runtime, user=person.user, tenant=person.tenant, vault=self._vault)
+        conversation = Conversation(
+            agent, runtime=self.runtime, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
+        )
         run = await conversation.begin(self.runtime, text, {}, session=person.session)
         known.setdefault(person.session, {})[run] = name_of(agent)
         return await self._with_return(await conversation.settle(), person, stack)
@@ -221,7 +224,9 @@ class Orchestrator:
         agent = self._agent_of(row)
         if agent is None:
             raise InvalidInput(f"run {row.run} is of an agent that is not among those here")
-        return Conversation(agent, runtime=self.runtime, run=row.run, user=person.user, tenant=person.tenant, vault=self._vault)
+        return Conversation(
+            agent, runtime=self.runtime, run=row.run, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
+        )
 
     async def _known(self) -> dict[str, dict[str, str]]:
         """The open conversations by session, read from the store once and kept up from then on."""

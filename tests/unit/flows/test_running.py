@@ -112,6 +112,24 @@ def test_three_yes_at_once_pay_once() -> None:
     assert stage.states[-2:] == ["RUNNING", "COMPLETED"]
 
 
+def test_a_yes_to_what_somebody_has_changed_meanwhile_pays_nothing_and_is_shown_the_change() -> None:
+    stage = Stage(SafePay)
+
+    async def play() -> list[AgentResult]:
+        for line in ("pay", "40"):
+            await act(stage, line)
+        async with stage.process() as (runtime, _, _):
+            ann, bob = (Conversation(SafePay, runtime=runtime, run=stage.run, user=name) for name in ("ann", "bob"))
+            await ann.settle()
+            await bob.say("make it 7")
+            return [await ann.say("yes"), await ann.say("yes")]
+
+    unseen, seen = stage.play(play())
+    assert unseen.status == "WAITING_FOR_APPROVAL"
+    assert "7" in unseen.raw_message
+    assert (seen.raw_message, len(ENTERED)) == ("Paid 7.", 1)
+
+
 def test_three_yes_written_straight_into_the_inbox_pay_once() -> None:
     stage = Stage(SafePay)
 
