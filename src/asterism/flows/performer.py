@@ -19,7 +19,7 @@ from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
-from asterism.flows.seat import AgentResult, Seat, hide, plain_data, restore, secrets_of, view_of
+from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import ChildEnded, StartChild
@@ -236,10 +236,10 @@ class HandlePerformer:
         values = {name: agent.collected_fields[name] for name in secret}
         is_over = any(state in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED) for state in handled.path)
         self.vault.keep(run, {} if is_over else values, token)
-        hidden = secrets_of(agent)
+        hidden, names = secrets_of(agent), names_of(agent)
         if not hidden:
             return handled
-        parts = {name: hide(getattr(handled, name), hidden) for name in ("text", "data", "reason")}
+        parts = {name: hide(getattr(handled, name), hidden, names) for name in ("text", "data", "reason")}
         return Handled(**{**_parts(handled), **parts})
 
 

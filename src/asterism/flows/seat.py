@@ -5,13 +5,14 @@ A handler works on a fresh view; what it leaves is read back from here (``view_o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition, InvalidInput
-from asterism.flows.fields import Field, declared
+from asterism.flows.fields import Field, Output, declared
 from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 
@@ -139,16 +140,16 @@ def view_of(agent: Any) -> View:
     seat: Seat = agent._seat  # noqa: SLF001 - the seat is the framework's side of the agent
     fields: dict[str, Field] = declared(type(agent), Field)
     secret = {name for name, field in fields.items() if field.secret}
-    hidden = secrets_of(agent)
+    hidden, names = secrets_of(agent), names_of(agent)
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
     asked = fields.get(seat.asking)
     return View(
-        fields=plain_data({name: value for name, value in seat.fields.items() if name not in secret}, "collected_fields", hidden),
+        fields=plain_data({name: value for name, value in seat.fields.items() if name not in secret}, "collected_fields", hidden, names),
         secret=tuple(sorted(secret)),
         withheld=tuple(sorted(secret & seat.fields.keys())),
-        outputs=plain_data(seat.outputs, "an output field", hidden),
+        outputs=plain_data(seat.outputs, "an output field", hidden, names),
         metadata=plain_data(seat.metadata, "metadata", hidden),
-        flags=plain_data(flags, "an instance variable (begin its name with _ to keep it out of the journal)", hidden),
+        flags=plain_data(flags, "an instance variable (begin its name with _ to keep it out of the journal)", hidden, flags),
         asking=seat.asking,
         hush=asked is not None and asked.secret,
         misses=seat.misses,
@@ -159,6 +160,11 @@ def secrets_of(agent: Any) -> list[str]:
     """The values of its secret fields, as texts."""
     values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
     return [str(value) for value in values if value is not None]
+
+
+def names_of(agent: Any) -> set[str]:
+    """The names of its fields: they are its code's, and no secret though one may be in them."""
+    return {*declared(type(agent), Field), *declared(type(agent), Output)}
 
 
 def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
@@ -177,8 +183,8 @@ def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
     vars(agent).update(_copy(view.flags))
 
 
-def plain_data(value: dict[str, Any], what: str, hidden: list[str]) -> dict[str, Any]:
-    """JSON-able data, with no secret in it.
+def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Collection[str] = ()) -> dict[str, Any]:
+    """JSON-able data, with no secret in it; see ``hide``.
 
     Raises:
         InvalidInput: it is not data.
@@ -187,17 +193,17 @@ def plain_data(value: dict[str, Any], what: str, hidden: list[str]) -> dict[str,
         found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise InvalidInput(f"{what} cannot be journaled: {error}") from None
-    return hide(found, hidden) if hidden else found
+    return hide(found, hidden, names) if hidden else found
 
 
-def hide(value: Any, hidden: list[str]) -> Any:
-    """The same data, without these secrets."""
+def hide(value: Any, hidden: list[str], names: Collection[str] = ()) -> Any:
+    """The same data, without these secrets; the outermost names stay that are among ``names``."""
     if isinstance(value, str):
         for secret in hidden:
             value = HIDDEN if value == secret else value.replace(secret, HIDDEN) if secret else value
         return value
     if isinstance(value, dict):
-        return {hide(name, hidden): hide(item, hidden) for name, item in value.items()}
+        return {name if name in names else hide(name, hidden): hide(item, hidden) for name, item in value.items()}
     if isinstance(value, list):
         return [hide(item, hidden) for item in value]
     return HIDDEN if hidden and str(value) in hidden else value

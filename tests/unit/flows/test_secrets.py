@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flow
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
 from tests.flows import Stage, act, talk
 
 SECRET = "hunter22"  # noqa: S105 - of nobody
@@ -59,6 +59,16 @@ class Asking(StandardAgent):
 
 class Pin(StandardAgent):
     pin: int = InputField("PIN?", secret=True)
+
+
+class Short(StandardAgent):
+    pin: str = InputField("PIN?", secret=True)
+    express: bool = InputField("Express?")
+    exact = OutputField()
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        self.exact, self.extra = 1, 2
+        return self.make_result(AgentStatus.COMPLETED, "Sent.")
 
 
 def everything(stage: Stage) -> str:
@@ -131,6 +141,12 @@ def test_a_secret_is_in_no_report_no_metadata_and_no_instance_variable() -> None
     assert (turns[-1].status, turns[-1].metadata) == ("COMPLETED", {"•••": ["•••"]})
     assert "trying •••" in everything(stage)
     assert SECRET not in everything(stage)
+
+
+def test_a_secret_that_is_in_the_name_of_a_field_does_not_cost_the_field() -> None:
+    stage, turns = talk(Short, "go", "x", "yes", forgetful=False)
+    assert (turns[-1].status, turns[-1].fields["express"], turns[-1].data) == ("COMPLETED", True, {"exact": 1})
+    assert "extra" in everything(stage), "an instance variable"
 
 
 def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
