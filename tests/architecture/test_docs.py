@@ -20,13 +20,14 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.task import RetryPolicy, TaskStatus
-from asterism.machines.orchestration_loop.model import Step
+from asterism.machines.orchestration_loop.model import LoopOptions, Step
 from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 TESTING = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -38,8 +39,8 @@ def fields_of(kind: type[msgspec.Struct]) -> list[str]:
 
 
 def table_after(heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading of the README, without its head; backticks are dropped."""
-    section = README.split(f"\n{heading}\n", 1)[1]
+    """The cells of the first table under a heading of the reference, without its head; backticks are dropped."""
+    section = REFERENCE.split(f"\n{heading}\n", 1)[1]
     found: list[list[str]] = []
     for line in section.splitlines():
         if line.startswith("|"):
@@ -73,6 +74,18 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def headings_of(page: Path) -> set[str]:
+    """What a link to a heading of the page may end in, by GitHub's rule."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    assert [f"{path}#{heading}" for path, heading in links if heading not in headings_of(page.parent / path if path else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_module_that_is_named_is_there(page: Path) -> None:
     for name in DOTTED.findall(page.read_text(encoding="utf-8")):
@@ -81,23 +94,29 @@ def test_every_module_that_is_named_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize(
     ("heading", "kind"),
-    [("### Tasks", TaskSpec), ("### Dependencies", LineSpec), ("### Retries", RetryPolicy), ("### Steps", Step)],
-    ids=["tasks", "dependencies", "retries", "steps"],
+    [
+        ("### Tasks", TaskSpec),
+        ("### Dependencies", LineSpec),
+        ("### Retries", RetryPolicy),
+        ("### Steps", Step),
+        ("### Bounds", LoopOptions),
+    ],
+    ids=["tasks", "dependencies", "retries", "steps", "bounds"],
 )
-def test_the_readme_lists_every_field_of_a_plan(heading: str, kind: type[msgspec.Struct]) -> None:
+def test_the_reference_lists_every_field_of_a_plan(heading: str, kind: type[msgspec.Struct]) -> None:
     assert [row[0] for row in table_after(heading)] == fields_of(kind)
 
 
-def test_the_readme_lists_every_setting_of_the_model() -> None:
-    rows = {row[0]: row[1] for row in table_after("## Planning with a model")}
+def test_the_reference_lists_every_setting_of_the_model() -> None:
+    rows = {row[0]: row[1] for row in table_after("## Models")}
     assert list(rows) == list(MODEL_VARIABLES.values())
     defaults = ModelChoice(model="openai:x")
     assert f"{defaults.timeout_s:g} by default" in rows[MODEL_VARIABLES["timeout_s"]]
     assert f"{defaults.attempts} by default" in rows[MODEL_VARIABLES["attempts"]]
-    assert [name for names in KEY_VARIABLES.values() for name in names if f"`{name}`" not in README] == []
+    assert [name for names in KEY_VARIABLES.values() for name in names if f"`{name}`" not in REFERENCE] == []
 
 
-def test_the_readme_shows_the_truth_table() -> None:
+def test_the_reference_shows_the_truth_table() -> None:
     shown = {row[0].split()[0].strip("`"): row[1:] for row in table_after("### When a dependency is satisfied")}
     assert list(shown) == list(DependencyType)
     for kind, verdicts in TRUTH_TABLE.items():
@@ -114,12 +133,12 @@ def test_the_plan_in_the_readme_is_a_plan() -> None:
 
 
 def test_the_readmes_own_skill_runs_as_written_and_prints_what_is_shown(tmp_path: Path) -> None:
-    section = README.split("## A skill of yours\n", 1)[1]
+    section = README.split("## Constellations\n", 1)[1]
     for name, language in (("skills.py", "python"), ("fleet.toml", "toml")):
         text = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
         assert text
         (tmp_path / name).write_text(text[1], encoding="utf-8")
-    command, shown = section.split("    $ asterism ", 1)[1].split("\n\n- ", 1)[0].split("\n", 1)
+    command, shown = section.split("    $ asterism ", 1)[1].split("\n\nA request", 1)[0].split("\n", 1)
 
     environment = {**os.environ, "ASTERISM_DATABASE": str(tmp_path / "own.db")}
     asterism = [sys.executable, "-m", "asterism.cli", *shlex.split(command)]

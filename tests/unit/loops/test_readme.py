@@ -1,4 +1,4 @@
-"""The loops in the README run as they are written, and say what is shown."""
+"""The loops in the README and the reference run as they are written, and say what is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from asterism.loops.definition import find_loop
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 
 def test_the_loop_in_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
@@ -29,8 +31,8 @@ async def check(handoff):
 """
 
 
-def test_the_loop_of_the_readme_without_python_is_one(tmp_path: Path) -> None:
-    section = README.split("\n### A loop without Python\n", 1)[1].split("\n## ", 1)[0]
+def test_the_loop_of_the_reference_without_python_is_one(tmp_path: Path) -> None:
+    section = REFERENCE.split("\n### A loop without Python\n", 1)[1].split("\n## ", 1)[0]
     (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
     (tmp_path / "loop.toml").write_text(block, encoding="utf-8")
     (tmp_path / "tools.py").write_text(TOOLS, encoding="utf-8")
