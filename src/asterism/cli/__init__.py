@@ -20,7 +20,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
 
@@ -36,50 +36,54 @@ def _version() -> str:
 
 app = App(
     name="asterism",
-    help="Turn a goal into a DAG of tasks over devices, and run it so that nothing is lost.",
+    help="Run plans, loops and conversations over devices and people, so that nothing is lost.",
     version=_version,
+    group_commands=Group("Commands", sort_key=9),
     exit_on_error=False,
     print_error=False,
     suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
-_fleet = App(name="fleet", help="Look at a fleet file.")
+_WORK, _LOOK, _STEER, _JOURNALS = (
+    Group(name, sort_key=place) for place, name in enumerate(("Run", "Look", "People, pauses and crashes", "Journals"))
+)
+_fleet = App(name="fleet", help="Check a fleet file.", group=_LOOK)
 _fleet.command(
     "asterism.cli.planning:check_fleet", name="check", help="List the devices of a fleet file and their skills, or say what is wrong."
 )
-_mcp = App(name="mcp", help="Serve programs that speak MCP.")
+_mcp = App(name="mcp", help="Let MCP clients edit runs and plans.", group=_WORK)
 _mcp.command("asterism.cli.editing:edit", name="edit", help="Let an MCP client watch and edit a run that is under way, or a plan file.")
-_flow = App(name="flow", help="Run flow agents.")
+_flow = App(name="flow", help="Run a flow agent with what is known.", group=_WORK)
 _flow.command(
     "asterism.cli.flowing:run_flow", name="run", help="Run a flow agent with the fields that are given; what is missing is asked for."
 )
 
-_loop = App(name="loop", help="Orchestration loops that are defined in Python or TOML.")
+_loop = App(name="loop", help="Run a loop that is defined in Python or TOML.", group=_WORK)
 _loop.command("asterism.cli.looping:run", name="run", help="Take a request through a loop.")
 
-app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.")
-app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.")
-app.command("asterism.cli.showing:runs", name="runs", help="List the runs, newest first.")
-app.command("asterism.cli.showing:show", name="show", help="Show one run: its plan, its states, who did what and why.")
-app.command("asterism.cli.reasons:why", name="why", help="Say in words how a task came about, and what became of it.")
-app.command("asterism.cli.showing:log", name="log", help="Print the journal of a run in words.")
-app.command("asterism.cli.running:resume", name="resume", help="Go on with a run that was paused, or whose process ended.")
-app.command("asterism.cli.following:follow", name="follow", help="Run a request as the next round of an ended run's session.")
-app.command("asterism.cli.running:pause", name="pause", help="Let a run start nothing new.")
-app.command("asterism.cli.running:unpause", name="unpause", help="Let a paused run start things again.")
-app.command("asterism.cli.running:cancel", name="cancel", help="Stop a run for good.")
-app.command("asterism.cli.people:inbox", name="inbox", help="List the open questions to people.")
-app.command("asterism.cli.people:answer", name="answer", help="Answer a question, and go on with its run.")
-app.command("asterism.cli.journals:fork", name="fork", help="Begin a new run as a copy of another one, up to an entry.")
-app.command("asterism.cli.journals:export", name="export", help="Write the journal of a run as one file.")
-app.command("asterism.cli.journals:import_journal", name="import", help="Take in an exported run.")
-app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.")
+app.command("asterism.cli.running:run", name="run", help="Run a request in words, or a plan file.", group=_WORK)
+app.command("asterism.cli.planning:plan", name="plan", help="Show the plan of a request or a file, and run nothing.", group=_LOOK)
+app.command("asterism.cli.showing:runs", name="runs", help="List the runs, newest first.", group=_LOOK)
+app.command("asterism.cli.showing:show", name="show", help="Show one run: its plan, its states, who did what and why.", group=_LOOK)
+app.command("asterism.cli.reasons:why", name="why", help="Say in words how a task came about, and what became of it.", group=_LOOK)
+app.command("asterism.cli.showing:log", name="log", help="Print the journal of a run in words.", group=_LOOK)
+app.command("asterism.cli.running:resume", name="resume", help="Go on with a run that was paused, or whose process ended.", group=_STEER)
+app.command("asterism.cli.following:follow", name="follow", help="Run a request as the next round of an ended run's session.", group=_WORK)
+app.command("asterism.cli.running:pause", name="pause", help="Let a run start nothing new.", group=_STEER)
+app.command("asterism.cli.running:unpause", name="unpause", help="Let a paused run start things again.", group=_STEER)
+app.command("asterism.cli.running:cancel", name="cancel", help="Stop a run for good.", group=_STEER)
+app.command("asterism.cli.people:inbox", name="inbox", help="List the open questions to people.", group=_STEER)
+app.command("asterism.cli.people:answer", name="answer", help="Answer a question, and go on with its run.", group=_STEER)
+app.command("asterism.cli.journals:fork", name="fork", help="Begin a new run as a copy of another one, up to an entry.", group=_JOURNALS)
+app.command("asterism.cli.journals:export", name="export", help="Write the journal of a run as one file.", group=_JOURNALS)
+app.command("asterism.cli.journals:import_journal", name="import", help="Take in an exported run.", group=_JOURNALS)
+app.command("asterism.cli.journals:prune", name="prune", help="Forget ended runs, and give their space back.", group=_JOURNALS)
 app.command(_fleet)
 app.command(_mcp)
 app.command(_loop)
 app.command(_flow)
-app.command("asterism.cli.flowing:chat", name="chat", help="Talk to flow agents.")
-app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.")
+app.command("asterism.cli.flowing:chat", name="chat", help="Talk to flow agents.", group=_WORK)
+app.command("asterism.cli.planning:diagram", name="diagram", help="Print a state machine as a Mermaid diagram.", group=_LOOK)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
