@@ -1,16 +1,16 @@
-"""Asterism turns a goal into a constellation (a DAG of tasks over devices), runs it, and survives being killed.
+"""Asterism runs constellations (DAGs of tasks over devices), loops and conversations, and survives being killed.
 
-The house, from the ground up; imports point down (``.importlinter``):
+The house, from the ground up, in the order to read it; imports point down (``.importlinter``):
 
-    errors                          what a user can be told
-    kernel                          pure: what a machine is, what a journal is
-    constellation                   pure: the model, the graph, conditions, the seven edits
-    machines                        pure: the tables, and the wiring between them
-    runtime                         the ports, and the driver: the only loop in the program
-    planner, devices, stores        the adapters, which do not know each other
-    flows, loops                    flow agents and orchestration loops in Python, and how their effects are carried out
-    simulation                      the same machines in a world of virtual time and seeded faults
-    settings, bootstrap, cli        what was asked for, the one place that knows every class, the command
+    errors                                what a user can be told
+    kernel                                pure: what a machine is, what a journal is
+    constellation                         pure: the model, the graph, conditions, the seven edits
+    machines                              pure: the tables, and the wiring between them
+    runtime                               the ports, and the driver: the only loop that moves runs
+    planner, devices, stores, telemetry   the adapters, which do not know each other
+    loops, flows                          orchestration loops and flow agents in Python, and how their effects are carried out
+    simulation, servers                   the same machines in a world of virtual time and seeded faults; the editor for MCP clients
+    settings, bootstrap, cli              what was asked for, the one place that knows every class, the command
 """
 
 from __future__ import annotations

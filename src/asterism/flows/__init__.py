@@ -1,8 +1,17 @@
 """Flow agents: conversations that collect fields, ask for approval, and then act.
 
+    from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
+
+    class Lunch(StandardAgent):
+        dish: str = InputField("What would you like?")
+
+        async def on_running(self, msg: Message) -> AgentResult:
+            return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
+
 ``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
-``collecting`` how it talks by default · ``children`` what it can start · ``seat`` where a view of it stands · ``performer`` calls its
-handlers · ``registry`` the agents of this process · ``conversation`` its user's side · ``orchestrator`` many agents, many users.
+``models`` a model that finds them · ``collecting`` how it talks by default · ``children`` what it can start · ``seat`` where a view of it
+stands · ``performer`` calls its handlers · ``registry`` the agents of this process · ``conversation`` its user's side · ``orchestrator``
+many agents, many users · ``source`` where agents are found again · ``device`` an agent as a device.
 """
 
 from __future__ import annotations
