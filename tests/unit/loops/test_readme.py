@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from asterism.loops.definition import find_loop
 
@@ -20,6 +24,20 @@ def test_the_loop_in_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
     ended = asyncio.run(find_loop("birds_of_the_readme.py:loop", tmp_path).run("a heron"))
     assert ended.answer == "I saw a heron."
     assert f'answer: "{ended.answer}"' in section
+
+
+def test_the_test_in_the_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = README.split("\n## Testing\n", 1)[1]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    (birds,) = re.findall(r"```python\n(.*?)```", README.split("\n## Loops\n", 1)[1].split("\n## ", 1)[0], re.DOTALL)
+    (tmp_path / "birds.py").write_text(birds, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {}
+    try:
+        exec(block, names)  # noqa: S102 - as a reader would run it
+        names["test_a_person_is_asked_whether_to_look_again_after_a_crash"]()
+    finally:
+        sys.modules.pop("birds", None)
 
 
 TOOLS = """
