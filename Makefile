@@ -37,19 +37,19 @@ check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
 	.venv/bin/lint-imports
 	$(PY) -m pytest tests/architecture
 
-simulate: .venv/.ok ## search for broken invariants in the world in a box, for SECONDS=60
+simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60)
 	$(PY) -m asterism.simulation --seconds $(SECONDS)
 
-explore: .venv/.ok ## explore small worlds whole (ARGS="agent-4-edit loop-aa-": which; without, their names)
+explore: .venv/.ok ## walk small worlds whole, state by state (ARGS="agent-4-edit"; without, their names)
 	$(PY) -m tests.simulation.explore $(ARGS)
 
-fuzz: .venv/.ok ## search for input that is neither taken nor refused, for SECONDS=60
+fuzz: .venv/.ok ## search for input that is neither taken nor refused (SECONDS=60)
 	$(PY) -m tests.fuzz $(SECONDS)
 
-bench: .venv/.ok ## measure, print the numbers beside their floors, and write them to benchmarks/RESULTS.md
+bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (ARGS=--quick: one run of each)
 	$(PY) -m benchmarks $(ARGS)
 
-soak: .venv/.ok ## 20,000 runs in one process, pruned as they end: memory, database, files and processes must not grow
+soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 2000")
 	$(PY) -m benchmarks.soak $(ARGS)
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
