@@ -21,7 +21,7 @@ help: ## say what there is
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: .venv/.ok ## run the main example, four devices and a real model (ARGS="…" goes to it)
+demo: .venv/.ok ## run the main example: one sentence on four devices (ARGS="…" goes to it)
 	$(PY) -m examples.digits $(ARGS)
 
 test: .venv/.ok ## run the tests that are not marked slow (ARGS="…" goes to pytest)
@@ -30,7 +30,7 @@ test: .venv/.ok ## run the tests that are not marked slow (ARGS="…" goes to py
 test-slow: .venv/.ok ## run the tests marked slow
 	$(PY) -m pytest -n 2 -m slow --timeout 600 $(ARGS)
 
-check: .venv/.ok ## format, lint, types, layers, shape: all must be clean
+check: .venv/.ok ## format, lint, types, layers, shape, docs: all must be clean
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
