@@ -18,6 +18,8 @@ from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, 
 
 HIDDEN = "•••"
 """What is shown in place of a secret."""
+LEAST_SECRET = 4
+"""Characters of a secret that is hidden in the answers to other questions; a shorter one is in any of them, and to hide it would falsify them."""
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,8 +145,9 @@ def view_of(agent: Any) -> View:
     hidden, names = secrets_of(agent), names_of(agent)
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
     asked = fields.get(seat.asking)
+    answers = {name: value for name, value in seat.fields.items() if name not in secret}
     return View(
-        fields=plain_data({name: value for name, value in seat.fields.items() if name not in secret}, "collected_fields", hidden, names),
+        fields=plain_data(answers, "collected_fields", [text for text in hidden if len(text) >= LEAST_SECRET], names),
         secret=tuple(sorted(secret)),
         withheld=tuple(sorted(secret & seat.fields.keys())),
         outputs=plain_data(seat.outputs, "an output field", hidden, names),

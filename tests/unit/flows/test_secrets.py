@@ -61,6 +61,14 @@ class Pin(StandardAgent):
     pin: int = InputField("PIN?", secret=True)
 
 
+class Counting(StandardAgent):
+    pin: str = InputField("PIN?", secret=True)
+    count: int = InputField("How many?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, "Counted.")
+
+
 class Short(StandardAgent):
     pin: str = InputField("PIN?", secret=True)
     express: bool = InputField("Express?")
@@ -147,6 +155,11 @@ def test_a_secret_that_is_in_the_name_of_a_field_does_not_cost_the_field() -> No
     stage, turns = talk(Short, "go", "x", "yes", forgetful=False)
     assert (turns[-1].status, turns[-1].fields["express"], turns[-1].data) == ("COMPLETED", True, {"exact": 1})
     assert "extra" in everything(stage), "an instance variable"
+
+
+def test_a_secret_of_a_character_or_two_does_not_falsify_the_answers_to_other_questions() -> None:
+    _, turns = talk(Counting, "go", "4", "4", forgetful=False)
+    assert (turns[-1].status, turns[-1].fields["count"]) == ("COMPLETED", 4)
 
 
 def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
