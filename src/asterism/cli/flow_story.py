@@ -54,7 +54,8 @@ class FlowStory(Story):
             case Reported(text=text):
                 yield Happening(entry, plain(text), weight="progress")
             case ChildEnded(outcome=outcome, reason=reason):
-                yield Happening(entry, f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), self.part_of(event.effect))
+                how = f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"
+                yield Happening(entry, f"its run {how}" + (f": {plain(reason)}" if reason else ""), self.part_of(event.effect))
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
                 yield Happening(entry, control_words(entry))
             case _:
@@ -137,4 +138,5 @@ def _handled_words(event: Handled) -> str:
     if event.interrupted:
         return "on_running was interrupted; what came of it is not known"
     words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
-    return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code else "")
+    is_said = event.reason.rstrip(".") in event.text
+    return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")

@@ -28,6 +28,7 @@ from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Mess
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
+from asterism.runtime.kept import as_json
 from asterism.runtime.ports import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import ACCEPTED
@@ -389,8 +390,5 @@ def _data(values: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: they are not data.
     """
-    try:
-        found: dict[str, Any] = msgspec.to_builtins(values)
-    except TypeError as error:
-        raise InvalidInput(f"these values are no data: {error}") from None
+    found: dict[str, Any] = as_json(values, "what is given by name") if values else {}
     return found

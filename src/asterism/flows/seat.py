@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import IllegalTransition, InvalidInput
+from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
 from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
+from asterism.runtime.kept import as_json
 
 HIDDEN = "•••"
 """What is shown in place of a secret."""
@@ -189,10 +190,7 @@ def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Colle
     Raises:
         InvalidInput: it is not data.
     """
-    try:
-        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidInput(f"{what} cannot be journaled: {error}") from None
+    found: dict[str, Any] = as_json(value, what)
     return hide(found, hidden, names) if hidden else found
 
 

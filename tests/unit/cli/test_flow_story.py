@@ -7,6 +7,7 @@ from asterism.cli.telling import story_for
 from asterism.kernel.run import packer
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import Stage, talk
+from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
 
 
@@ -33,3 +34,10 @@ def test_what_was_said_is_told_in_order_and_no_state_but_the_eight_is() -> None:
         "the agent says All steps complete!",
     ]
     assert set(stage.states) == {"INITIALIZING", "RUNNING", "WAITING_FOR_INPUT", "COMPLETED"}
+
+
+def test_what_went_wrong_below_is_told_once_and_in_words() -> None:
+    _, texts = told(talk(Paint, "paint", "the fence", "red", "no")[0])
+    assert "its run was cancelled: rejected" in texts
+    assert "the agent says Sorry, something went wrong: signature cancelled: rejected." in texts
+    assert not [text for text in texts if "ChildFailed" in text]
