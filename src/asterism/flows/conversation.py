@@ -19,7 +19,7 @@ from asterism.flows import words
 from asterism.flows.children import question_of
 from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
-from asterism.flows.seat import HIDDEN, AgentResult
+from asterism.flows.seat import HIDDEN, AgentResult, in_order
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
@@ -344,7 +344,7 @@ class Conversation:
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
     """The result of a conversation that rests."""
     agent, view = agent_class(memory.agent), memory.view
-    fields = {**view.fields, **dict.fromkeys(view.withheld, HIDDEN)}
+    fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld, HIDDEN)})
     return AgentResult(
         status=AgentStatus(row.state),
         raw_message=memory.prompt,

@@ -29,7 +29,7 @@ class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
         raw_message: what it says to the person.
         data: output fields, and what the handler returned besides.
         metadata: its sub-states.
-        fields: what it has collected; no secrets.
+        fields: what it has collected, in the order of declaration; no secrets.
         missing_fields: names of what it still needs.
         run: id of the run; empty for a view that has none.
         code, reason: why it did not complete; empty otherwise.
@@ -166,6 +166,11 @@ def secrets_of(agent: Any) -> list[str]:
 def names_of(agent: Any) -> set[str]:
     """The names of its fields: they are its code's, and no secret though one may be in them."""
     return {*declared(type(agent), Field), *declared(type(agent), Output)}
+
+
+def in_order(agent: type, fields: dict[str, Any]) -> dict[str, Any]:
+    """Values by field name, in the order in which its class declares them; elsewhere they are in the order in which they were said."""
+    return {name: fields[name] for name in declared(agent, Field) if name in fields} | fields
 
 
 def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
