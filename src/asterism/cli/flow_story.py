@@ -16,6 +16,7 @@ from asterism.kernel.machine import Effect
 from asterism.machines.control import Answered, Ask, Broke, Cancel, ChildEnded, Claimed, Forked, Pause, StartChild, Unpause, child_of
 from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.moves import ASIDE
 
 
 class FlowStory(Story):
@@ -50,7 +51,7 @@ class FlowStory(Story):
             case Entered():
                 yield Happening(entry, "on_running is entered")
             case Handled(text=text):
-                yield Happening(entry, _handled_words(event), weight="event" if text or event.interrupted else "detail")
+                yield Happening(entry, self._handled_words(event), weight="event" if text or event.interrupted else "detail")
             case Reported(text=text):
                 yield Happening(entry, plain(text), weight="progress")
             case ChildEnded(outcome=outcome, reason=reason):
@@ -60,6 +61,17 @@ class FlowStory(Story):
                 yield Happening(entry, control_words(entry))
             case _:
                 pass
+
+    def _handled_words(self, event: Handled) -> str:
+        if event.interrupted:
+            called = self.spans[event.effect].effect if event.effect in self.spans else None
+            handler = called.handler if isinstance(called, Handle) else "a handler"
+            if self.flow.unclear and handler not in ASIDE:
+                return "on_running was interrupted; what came of it is not known"
+            return f"{handler} was interrupted: {plain(event.reason)}"
+        words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
+        is_said = event.reason.rstrip(".") in event.text
+        return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
 
     def _part(self, effect_id: str, effect: Effect) -> str:  # noqa: ARG002 - a child is known by its effect
         return next((key for key, child in self.flow.children.items() if child.effect == effect_id), "")
@@ -132,11 +144,3 @@ def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
             return ""
         case Answered():
             return answer_words(entry, event)
-
-
-def _handled_words(event: Handled) -> str:
-    if event.interrupted:
-        return "on_running was interrupted; what came of it is not known"
-    words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
-    is_said = event.reason.rstrip(".") in event.text
-    return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
