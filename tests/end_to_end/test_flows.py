@@ -207,5 +207,5 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     (desk.folder / "quick").touch()
     assert "Paid 40." in desk.do("answer", run, "approve")
     assert "on_running is entered" in desk.do("log", run)
-    assert "has never had a task 'x'" in desk.do("why", run, "x", code=2)
+    assert "has never had a field or child 'x'" in desk.do("why", run, "x", code=2)
     assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)
