@@ -62,7 +62,7 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if event.of != memory.handling:
             return None
         check_path(state, event.path)
-        memory.view, memory.entered, memory.path = event.view, True, [*event.path]
+        memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
         turn.perform(Wake(of=event.of))
         return step_on(memory, state, turn)
 
