@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from asterism.cli.flowing import HELP
 from tests.end_to_end import command
 
 ROOT = Path(__file__).parents[2]
@@ -63,12 +64,12 @@ class Desk:
             text=True,
         )
 
-    def chat(self, *lines: str, source: str = "agents.py", options: tuple[str, ...] = ()) -> list[str]:
+    def chat(self, *lines: str, source: str = "agents.py", options: tuple[str, ...] = (), with_states: bool = False) -> list[str]:
         said = "".join(f"{line}\n" for line in lines)
         arguments = ["chat", source, "--user", "ann", *options]
         done = command.run(arguments, cwd=self.folder, env=self.environment, said=said, timeout=100)
         assert (done.returncode, done.stderr) == (0, "")
-        return [line for line in done.stdout.splitlines()[1:] if not line.startswith("  [")]
+        return [line for line in done.stdout.splitlines()[1:] if with_states or not line.startswith("  [")]
 
     def do(self, *arguments: str, code: int = 0, cwd: Path | None = None) -> str:
         done = command.run(arguments, cwd=cwd or self.folder, env=self.environment, timeout=100)
@@ -189,8 +190,9 @@ def test_the_readmes_own_agent_talks_as_is_shown(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     (tmp_path / "orders.py").write_text(code, encoding="utf-8")
     lines = [line[4:] for line in shown.split("    $ asterism chat orders.py\n", 1)[1].split("\n\n", 1)[0].splitlines()]
-    replies = desk.chat(*[line[2:] for line in lines if line.startswith("> ")], source="orders.py")
-    assert replies == [line for line in lines[1:] if not line.startswith("> ")]
+    replies = desk.chat(*[line[2:] for line in lines if line.startswith("> ")], "/help", source="orders.py", with_states=True)
+    assert replies == [line for line in lines[1:] if not line.startswith("> ")] + HELP.splitlines()
+    assert {line.split()[0] for line in HELP.splitlines()[:-1]} == {"/pause", "/resume", "/cancel", "/fields", "/history", "/quit"}
 
 
 def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
@@ -205,5 +207,5 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     (desk.folder / "quick").touch()
     assert "Paid 40." in desk.do("answer", run, "approve")
     assert "on_running is entered" in desk.do("log", run)
-    assert "has never had a task 'x'" in desk.do("why", run, "x", code=2)
+    assert "has never had a field or child 'x'" in desk.do("why", run, "x", code=2)
     assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)

@@ -14,12 +14,15 @@ from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
 from asterism.machines.control import Answered, Ask, Broke, Cancel, ChildEnded, Claimed, Forked, Pause, StartChild, Unpause, child_of
-from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said
+from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Message, Reported, Said, View
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.moves import ASIDE
 
 
 class FlowStory(Story):
     """A conversation as far as it has been read; it has fields where a constellation has tasks."""
+
+    parts = "field or child"
 
     @property
     def flow(self) -> FlowMemory:
@@ -30,9 +33,9 @@ class FlowStory(Story):
     # -- words -------------------------------------------------------------------------------------
 
     def _told(self, entry: Entry) -> list[Happening]:
-        was = self.run.state
+        was, before, message = self.run.state, self.flow.view, None if self.flow.entered else self.flow.message
         self.run.replay([entry])
-        told = list(self._event(entry))
+        told = [*self._event(entry), *self._fields(entry, before, message)]
         if self.run.state != was:
             sub_state = self.flow.view.metadata.get("sub_state")
             told.append(Happening(entry, f"{was} → {self.run.state}" + (f" ({plain(str(sub_state))})" if sub_state else "")))
@@ -50,15 +53,42 @@ class FlowStory(Story):
             case Entered():
                 yield Happening(entry, "on_running is entered")
             case Handled(text=text):
-                yield Happening(entry, _handled_words(event), weight="event" if text or event.interrupted else "detail")
+                yield Happening(entry, self._handled_words(event), weight="event" if text or event.interrupted else "detail")
             case Reported(text=text):
                 yield Happening(entry, plain(text), weight="progress")
             case ChildEnded(outcome=outcome, reason=reason):
-                yield Happening(entry, f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), self.part_of(event.effect))
+                how = f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"
+                yield Happening(entry, f"its run {how}" + (f": {plain(reason)}" if reason else ""), self.part_of(event.effect))
             case Pause() | Unpause() | Cancel() | Forked() | Broke():
                 yield Happening(entry, control_words(entry))
             case _:
                 pass
+
+    def _fields(self, entry: Entry, before: View, message: Message | None) -> Iterator[Happening]:
+        """What a handler has given to fields, and by which words; None for those of ``on_running`` itself."""
+        after = self.flow.view
+        by_words = f", said {plain(message.by)}: {preview(message.text or message.values)}" if message else " in on_running"
+        for name in dict.fromkeys((*before.fields, *after.fields, *after.withheld)):
+            if name in after.withheld:
+                how = "given, a secret" if name not in before.withheld else ""
+            elif name not in after.fields:
+                how = "taken back"
+            else:
+                is_new = name not in before.fields or before.fields[name] != after.fields[name]
+                how = f"becomes {preview(after.fields[name])}" if is_new else ""
+            if how:
+                yield Happening(entry, how + by_words, name, weight="detail")
+
+    def _handled_words(self, event: Handled) -> str:
+        if event.interrupted:
+            called = self.spans[event.effect].effect if event.effect in self.spans else None
+            handler = called.handler if isinstance(called, Handle) else "a handler"
+            if self.flow.unclear and handler not in ASIDE:
+                return "on_running was interrupted; what came of it is not known"
+            return f"{handler} was interrupted: {plain(event.reason)}"
+        words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
+        is_said = event.reason.rstrip(".") in event.text
+        return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
 
     def _part(self, effect_id: str, effect: Effect) -> str:  # noqa: ARG002 - a child is known by its effect
         return next((key for key, child in self.flow.children.items() if child.effect == effect_id), "")
@@ -100,7 +130,9 @@ class FlowStory(Story):
 
     def standing(self) -> dict[str, str]:
         """What each field and child has come to, by its name."""
-        found = {name: json.dumps(value) for name, value in self.flow.view.fields.items()}
+        found = dict.fromkeys(self.flow.view.withheld, "withheld") | {
+            name: json.dumps(value, ensure_ascii=False) for name, value in self.flow.view.fields.items()
+        }
         return found | {key: child.ended.outcome if child.ended else "under way" for key, child in self.flow.children.items()}
 
     def outcome(self) -> dict[str, Any]:
@@ -131,10 +163,3 @@ def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
             return ""
         case Answered():
             return answer_words(entry, event)
-
-
-def _handled_words(event: Handled) -> str:
-    if event.interrupted:
-        return "on_running was interrupted; what came of it is not known"
-    words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
-    return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code else "")

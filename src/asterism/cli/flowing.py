@@ -30,6 +30,7 @@ from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
 from asterism.flows.seat import AgentResult
 from asterism.flows.source import agent_of, agents_of
+from asterism.flows.taking import in_words
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.planner.model_choice import ModelChoice
@@ -53,7 +54,14 @@ Model = Annotated[
 Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, Minds]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed."""
-HELP = "/pause  /resume  /cancel  /fields  /history  /quit; a line that ends with a backslash goes on in the next"
+HELP = """\
+/pause    suspend the conversation
+/resume   go on where it was paused
+/cancel   stop it for good
+/fields   what it has taken from what was said
+/history  what was said
+/quit     leave; what is open stays open
+A line that ends with a backslash goes on in the next."""
 
 
 def chat(
@@ -127,7 +135,8 @@ async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> N
     elif there is None:
         put("(no conversation is open)")
     elif command == "fields":
-        put(json_text.dumps((await there.result(runtime)).fields, ensure_ascii=False))
+        fields = (await there.result(runtime)).fields
+        put("\n".join(f"{name}: {plain(in_words(value), MAX_SHOWN)}" for name, value in fields.items()) or "(none yet)")
     elif command == "history":
         for said in await there.history(runtime):
             put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")

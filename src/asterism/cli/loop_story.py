@@ -57,6 +57,8 @@ MAX_PLANNED = 20
 class LoopStory(Story):
     """A run of a loop as far as it has been read; it has steps where a constellation has tasks."""
 
+    parts = "step"
+
     @property
     def loop(self) -> LoopMemory:
         """What the loop remembers."""

@@ -25,6 +25,7 @@ from asterism.errors import InvalidInput
 from asterism.kernel.run import packer
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.control import Ask, child_of
+from asterism.machines.flow_agent.events import Entered, Handled
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,13 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 def why(
     named: RunId,
-    task_id: Annotated[str, Parameter(name="TASK", help="Id of a task, also of one that was removed or belongs to an earlier plan.")],
+    task_id: Annotated[
+        str,
+        Parameter(
+            name="TASK",
+            help="Id of a task, also of one that was removed or belongs to an earlier plan; of a conversation, the name of a field.",
+        ),
+    ],
     /,
     *,
     database: Database = None,
@@ -67,7 +74,7 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     if not reasons:
         known = ", ".join(list(story.standing())[:10]) or "none yet"
         below = "".join(f"; the tasks of {plain(own)} are in run {child_of(effect)}" for effect, own in list(story.children.items())[:10])
-        raise InvalidInput(f"run {row.run} has never had a task {task_id!r}; it has {known}{below}")
+        raise InvalidInput(f"run {row.run} has never had a {story.parts} {task_id!r}; it has {known}{below}")
     standing = standing_of(story, task_id) if isinstance(story, ConstellationStory) else story.standing().get(task_id, "it is past")
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": standing, "reasons": msgspec.to_builtins(reasons)}, indent=2))
@@ -118,7 +125,9 @@ def _of_happenings(task_id: str, happenings: Iterable[Happening], generations: d
     for happening in happenings:
         entry = happening.entry
         generation = max(generation, generations.get(entry.seq, 0))
-        if happening.task_id == task_id and happening.weight == "event" and not isinstance(entry.event, Edited):  # a decision says that
+        is_told = happening.weight == "event" and not isinstance(entry.event, Edited)  # a decision says that
+        is_field = isinstance(entry.event, Entered | Handled)  # what a conversation has taken from words
+        if happening.task_id == task_id and (is_told or is_field):
             yield Reason(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=happening.text)
 
 

@@ -58,12 +58,15 @@ class Story:
     """A run as far as it has been read. What a run is made of (tasks, steps, children of a conversation) are its parts.
 
     Attributes:
+        parts: what one of its parts is called.
         run: the replayed run.
         spans: every effect, by id, in order.
         children: the part that each child run carries out, by the effect that started it.
         forked: where it was copied from; None if it was not.
         first_at, last_at: times of the first and the last entry.
     """
+
+    parts = "task"
 
     def __init__(self, machine: Machine[Any], run: str) -> None:
         self.run: Run[Any] = Run(machine, run)

@@ -17,7 +17,7 @@ from asterism.flows.collecting import advance, hear_answer, hear_approval, hear_
 from asterism.flows.conversation import Conversation, StreamEvent
 from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
-from asterism.flows.seat import HIDDEN, AgentResult, Seat, restore
+from asterism.flows.seat import HIDDEN, AgentResult, Seat, in_order, restore
 from asterism.flows.taking import in_words
 from asterism.machines.control import StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
@@ -160,7 +160,7 @@ class StandardAgent:
             raw_message=text,
             data={**self.outputs, **data},
             metadata=dict(self.metadata),
-            fields={name: HIDDEN if name in secret else value for name, value in self.collected_fields.items()},
+            fields=in_order(type(self), {name: HIDDEN if name in secret else value for name, value in self.collected_fields.items()}),
             missing_fields=tuple(self._get_missing_fields()),
             run=self.run,
         )
@@ -193,8 +193,11 @@ class StandardAgent:
 
     def get_approval_prompt(self) -> str:
         """The question for approval; what it shows is what is approved."""
-        given = {name: field for name, field in self.input_fields().items() if self.collected_fields.get(name) is not None}
-        shown = [f"{field.label}: {HIDDEN if field.secret else in_words(self.collected_fields[name])}" for name, field in given.items()]
+        shown = []
+        for name, field in self.input_fields().items():
+            value = self.collected_fields.get(name) if field.secret else getattr(self, name)  # its default, where nobody has said any
+            if value is not None:
+                shown.append(f"{field.label}: {HIDDEN if field.secret else in_words(value)}")
         what = self.description or type(self).__name__
         return f"{what} ({', '.join(shown)}). Go ahead? (yes/no)" if shown else f"{what}. Go ahead? (yes/no)"
 

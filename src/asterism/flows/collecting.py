@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from asterism.flows import words
 from asterism.flows.fields import Field, complaint
 from asterism.flows.seat import AgentResult
-from asterism.flows.taking import Talker, can_be, corrected, in_words, said_of, seat_of, take, unsaid
+from asterism.flows.taking import Talker, can_be, corrected, explained, in_words, said_of, seat_of, take, unsaid
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 MANY_MISSES = 3
@@ -123,8 +123,7 @@ async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | No
 
 async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field | None) -> AgentResult | None:
     seat = seat_of(agent)
-    given = [name for name in agent.collected_fields if name in agent.input_fields()]
-    told = []
+    given, told = _given(agent), []
     if turn == "cancel":
         return leave(agent, msg)
     if turn == "back" and given:
@@ -133,7 +132,7 @@ async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field
     if turn == "back":
         told = ["There is nothing before this."]
     elif asked is not None and turn == "help":
-        told = [asked.description or f"It is the {asked.label} I need."]
+        told = [explained(asked) if asked.description else f"It is the {asked.label} I need{asked.limits and '; '}{asked.limits}."]
     elif asked is not None and turn == "skip" and asked.optional:
         agent.collected_fields[asked.name], seat.misses = None, 0
     elif asked is not None and turn == "skip":
@@ -158,7 +157,8 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
     if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
-    refusal = text if msg.verb == "reject" else words.denial(text)
+    asks = msg.verb == "respond" and words.is_question(text)
+    refusal = text if msg.verb == "reject" else None if asks else words.denial(text)
     if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
     if refusal is not None:
@@ -166,20 +166,36 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
         seat.code, seat.reason = "rejected", refusal or "rejected"
         told = "All right, it is not done" + (f": {refusal}." if refusal else ".")
         return agent.make_result(AgentStatus.CANCELLED, raw_message=told)
-    return await _discuss(agent, msg, text)
+    return await _discuss(agent, msg, text, asks=asks)
 
 
-async def _discuss(agent: Talker, msg: Message, text: str) -> AgentResult | None:
-    """What is neither yes nor no: a turn, a correction, or unclear."""
+async def _discuss(agent: Talker, msg: Message, text: str, *, asks: bool) -> AgentResult | None:
+    """What is neither yes nor no: a turn, a question, a correction, or unclear."""
     turn = words.turn(text)
     if turn == "cancel":
         return leave(agent, msg)
-    if turn == "back" and (given := [name for name in agent.collected_fields if name in agent.input_fields()]):
+    if turn == "back" and (given := _given(agent)):
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
-    fixed = None if turn else corrected(agent, text, msg.at, None)
+    if not turn and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
+        return await advance(agent, msg, fixed)
+    told = _explanations(agent, text) if turn == "help" or (asks and not turn) else []
     unclear = ["Please answer yes or no, or say what to change."] if not turn or turn == "help" else []
-    return await advance(agent, msg, unclear if fixed is None else fixed)
+    return await advance(agent, msg, [*told, *unclear])
+
+
+def _given(agent: Talker) -> list[str]:
+    """Names of the fields that were asked for and have been answered, the last one last."""
+    fields = agent.input_fields()
+    return [name for name in agent.collected_fields if name in fields and fields[name].asked]
+
+
+def _explanations(agent: Talker, text: str) -> list[str]:
+    """What the fields that a question names mean and must be; of all fields, where it names none."""
+    asked = set(words.plain(text).split()) - words.ASKING  # "what" may be the name of a field, and is not meant here
+    known = list(agent.input_fields().values())
+    named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
+    return [f"{field.label.capitalize()}: {told}" for field in named or known if (told := explained(field))]
 
 
 async def hear_while_paused(agent: Talker, msg: Message) -> AgentResult | None:

@@ -19,7 +19,7 @@ from asterism.flows import words
 from asterism.flows.children import question_of
 from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
 from asterism.flows.registry import agent_class, name_of
-from asterism.flows.seat import HIDDEN, AgentResult
+from asterism.flows.seat import HIDDEN, AgentResult, in_order
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
@@ -28,6 +28,7 @@ from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Mess
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
+from asterism.runtime.kept import as_json
 from asterism.runtime.ports import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import ACCEPTED
@@ -343,7 +344,7 @@ class Conversation:
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
     """The result of a conversation that rests."""
     agent, view = agent_class(memory.agent), memory.view
-    fields = {**view.fields, **dict.fromkeys(view.withheld, HIDDEN)}
+    fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld, HIDDEN)})
     return AgentResult(
         status=AgentStatus(row.state),
         raw_message=memory.prompt,
@@ -389,8 +390,5 @@ def _data(values: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: they are not data.
     """
-    try:
-        found: dict[str, Any] = msgspec.to_builtins(values)
-    except TypeError as error:
-        raise InvalidInput(f"these values are no data: {error}") from None
+    found: dict[str, Any] = as_json(values, "what is given by name") if values else {}
     return found

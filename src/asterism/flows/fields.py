@@ -102,23 +102,31 @@ class Field:
         try:
             found = msgspec.convert(msgspec.to_builtins(value), self.constrained(), strict=False)
         except (msgspec.ValidationError, TypeError):
-            raise ValueError(self._bounds_in_words(value)) from None
+            raise ValueError(self._refusal(value)) from None
         for validator in self.validators:
             complaint(validator, found)
         if own := getattr(agent, f"validate_{self.name}", None):
             complaint(own, found)
         return found
 
-    def _bounds_in_words(self, value: Any) -> str:
-        low, high = self.bounds.get("ge"), self.bounds.get("le")
+    @property
+    def limits(self) -> str:
+        """What it must be besides its type, in words: within its bounds, one of its options, yes or no; empty for anything."""
+        return self._bounds_in_words() or (f"it is {_kind_in_words(self.kind)}" if options_of(self.kind) or self.kind is bool else "")
+
+    def _refusal(self, value: Any) -> str:
         if isinstance(value, str) and self.kind in (int, float):
             return "it is a number"
+        return self._bounds_in_words() or f"it is {_kind_in_words(self.kind)}"
+
+    def _bounds_in_words(self) -> str:
+        low, high = self.bounds.get("ge"), self.bounds.get("le")
         if low is not None and high is not None:
             return f"it must be between {low} and {high}"
         words = {"ge": "at least", "le": "at most", "gt": "more than", "lt": "less than"}
         said = [f"{words[name]} {bound}" for name, bound in self.bounds.items() if name in words]
         said += [f"{which} {self.bounds[name]} characters" for name, which in _LENGTHS.items() if name in self.bounds]
-        return f"it must be {' and '.join(said)}" if said else f"it is {_kind_in_words(self.kind)}"
+        return f"it must be {' and '.join(said)}" if said else ""
 
 
 _LENGTHS = {"min_length": "at least", "max_length": "at most"}

@@ -16,6 +16,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError, InvalidInput
+from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
@@ -36,7 +37,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import UNCLEAR
-from asterism.runtime.kept import kept, told
+from asterism.runtime.kept import as_json, kept, told
 from asterism.runtime.ports import Performer, Tell
 
 PLACEHOLDER = "[secret]"
@@ -146,6 +147,7 @@ class Visit:
             self._fleet_file and start.first_kind == Submitted.__name__ and not start.first.get("fleet_file")
         ):  # for whoever resumes it without us
             start = msgspec.structs.replace(start, first={**start.first, "fleet_file": self._fleet_file})
+        start = msgspec.structs.replace(start, first=as_json(start.first, f"what child {key} is given"))
         self._tell(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
         while (ended := self._ended(key)) is None:  # bounded by the handler's time
             await self.woken.wait()
@@ -195,8 +197,8 @@ class HandlePerformer:
         """Call the handler; what it did, or what went wrong, is the outcome."""
         try:
             agent = agent_class(memory.agent)()
-        except AsterismError as error:
-            return _failed(effect_id, "no_agent", str(error), memory)
+        except Exception as error:  # boundary: what a user's module or class raises ends its conversation, and no other one
+            return _failed(effect_id, "no_agent", told(error), memory)
         if memory.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
         visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._devices)
@@ -213,15 +215,7 @@ class HandlePerformer:
         message = self.vault.heard(effect.message) if effect.message.secret else effect.message
         handled: Handled
         try:
-            async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
-                result, again = await _call(agent, effect.handler, message, memory)
-            handled = kept(_outcome(agent, visit.key, result, again=again))
-        except CalledOff:
-            handled = Handled(effect=visit.key, view=view_of(agent))
-        except AskAgain as missing:
-            seat.status, seat.path = memory.status, []
-            result = ask(agent, missing.field, ["I have to ask you again."])
-            handled = _outcome(agent, visit.key, result, again=False)
+            handled = kept(await _done(agent, effect, visit, message))
         except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
             handled = _gone_wrong(agent, effect, visit, error)
         except asyncio.CancelledError as error:
@@ -269,6 +263,20 @@ def flow_performers(
     """
     handles = HandlePerformer(vault, extractor, Devices(tuple(fleet), fleet_file))
     return {Handle: handles, Wake: WakePerformer(handles.visits)}
+
+
+async def _done(agent: Any, effect: Handle, visit: Visit, message: Message) -> Handled:
+    """Call a handler within its time; what it did, or that it is called off, or that a secret is asked for again."""
+    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    try:
+        async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
+            result, again = await _call(agent, effect.handler, message, visit.memory)
+        return _outcome(agent, visit.key, result, again=again)
+    except CalledOff:
+        return Handled(effect=visit.key, view=view_of(agent))
+    except AskAgain as missing:
+        seat.status, seat.path = visit.memory.status, []
+        return _outcome(agent, visit.key, ask(agent, missing.field, ["I have to ask you again."]), again=False)
 
 
 async def _call(agent: Any, handler: str, message: Message, memory: FlowMemory) -> tuple[AgentResult | None, bool]:
@@ -322,7 +330,8 @@ def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) 
     log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
     said = told(error).partition("\n")[0]
     kind = type(error).__name__
-    return _failed(visit.key, "error", said if said.startswith(kind) else f"{kind}: {said}", memory)
+    is_plain = isinstance(error, ChildFailed) or said.startswith(kind)
+    return _failed(visit.key, "error", said if is_plain else f"{kind}: {said}", memory)
 
 
 def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:

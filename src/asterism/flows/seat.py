@@ -11,15 +11,16 @@ from typing import Any, Protocol
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import IllegalTransition, InvalidInput
+from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
 from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
+from asterism.runtime.kept import as_json
 
 HIDDEN = "•••"
 """What is shown in place of a secret."""
 LEAST_SECRET = 4
-"""Characters of a secret that is hidden in the answers to other questions; a shorter one is in any of them, and to hide it would falsify them."""
+"""Characters of a secret that is hidden in other answers; a shorter one is in any of them, and to hide it would falsify them."""
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
         raw_message: what it says to the person.
         data: output fields, and what the handler returned besides.
         metadata: its sub-states.
-        fields: what it has collected; no secrets.
+        fields: what it has collected, in the order of declaration; no secrets.
         missing_fields: names of what it still needs.
         run: id of the run; empty for a view that has none.
         code, reason: why it did not complete; empty otherwise.
@@ -170,6 +171,11 @@ def names_of(agent: Any) -> set[str]:
     return {*declared(type(agent), Field), *declared(type(agent), Output)}
 
 
+def in_order(agent: type, fields: dict[str, Any]) -> dict[str, Any]:
+    """Values by field name, in the order in which its class declares them; elsewhere they are in the order in which they were said."""
+    return {name: fields[name] for name in declared(agent, Field) if name in fields} | fields
+
+
 def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
     """Give a fresh agent what an earlier handler has left; a secret that is not known here is missing again."""
     seat: Seat = agent._seat  # noqa: SLF001 - as above
@@ -192,10 +198,7 @@ def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Colle
     Raises:
         InvalidInput: it is not data.
     """
-    try:
-        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidInput(f"{what} cannot be journaled: {error}") from None
+    found: dict[str, Any] = as_json(value, what)
     return hide(found, hidden, names) if hidden else found
 
 

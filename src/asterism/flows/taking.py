@@ -94,12 +94,11 @@ def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[
         return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
     given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
     fits = [field for field in given if field.kind is not str and can_be(field, value, at)]
-    fits = fits or [field for field in given if field.kind is str and asked is None and agent.collected_fields[field.name] is not None]
     if asked is not None:
         only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
         return take(agent, {only.name: value}, at) if only else None
     changed = _changed(agent, fits, value, at)
-    return ["I do not see what that changes."] if changed is None else changed
+    return ["I do not see what that changes; say which it is."] if changed is None else changed
 
 
 def _thought_better(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:
@@ -148,7 +147,17 @@ def unsaid(agent: Talker, found: Mapping[str, Any], text: str) -> str:
 
 def in_words(value: Any) -> str:
     """A value as it is shown."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(in_words, value))
     return str(getattr(value, "value", value))
+
+
+def explained(field: Field) -> str:
+    """What it means and what it must be, as a sentence for who asks; empty where there is nothing to say."""
+    said = "; ".join(part for part in (field.description.rstrip("."), field.limits) if part)
+    return said if not said or said.endswith(("?", "!")) else f"{said}."
 
 
 def can_be(field: Field, value: str, at: float) -> bool:

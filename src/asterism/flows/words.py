@@ -44,11 +44,15 @@ _NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]{1,100}?)\s*"
 _VALUE = r"\s*(?P<value>\S.*)$"
 _FLAGS = re.IGNORECASE | re.DOTALL
 _REASON = re.compile(r"^\s*(?:no|nope|reject|deny|decline)\s*(?:[,;:.!-]+|\bbecause\b|\bsince\b)\s*(?:because\s+)?(\S.*)$", _FLAGS)
+_STATED = re.compile(_OPENING + _NAMED + r"(?:\bis\b|\bare\b|\bshould be\b|:|=)" + _VALUE, _FLAGS)
 _CHANGES = (
     re.compile(_OPENING + r"(?:make (?:it|that)|i meant|i mean|it should be|rather|instead)\s*[,:]?" + _VALUE, _FLAGS),
     re.compile(_OPENING + r"(?:change|set|correct|update|make|put)\s+" + _NAMED + r"\b(?:to|into|as)\b" + _VALUE, _FLAGS),
-    re.compile(_OPENING + _NAMED + r"(?:\bis\b|\bare\b|\bshould be\b|:|=)" + _VALUE, _FLAGS),
+    _STATED,
 )
+ASKING = _phrases("what|which|whose|who|why|how|when|where")
+"""Words that a question begins with."""
+_ASKING = re.compile(rf"^(?:{'|'.join(sorted(ASKING))})\s+(?:is|are|was|were|do|does|did|should|can|could|will|would)\b", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
@@ -86,9 +90,14 @@ def change(text: str) -> tuple[str, str] | None:
     for pattern in _CHANGES:
         found = pattern.match(said)
         field = plain(found.groupdict().get("field") or "") if found else ""
-        if found and field not in _YES | _NO:
+        if found and field not in _YES | _NO and not (pattern is _STATED and is_question(text)):
             return field, found["value"].rstrip(" .!")
     return None
+
+
+def is_question(text: str) -> bool:
+    """True for what asks: it ends in a question mark, or begins as a question does ("what is it for")."""
+    return text.rstrip(" \t\n!").endswith("?") or _ASKING.match(text.strip()) is not None
 
 
 def second_thought(text: str) -> str:

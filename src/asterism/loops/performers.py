@@ -11,7 +11,6 @@ import msgspec
 from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Effect, Outcome
-from asterism.loops.json import as_json
 from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
 from asterism.loops.supervising import Metered, Supervising
@@ -22,7 +21,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Cri
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
-from asterism.runtime.kept import kept, told
+from asterism.runtime.kept import as_json, kept, told
 from asterism.runtime.ports import Performer, Tell
 
 MAX_SAID = 500

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import json
+from typing import Any, TypeVar
 
 import msgspec
 
+from asterism.constellation.documents import check_json
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.machine import Event
 
+MAX_BYTES = 1024 * 1024
+"""Of one value; what is larger belongs into a file."""
 MAX_TOLD = 10_000
 """Characters of an error that are kept."""
 
 E = TypeVar("E", bound=Event)
+
+
+def as_json(value: Any, what: str) -> Any:
+    """The value as JSON gives it back.
+
+    Raises:
+        InvalidInput: it is not JSON, nested too deep, or too large; ``what`` says whose it is.
+    """
+    try:
+        text = json.dumps(msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped), ensure_ascii=False, allow_nan=False)
+        size, found = len(text.encode()), json.loads(text)
+    except (TypeError, ValueError, RecursionError, NotImplementedError) as error:
+        raise InvalidInput(f"{what} is not JSON: {error}") from None
+    if size > MAX_BYTES:
+        raise InvalidInput(f"{what} has {size:,} bytes, the limit is {MAX_BYTES:,}; write it to a file and return its path")
+    check_json(found, what)
+    return found
 
 
 def kept(event: E) -> E:
@@ -37,3 +58,9 @@ def told(error: BaseException) -> str:
     if not isinstance(error, AsterismError):
         words = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return words[:MAX_TOLD].encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
+
+
+def _dumped(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # a pydantic model
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"a {type(value).__name__}")

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from asterism.cli.flow_story import FlowStory
+from asterism.cli.reasons import reasons_for
 from asterism.cli.telling import story_for
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.kernel.run import packer
+from asterism.machines.control import Forked
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import Stage, talk
+from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
+from tests.unit.machines.test_flow_agent import Talk
+
+
+class Adding(StandardAgent):
+    requires_approval = True
+    amount: int = InputField("How much?")
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        self.amount += 1
+        return self.make_result(AgentStatus.COMPLETED, "Added.")
 
 
 def told(stage: Stage) -> tuple[FlowStory, list[str]]:
@@ -33,3 +47,35 @@ def test_what_was_said_is_told_in_order_and_no_state_but_the_eight_is() -> None:
         "the agent says All steps complete!",
     ]
     assert set(stage.states) == {"INITIALIZING", "RUNNING", "WAITING_FOR_INPUT", "COMPLETED"}
+
+
+def test_what_went_wrong_below_is_told_once_and_in_words() -> None:
+    _, texts = told(talk(Paint, "paint", "the fence", "red", "no")[0])
+    assert "its run was cancelled: rejected" in texts
+    assert "the agent says Sorry, something went wrong: signature cancelled: rejected." in texts
+    assert not [text for text in texts if "ChildFailed" in text]
+
+
+def test_why_says_by_which_words_a_field_was_given_and_what_on_running_gave_itself() -> None:
+    stage, _ = talk(Adding, "go", "4", "make it 5", "yes")
+    story = story_for(FLOW_AGENT, stage.run)
+    happenings = story.read(map(packer(FLOW_AGENT).unpack, stage.records))
+    assert [reason.text for reason in reasons_for("amount", [], happenings)] == [
+        'becomes 4, said user: "4"',
+        'becomes 5, said user: "make it 5"',
+        "becomes 6 in on_running",
+    ]
+    assert story.standing()["amount"] == "6"
+    assert reasons_for("nothing", [], happenings) == []
+
+
+def test_a_handler_that_a_fork_calls_off_is_told_by_its_name() -> None:
+    talked = Talk()
+    talked.take(Forked(origin="r0", seq=1, idle_s=5.0))
+    talked.entered(AgentStatus.RUNNING)
+    talked.take(Forked(origin="r0", seq=3, idle_s=5.0))
+    texts = [it.text for it in story_for(FLOW_AGENT, "r").read(talked.entries)]
+    assert [text for text in texts if text.startswith("on_") and "was interrupted" in text] == [
+        "on_initializing was interrupted: called off",
+        "on_running was interrupted; what came of it is not known",
+    ]

@@ -111,7 +111,7 @@ def test_it_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
 def test_a_denial_below_is_an_error_that_the_agent_may_handle() -> None:
     assert talk(Careful, *LINES[:3], "no, too bright")[1][-1].raw_message == "Not painted: signature cancelled: too bright."
     turn = talk(Paint, *LINES[:3], "no")[1][-1]
-    assert (turn.status, turn.raw_message) == ("ERROR", "Sorry, something went wrong: ChildFailed: signature cancelled: rejected.")
+    assert (turn.status, turn.raw_message) == ("ERROR", "Sorry, something went wrong: signature cancelled: rejected.")
     assert talk(Careful, *LINES[:2], "none")[1][-1].raw_message.startswith("Not painted: colour failed: ValueError")
 
 

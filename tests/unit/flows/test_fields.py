@@ -118,6 +118,10 @@ def test_what_is_no_clear_no_is_none(text: str) -> None:
         ("make it 80", ("", "80")),
         ("no, I meant 5!", ("", "5")),
         ("five", None),
+        ("what is it for", None),
+        ("the name is Bob?", None),
+        ("what: the bus", ("what", "the bus")),
+        ("change the title to Who am I?", ("title", "Who am I?")),
         ("no: too late", None),
     ],
 )
@@ -206,6 +210,36 @@ def test_values_given_by_name_are_checked_and_the_good_ones_survive() -> None:
     assert result.raw_message == ("Rooms: it must be even. There is no colour here. End: that is not valid. Rooms?")
     assert result.fields == {"start": "2026-05-01"}
     assert result.missing_fields == ("rooms", "end", "note")
+
+
+class Order(StandardAgent):
+    requires_approval = True
+    hot: bool = InputField("Hot?")
+    extras: list[str] = InputField("Extras?")
+    cups: int = InputField("Cups?", default=1)
+    pin: str = InputField("PIN?", secret=True, default="0000")
+
+
+def test_what_is_approved_shows_defaults_but_no_secret_in_the_order_of_declaration() -> None:
+    _, turns = talk(Order, "go", "yes", "salt and milk", "hot: no", "cups: 2")
+    assert [turn.raw_message for turn in turns[2:]] == [
+        "Order (hot: yes, extras: salt, milk, cups: 1). Go ahead? (yes/no)",
+        "Order (hot: no, extras: salt, milk, cups: 1). Go ahead? (yes/no)",
+        "Order (hot: no, extras: salt, milk, cups: 2). Go ahead? (yes/no)",
+    ]
+    assert list(turns[3].fields) == ["hot", "extras"]
+
+
+def test_going_back_asks_for_no_field_that_is_not_asked_for() -> None:
+    _, turns = talk(Order, "go", "yes", "cups: 2", "back", "no", "salt")
+    assert [turn.raw_message for turn in turns[2:]] == [
+        "Extras?", "Hot?", "Extras?", "Order (hot: no, extras: salt, cups: 2). Go ahead? (yes/no)",
+    ]  # fmt: skip
+
+
+def test_help_tells_bounds_and_options() -> None:
+    assert talk(Stay, "go", "help")[1][-1].raw_message == "It is the rooms I need; it must be between 1 and 9. Rooms?"
+    assert talk(Order, "go", "help")[1][-1].raw_message == "It is the hot I need; it is yes or no. Hot?"
 
 
 def test_outputs_are_in_the_data_and_a_default_stands_for_what_nobody_said() -> None:

@@ -72,6 +72,21 @@ def test_a_person_decides_about_an_interrupted_body(words: str, status: str, sai
     assert (turns[-1].status, turns[-1].raw_message, len(ENTERED)) == (status, said, entered)
 
 
+def test_a_pause_does_not_answer_what_is_asked_about_an_interrupted_body() -> None:
+    dies_after = entry_of_body(Pay)
+    ENTERED.clear()
+    _, turns = talk(Pay, "pay", "40", "yes", "!pause", "well?", "!resume", "no", dies_after=dies_after)
+    asked = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
+    assert [turn.raw_message for turn in turns[-5:]] == [
+        asked,
+        'This is paused. Say "resume" to go on, or "cancel" to stop.',
+        'This is paused. Say "resume" to go on, or "cancel" to stop.',
+        asked,
+        "It was not run again. Whether it finished the first time is not known.",
+    ]
+    assert ENTERED == []
+
+
 @pytest.mark.parametrize("agent", [SafePay, ResumablePay])
 def test_what_may_be_entered_again_is_under_the_same_key(agent: type) -> None:
     stage = Stage(agent)

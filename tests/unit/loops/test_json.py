@@ -9,8 +9,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.loops import Finding, Handoff, Later, LoopResult, LoopView, OrchestrationLoop, Step
-from asterism.loops.json import MAX_BYTES, as_json
-from asterism.runtime.kept import MAX_TOLD, told
+from asterism.runtime.kept import MAX_BYTES, MAX_TOLD, as_json, told
 
 HALF = "\ud800"
 """Half a character, as the name of a file may have it."""

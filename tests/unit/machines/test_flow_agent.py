@@ -321,6 +321,26 @@ def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one()
     assert talk.memory.unclear
 
 
+def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> None:
+    talk = Talk()
+    talk.handled(S.RUNNING)
+    assert talk.handler == "on_running"
+    talk.take(Forked(origin="r0", seq=2, idle_s=5.0))
+    assert (talk.handler, talk.memory.message.text, talk.memory.queue) == ("on_running", "hello", [])
+    assert not talk.memory.unclear
+
+
+def test_a_fork_keeps_what_a_person_is_asked_about_an_interrupted_body() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    talk.handled(interrupted=True)
+    talk.answer(value="hm")
+    assert talk.handler == "on_interrupted"
+    talk.take(Forked(origin="r0", seq=5, idle_s=5.0))
+    assert (talk.handler, talk.memory.unclear) == ("", True)
+    assert "may have finished" in talk.question().prompt
+
+
 def test_a_defect_of_ours_ends_it_by_name() -> None:
     talk = Talk()
     talk.take(Broke(effect=talk.memory.handling, event="Handled", reason="KeyError: x"))

@@ -101,7 +101,7 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
         memory.unclear = memory.entered or memory.handler == "on_running"
         memory.prompt = UNCLEAR if memory.unclear else memory.prompt
         return
-    memory.unclear = memory.unclear and not (event.again or event.path)
+    memory.unclear = memory.unclear and not event.again
     memory.view = event.view or memory.view
     memory.prompt = event.text or ("" if event.path else memory.prompt)
     memory.say("agent", event.text)
@@ -122,6 +122,9 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
     if now is PAUSED and was is not PAUSED:
         memory.before = was
     memory.status, memory.paused = now, now is PAUSED and not memory.path
+    memory.unclear = memory.unclear and now in (RUNNING, PAUSED)
+    if memory.unclear and now is RUNNING:  # resumed: what was asked is not answered yet
+        memory.prompt = UNCLEAR
     if now in (COMPLETED, ERROR, CANCELLED):
         memory.path, memory.queue, memory.wants, memory.again, memory.unclear = [], [], "", False, False
         memory.ends_at = None
@@ -202,13 +205,14 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
         return "pause", Message(text=memory.wanted_by)
     if memory.wants == "resume":
         return "resume", Message()
-    bound = state is WAITING_FOR_APPROVAL or memory.unclear
+    unclear = memory.unclear and state is RUNNING
+    bound = state is WAITING_FOR_APPROVAL or unclear
     while memory.queue:
         message = memory.queue.pop(0)
         if message.confided and not memory.view.hush:  # said twice, perhaps: it answers no question that is not in confidence
             continue
         if not bound or (message.to and message.to == memory.shown):
-            return "on_interrupted" if memory.unclear else HANDLERS[state], message
+            return "on_interrupted" if unclear else HANDLERS[state], message
     return None
 
 

@@ -62,7 +62,7 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if event.of != memory.handling:
             return None
         check_path(state, event.path)
-        memory.view, memory.entered, memory.path = event.view, True, [*event.path]
+        memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
         turn.perform(Wake(of=event.of))
         return step_on(memory, state, turn)
 
@@ -137,9 +137,12 @@ def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
         leave_children(memory, turn)
         if memory.handling:  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
             turn.perform(Withdraw(target=memory.handling))
-            take_in(memory, Handled(effect=memory.handling, interrupted=True))
-            if not memory.unclear and memory.handler not in ASIDE:
-                memory.queue.insert(0, memory.message)
+            if memory.entered:
+                take_in(memory, Handled(effect=memory.handling, interrupted=True))
+            else:
+                memory.handling = ""
+                if memory.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
+                    memory.queue.insert(0, memory.message)
         if memory.due is not None:
             memory.due += event.idle_s
         if memory.ends_at is not None:

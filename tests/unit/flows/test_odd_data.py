@@ -1,0 +1,130 @@
+"""What an agent's code says ends in a journal that gives it back, or ends its conversation in words; it never ends the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flow
+from tests.flows import Stage, talk
+
+HALF = "\ud800"
+"""Half a character, as the name of a file may have it."""
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+class Odd(StandardAgent):
+    """Does in on_running what a test has put here."""
+
+    idempotent = True
+    body: ClassVar[Callable[[Any], Any]]
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return await type(self).body(self) or self.make_result(AgentStatus.COMPLETED, "fine")
+
+
+async def raises(agent: Odd) -> None:
+    raise OSError(f"no file {HALF}.txt")
+
+
+async def raises_its_own_words(agent: Odd) -> None:
+    raise InvalidInput(f"no file {HALF}.txt")
+
+
+async def says(agent: Odd) -> AgentResult:
+    return agent.make_result(AgentStatus.COMPLETED, HALF)
+
+
+async def says_no_text(agent: Odd) -> AgentResult:
+    return agent.make_result(AgentStatus.COMPLETED, 5)  # type: ignore[arg-type]
+
+
+async def returns_no_number(agent: Odd) -> AgentResult:
+    return agent.make_result(AgentStatus.COMPLETED, "fine", data={"loss": float("nan")})
+
+
+async def returns_too_deep(agent: Odd) -> AgentResult:
+    return agent.make_result(AgentStatus.COMPLETED, "fine", data={"it": nested(100_000)})
+
+
+async def leaves_too_deep(agent: Odd) -> None:
+    agent.metadata["it"] = nested(101)
+
+
+async def leaves_half(agent: Odd) -> None:
+    agent.found = HALF  # type: ignore[attr-defined]
+
+
+async def reports(agent: Odd) -> None:
+    agent.report(HALF)
+
+
+async def starts_with_no_number(agent: Odd) -> None:
+    start = flow(Odd)
+    await agent.child("it", msgspec.structs.replace(start, first={**start.first, "loss": float("nan")}))
+
+
+async def starts_with_half(agent: Odd) -> None:
+    await agent.child(HALF, flow(Odd))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (raises, r"OSError: no file \ud800.txt"),
+        (raises_its_own_words, r"no file \ud800.txt"),
+        (says, "a journal would not give it back: 'utf-8' codec"),
+        (says_no_text, "a journal would not give it back: Expected `str`, got `int` - at `$.text`"),
+        (returns_no_number, "the data of a result is not JSON: Out of range float values"),
+        (returns_too_deep, "the data of a result is not JSON: maximum recursion depth"),
+        (leaves_too_deep, "metadata: more than 100 lists and objects within each other"),
+        (leaves_half, "an instance variable (begin its name with _ to keep it out of the journal) is not JSON: 'utf-8' codec"),
+        (reports, "a journal would not give it back: 'utf-8' codec"),
+        (starts_with_no_number, "what child it is given is not JSON: Out of range float values"),
+        (starts_with_half, "a journal would not give it back: 'utf-8' codec"),
+    ],
+)
+def test_what_a_journal_would_not_give_back_is_an_error_in_words(body: Callable[[Any], Any], said: str) -> None:
+    Odd.body = staticmethod(body)
+    stage, (result,) = talk(Odd, "go")
+    assert result.raw_message.startswith("Sorry, something went wrong: ")
+    assert said in result.raw_message
+    assert (result.status, stage.states[-1], result.code) == ("ERROR", "ERROR", "error")
+
+
+@pytest.mark.parametrize("handler", ["on_initializing", "on_waiting_for_input", "on_waiting_for_approval", "on_paused"])
+def test_so_is_it_in_every_other_handler(handler: str) -> None:
+    async def odd(self: Any, msg: Message) -> AgentResult:
+        raise OSError(HALF)
+
+    asks = {"requires_approval": True, "item": InputField("What?"), "__annotations__": {"item": str}}
+    agent = type(f"Odd_{handler}", (StandardAgent,), {**asks, handler: odd, "__module__": __name__})
+    lines = {"on_initializing": ["go"], "on_waiting_for_input": ["go", "x"], "on_waiting_for_approval": ["go", "x", "yes"]}
+    _, turns = talk(agent, *lines.get(handler, ["go", "!pause"]))
+    assert (turns[-1].status, turns[-1].raw_message) == ("ERROR", r"Sorry, something went wrong: OSError: \ud800.")
+
+
+def test_an_agent_that_cannot_be_made_ends_its_conversation_in_words() -> None:
+    class Broken(StandardAgent):
+        def __init__(self) -> None:
+            raise RuntimeError("no room")
+
+    _, (result,) = talk(Broken, "go")
+    assert (result.status, result.raw_message) == ("ERROR", "Sorry, something went wrong: RuntimeError: no room.")
+
+
+@pytest.mark.parametrize(("text", "values"), [(HALF, {}), ("go", {"item": HALF}), ("go", {"item": float("nan")})])
+def test_a_message_that_no_journal_takes_is_refused(text: str, values: dict[str, Any]) -> None:
+    stage = Stage(Odd)
+    with pytest.raises(InvalidInput, match=r"is not JSON|would not give it back|is not valid Unicode"):
+        stage.play(stage.turn("say", text, values))
