@@ -117,8 +117,6 @@ class ConstellationStory(Story):
     # -- words -------------------------------------------------------------------------------------
 
     def _noted(self, entry: Entry) -> str:
-        if isinstance(entry.event, Answered):
-            return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
         if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
             return f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
         return super()._noted(entry)

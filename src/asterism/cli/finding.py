@@ -68,6 +68,10 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
     if not found:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
     if len(found) > 1:
+        if all(row.answer for row in found):
+            raise InvalidInput(
+                f"{named!r} asks nothing any more: its {len(found)} questions are answered; `asterism inbox` lists the open ones"
+            )
         roots = {(await store.run(row.run)).root for row in found}
         all_of_them = f", or answer all of {roots.pop()} with --all" if len(roots) == 1 else ""
         raise InvalidInput(f"{named!r} could be {_some(row.inquiry for row in found)}; write more of it{all_of_them}")

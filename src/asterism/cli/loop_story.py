@@ -100,6 +100,8 @@ class LoopStory(Story):
                 yield Happening(entry, f"planned {count(len(event.steps), 'step')}")
                 for planned in self.loop.plan[:MAX_PLANNED]:
                     yield Happening(entry, f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
+            case Outcome() if event.effect in self.copied and self.forked:
+                yield Happening(entry, f"it was under way in {plain(self.forked.origin)}, and is called off here", step, weight="detail")
             case Outcome() if words := _outcome_words(event):
                 yield Happening(entry, words, step)
                 for it in self.loop.again if isinstance(event, Reflected) else ():

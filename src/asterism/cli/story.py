@@ -63,6 +63,7 @@ class Story:
         spans: every effect, by id, in order.
         children: the part that each child run carries out, by the effect that started it.
         forked: where it was copied from; None if it was not.
+        copied: effects that were under way there, and were called off here.
         first_at, last_at: times of the first and the last entry.
     """
 
@@ -73,6 +74,7 @@ class Story:
         self.spans: dict[str, Span] = {}
         self.children: dict[str, str] = {}
         self.forked: Forked | None = None
+        self.copied: set[str] = set()
         self.first_at = self.last_at = 0.0
         self._parts: dict[str, str] = {}
 
@@ -138,6 +140,8 @@ class Story:
 
     def _noted(self, entry: Entry) -> str:
         """Why an entry is a note only."""
+        if isinstance(entry.event, Answered):
+            return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
         return f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
 
     def _told(self, entry: Entry) -> list[Happening]:
@@ -149,6 +153,8 @@ class Story:
             self.spans[effect_id] = Span(effect, entry.at)
             part = self.part_of(effect.target) if isinstance(effect, Withdraw | Relay) else self._part(effect_id, effect)
             self._parts[effect_id] = part
+            if isinstance(effect, Withdraw) and isinstance(entry.event, Forked):
+                self.copied.add(effect.target)
             if isinstance(effect, StartChild):
                 self.children[effect_id] = part
             yield from self._effect(entry, effect_id, effect)

@@ -54,10 +54,20 @@ def told(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if _is_user_code(frame.filename)] or frames
-    if isinstance(error, SyntaxError) or not ours:
+    line = line_of(error) or (_line(frames[-1]) if frames else "")
+    if isinstance(error, SyntaxError) or not line:
         return text  # it names its own file and line
-    return f"{text} ({Path(ours[-1].filename).name}:{ours[-1].lineno})"
+    return f"{text} ({line})"
+
+
+def line_of(error: BaseException) -> str:
+    """``file:line``: the last line of user code that the error passed through; empty where it passed through none."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
+    return _line(ours[-1]) if ours else ""
+
+
+def _line(frame: traceback.FrameSummary) -> str:
+    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _is_user_code(filename: str) -> bool:

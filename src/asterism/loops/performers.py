@@ -11,6 +11,7 @@ import msgspec
 from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Effect, Outcome
+from asterism.loops.blame import blamed
 from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
 from asterism.loops.supervising import Metered, Supervising
@@ -21,7 +22,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Cri
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
-from asterism.runtime.kept import as_json, kept, told
+from asterism.runtime.kept import as_json, kept
 from asterism.runtime.ports import Performer, Tell
 
 MAX_SAID = 500
@@ -71,7 +72,7 @@ class _Supervisor:
             metered = said if isinstance(said, Metered) else Metered(said)
             return kept(self._outcome(effect_id, metered))
         except Exception as error:  # boundary: a user's function may raise anything
-            return self._outcome_of_error(effect_id, told(error))
+            return self._outcome_of_error(effect_id, blamed(error, effect_id))
 
     async def _call(self, definition: Definition, view: LoopView) -> Any:
         raise NotImplementedError
@@ -146,7 +147,9 @@ class _WorkerPerformer:
             return kept(_ended(effect_id, effect.worker, found))
         except Exception as error:  # boundary: a user's worker may raise anything
             late = _late(timed, error, effect.worker, effect.timeout_s)
-            return WorkerEnded(effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or told(error)))
+            return WorkerEnded(
+                effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or blamed(error, effect_id))
+            )
 
 
 def _late(timed: asyncio.Timeout, error: Exception, who: str, timeout_s: float | None) -> str:
@@ -186,7 +189,7 @@ class _ModelAsker:
 
                     return kept(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
-            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or told(error))
+            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or blamed(error, effect_id))
 
 
 class _ToolCaller:
@@ -214,7 +217,10 @@ class _ToolCaller:
             result = as_json(returned, f"the result of {effect.tool}")
         except Exception as error:  # boundary: a tool may raise anything
             late = _late(timed, error, effect.tool, timeout_s)
-            result = {"status": "failed", "reason": f"{late}; whether it was carried out is not known" if late else told(error)}
+            result = {
+                "status": "failed",
+                "reason": f"{late}; whether it was carried out is not known" if late else blamed(error, effect_id),
+            }
         return ToolReturned(effect=effect_id, result=result)
 
 

@@ -121,7 +121,7 @@ class Session:
         await self._step([Arrival(claimed, "system"), *self._take_arrived()], drain=False)
         for effect_id, effect in left.items():
             if effect_id in called_off:
-                self.arrive(effect.interrupted(effect_id, "called off"), "system")
+                self.arrive(effect.interrupted(effect_id, self._called_off()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.withdrawn:
                 continue  # settled by what was in the inbox
             elif effect.redo is Redo.NEVER:
@@ -295,18 +295,23 @@ class Session:
             # An answer from outside does not count: what is called off is not asked any more, and refuses it.
             has_arrived = any(isinstance(it.event, Outcome) and it.event.effect == effect.target and not it.key for it in self._arrived)
             if target is not None and not has_arrived:
-                self.arrive(target.interrupted(effect.target, "called off"), "system")
+                self.arrive(target.interrupted(effect.target, self._called_off()), "system")
             self.arrive(withdrawn, "system")
             return
 
         def called_off(_: asyncio.Task[None]) -> None:
             # A performer that ended by itself at the last moment has left its own outcome, and is not here any more.
             if self._performing.pop(effect.target, None):
-                self.arrive(target.interrupted(effect.target, "called off"), "system")
+                self.arrive(target.interrupted(effect.target, self._called_off()), "system")
             self.arrive(withdrawn, "system")
 
         performing.add_done_callback(called_off)
         performing.cancel()
+
+    def _called_off(self) -> str:
+        """Why something that was under way was called off, where its run has said why it ends."""
+        reason = self.run.memory.reason
+        return f"called off: {reason}" if reason else "called off"
 
     def abandon(self) -> None:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""

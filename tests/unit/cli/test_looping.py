@@ -188,6 +188,8 @@ def test_a_run_that_asks_nothing_says_so(table: Table) -> None:
     table.answer(run, "reject", every=True)
     with pytest.raises(InvalidInput, match=f"run {run} asks nothing that takes approve"):
         table.answer(run, "approve", every=True)
+    with pytest.raises(InvalidInput, match=f"'{run}' asks nothing any more: its 3 questions are answered"):
+        table.answer(run, "approve")
 
 
 def test_a_stale_answer_is_refused(table: Table) -> None:
@@ -224,7 +226,7 @@ def test_why_a_step_was_tried_again_is_told(table: Table) -> None:
     table.told()
     why(run, "look", database=table.database)
     told = table.told()
-    assert told.splitlines()[0] == "look: failed (OSError: foggy)"
+    assert told.splitlines()[0] == "look: failed (OSError: foggy (retries_of_looping_test.py:31))"
     assert "is to be tried again by fails, attempt 2  (supervisor)" in told
 
 

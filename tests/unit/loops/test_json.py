@@ -96,3 +96,21 @@ def test_a_plan_whose_context_is_too_deep_is_refused_by_its_step() -> None:
 def test_an_error_is_kept_in_bounds() -> None:
     assert told(ValueError("x" * 20_000)) == "ValueError: " + "x" * (MAX_TOLD - 12)
     assert told(ValueError()) == "ValueError"
+
+
+def test_a_worker_that_fails_is_told_with_its_line_and_its_trace_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails(handoff: Handoff) -> Any:
+        raise OSError("foggy")
+
+    caplog.set_level("INFO", "asterism.loops")
+    line = fails.__code__.co_firstlineno + 1
+    assert run(workers={"w": fails}).findings[0].reason == f"OSError: foggy (test_json.py:{line})"
+    assert f"line {line}, in fails" in caplog.text
+
+
+@pytest.mark.parametrize("part", ["plan", "reflect", "synthesize", "critique"])
+def test_a_supervisor_that_fails_is_told_with_its_line(part: str) -> None:
+    async def fails(view: LoopView) -> Any:
+        raise OSError("foggy")
+
+    assert "OSError: foggy (test_json.py:" in run(**{part: fails}).reason

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from asterism.kernel.machine import Outcome
 from asterism.machines.control import Governed
 from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
 
@@ -225,10 +226,13 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
             self.paused = self.paused or self.allowance == 0
         return state
 
-    def left(self, effect: str) -> bool:
-        """An effect has its outcome. True for one that was called off: then it has no consequence."""
-        self.resting.discard(effect)
-        return self.leaving.pop(effect, self) is None
+    def left(self, event: Outcome) -> bool:
+        """An effect has its outcome. True for one that was called off: then it has no consequence but what it has used."""
+        self.resting.discard(event.effect)
+        was_leaving = self.leaving.pop(event.effect, self) is None
+        if was_leaving:
+            self.tokens += getattr(event, "tokens", 0)
+        return was_leaving
 
     # -- what a driver asks of any memory ----------------------------------------------------------
 

@@ -91,7 +91,7 @@ def _plan(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
 
 
 def _planned(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
-    return PLANNING if memory.left(event.effect) else take_plan(memory, event, turn)
+    return PLANNING if memory.left(event) else take_plan(memory, event, turn)
 
 
 # -- while steps are under way ---------------------------------------------------------------------
@@ -137,13 +137,13 @@ def _working_in(state: State) -> dict[type[Event], Row]:
         return _work(memory, state, turn)
 
     def taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> State:
-        if memory.left(event.effect):
+        if memory.left(event):
             return state
         take_outcome(memory, event, turn)
         return _go_on(memory, state)
 
     def answered(memory: LoopMemory, event: Answered, turn: Turn) -> State:
-        if event.withdrawn and memory.left(event.effect):
+        if event.withdrawn and memory.left(event):
             return state
         take_answer(memory, event, turn)
         return _go_on(memory, state)
@@ -186,7 +186,7 @@ def _ask(memory: LoopMemory, turn: Turn) -> State | None:
 
 
 def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
-    return REFLECTING if memory.left(event.effect) else take_said(memory, event, turn)
+    return REFLECTING if memory.left(event) else take_said(memory, event, turn)
 
 
 # -- in more than one state ------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def _cancelled(memory: LoopMemory, event: Cancel, turn: Turn) -> State:
 
 
 def _broke(memory: LoopMemory, event: Broke, turn: Turn) -> State:
-    memory.left(event.effect)
+    memory.left(event)
     return fail(memory, "defect", f"{event.event} could not be taken: {event.reason}", turn)
 
 
@@ -236,7 +236,7 @@ def _noted_in(state: State) -> dict[type[Event], Row]:
     def left(memory: LoopMemory, event: Outcome, turn: Turn) -> State:
         if isinstance(event, Answered) and not event.withdrawn:
             raise not_asked(event)
-        memory.left(event.effect)
+        memory.left(event)
         return state
 
     rows: dict[type[Event], Row] = {Claimed: row(claimed), Forked: row(forked), **{outcome: row(left) for outcome in OUTCOMES}}

@@ -1,0 +1,20 @@
+"""What user code has raised: its words, and its line."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+from asterism.devices.source import line_of
+from asterism.errors import AsterismError
+from asterism.runtime.kept import told
+
+log = logging.getLogger("asterism.loops")
+
+
+def blamed(error: Exception, effect: str) -> str:
+    """What user code has raised, in words with its line; the trace is an INFO line of the log."""
+    line = "" if isinstance(error, AsterismError) else line_of(error)
+    if line:
+        log.info("%s failed\n%s", effect, "".join(traceback.format_exception(error)))
+    return told(error) + (f" ({line})" if line else "")
