@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group
 
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
+from asterism.telemetry import LOG_VARIABLE
 
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 _UNUSABLE = (InvalidInput, MissingExtra, RunNotFound, StoreUnavailable)
@@ -92,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to stop
     try:
+        _start_logs()
         done = app(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -109,6 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     return done if isinstance(done, int) else 0
+
+
+def _start_logs() -> None:
+    if level := os.environ.get(LOG_VARIABLE):
+        from asterism.telemetry.logs import configure_logs  # noqa: PLC0415 - who does not want it does not load it
+
+        configure_logs(level, sys.stderr)
 
 
 def _one_line(error: CycloptsError) -> str:

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+LOG_VARIABLE = "ASTERISM_LOG"
+"""The level of the lines that the commands write to standard error: ``debug``, ``info``, ``warning`` or ``error``; by default none."""
+
 
 def telemetry_wanted(environment: Mapping[str, str]) -> bool:
-    """True when OpenTelemetry was asked for: any ``OTEL_…`` variable is set, and the SDK is not disabled by one."""
+    """True when lines were asked for, or OpenTelemetry: any ``OTEL_…`` variable is set, and the SDK is not disabled by one."""
     disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not disabled and any(name.startswith("OTEL_") and value for name, value in environment.items())
+    return bool(environment.get(LOG_VARIABLE)) or (
+        not disabled and any(name.startswith("OTEL_") and value for name, value in environment.items())
+    )

@@ -9,6 +9,7 @@ import logging
 from typing import TextIO
 
 import structlog
+from structlog.typing import Processor
 
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
@@ -17,7 +18,7 @@ from asterism.kernel.machine import Outcome
 
 
 def configure_logs(level: str, stream: TextIO) -> None:
-    """Have lines written: as JSON, or in colour when the stream is a terminal.
+    """Have lines written: as JSON, or in colour when the stream is a terminal; with them what the logger ``asterism`` is told.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``; lines below it are dropped.
@@ -30,17 +31,22 @@ def configure_logs(level: str, stream: TextIO) -> None:
     if number is None:
         raise InvalidInput(f"there is no log level {level!r}; take debug, info, warning or error")
     renderer = structlog.dev.ConsoleRenderer() if stream.isatty() else structlog.processors.JSONRenderer()
+    first: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            renderer,
-        ],
+        processors=[*first, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(renderer, foreign_pre_chain=first))
+    ours = logging.getLogger("asterism")
+    ours.handlers = [handler]
+    ours.setLevel(number)
 
 
 class Lines:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from asterism.cli import main
 from asterism.errors import InvalidInput
 from asterism.machines.control import Cancel
 from asterism.telemetry.logs import configure_logs
 from asterism.telemetry.observer import Telemetry
 from tests.agents import Agent
 from tests.stars import plan
+
+LOOP = """from asterism.loops import OrchestrationLoop
+async def look(handoff):
+    raise OSError("foggy")
+loop = OrchestrationLoop(plan=[{"worker": "look", "intent": "x"}], workers={"look": look})
+"""
 
 
 class Terminal(io.StringIO):
@@ -25,9 +34,12 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def _unconfigured() -> Iterator[None]:
+    ours = logging.getLogger("asterism")
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+    ours.handlers.clear()
+    ours.setLevel(logging.NOTSET)
 
 
 def a_run() -> Agent:
@@ -117,3 +129,29 @@ def test_a_terminal_gets_words_and_no_json() -> None:
 def test_a_level_that_is_none_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="'loud'; take debug"):
         configure_logs("loud", io.StringIO())
+
+
+def test_what_user_code_has_raised_is_a_line_among_the_others() -> None:
+    stream = io.StringIO()
+    configure_logs("info", stream)
+    logging.getLogger("asterism.loops").info("%s failed", "r:1.0")
+    logging.getLogger("asterism.loops").debug("too much")
+    (line,) = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (line["event"], line["level"]) == ("r:1.0 failed", "info")
+
+
+def test_the_commands_write_lines_where_the_environment_names_a_level(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logged.py").write_text(LOOP, encoding="utf-8")
+    run = ["loop", "run", "logged.py:loop", "x", "--database", str(tmp_path / "runs.db")]
+    assert main(run) == 1
+    assert '"level"' not in capsys.readouterr().err
+    monkeypatch.setenv("ASTERISM_LOG", "info")
+    assert main(run) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert [line["event"].splitlines()[-1] for line in lines] == ["OSError: foggy", "run ended"]
+    monkeypatch.setenv("ASTERISM_LOG", "loud")
+    assert main(run) == 2
+    assert "there is no log level 'loud'" in capsys.readouterr().err

@@ -20,9 +20,10 @@ from asterism.telemetry import telemetry_wanted
         ({"OTEL_SERVICE_NAME": "night shift"}, True),
         ({"OTEL_SERVICE_NAME": "night shift", "OTEL_SDK_DISABLED": "True"}, False),
         ({"OTEL_SDK_DISABLED": "false"}, True),
+        ({"ASTERISM_LOG": "info", "OTEL_SDK_DISABLED": "true"}, True),
     ],
 )
-def test_telemetry_is_wanted_when_a_variable_of_opentelemetry_is_set(environment: dict[str, str], *, wanted: bool) -> None:
+def test_telemetry_is_wanted_when_a_variable_of_opentelemetry_or_a_level_is_set(environment: dict[str, str], *, wanted: bool) -> None:
     assert telemetry_wanted(environment) is wanted
 
 
