@@ -30,6 +30,7 @@ class _Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     command: tuple[str, ...] = ()
     url: str = ""
+    headers: dict[str, str] = {}
     allow: tuple[str, ...] = ()
     gates: dict[str, Gate] = {}
     within: dict[str, _Within] = {}
@@ -156,6 +157,7 @@ def _server(given: _Server, folder: Path) -> McpServer:
     return McpServer(
         command=given.command,
         url=given.url,
+        headers=given.headers,
         allow=given.allow,
         gates=given.gates,
         scopes=scopes,

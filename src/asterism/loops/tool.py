@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import logging
+import os
+import string
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,16 @@ from asterism.devices.skill import contract_of, is_skill, skill
 from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.keeper import Keeper
 from asterism.machines.orchestration_loop.model import Gate, ToolCall
+from asterism.runtime.kept import told
 
 MAX_TOOLS = 500
 """Tools that one server may offer."""
 CONNECT_S = 30.0
 """Bound on connecting to a server and on listing its tools."""
+READ_S = 300.0
+"""Bound on the silence of a server over HTTP, as the SDK has it."""
+
+log = logging.getLogger("asterism.loops")
 
 Scope = Callable[[Mapping[str, Any]], str | None]
 """Says why these arguments are out of bounds; empty or None where they are not."""
@@ -77,6 +86,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         command: program and arguments of one that is spoken to over stdio.
         url: of one that is spoken to over HTTP.
+        headers: of each request to it; ``$NAME`` in a value is a variable of the environment when it is connected to, ``$$`` a dollar.
         allow: names of the tools that may be called. No other is offered to the model, and none if this is empty.
         gates: why a person is asked before a tool is called, by its name; ``""`` for not at all. By default every tool that does not
             declare itself read-only, or not destructive, counts as destructive.
@@ -87,6 +97,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...] = ()
     url: str = ""
+    headers: dict[str, str] = {}
     allow: tuple[str, ...] = ()
     gates: dict[str, Gate] = {}
     scopes: dict[str, Scope] = {}
@@ -96,7 +107,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[Any, ...]:
         """What makes two of them one connection."""
-        return ("mcp", self.command, self.url, tuple(sorted(self.env.items())), self.folder)
+        return ("mcp", self.command, self.url, *(tuple(sorted(it.items())) for it in (self.headers, self.env)), self.folder)
 
     async def tools(self, keeper: Keeper) -> list[Tool]:
         """Its tools that may be called.
@@ -114,22 +125,49 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             raise
         except Exception as error:  # boundary: a server may be anything
             keeper.forget(self.key)
-            raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {_first(error)}") from error
+            why = _first(error)
+            hint = "" if self.url or isinstance(why, OSError) else "; what it says itself is in the log (ASTERISM_LOG=info)"
+            raise InvalidInput(
+                f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {told(why)}{hint}"
+            ) from error
         there = {found.name: found for found in listed}
         if missing := [name for name in self.allow if name not in there]:
             raise InvalidInput(f"the MCP server has no tool {', '.join(missing)}; it has {', '.join(there)}")
         return [self._tool(there[name], keeper) for name in self.allow]
 
-    def _client(self) -> Any:
+    @contextlib.asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:
         try:
+            import httpx2  # noqa: PLC0415 - as below
             from mcp import Client  # noqa: PLC0415 - takes a second, and is an extra
-            from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415 - as above
+            from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415 - as above
+            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - as above
         except ImportError:
             raise MissingExtra("llm", "a worker with tools of an MCP server") from None
         if self.url:
-            return Client(self.url)
+            http = httpx2.AsyncClient(headers=self._headers(), timeout=httpx2.Timeout(CONNECT_S, read=READ_S))
+            async with http, Client(streamable_http_client(self.url, http_client=http)) as client:
+                yield client
+            return
         program, *arguments = self.command
-        return Client(StdioServerParameters(command=program, args=arguments, env=self.env or None, cwd=self.folder or None))
+        server = StdioServerParameters(command=program, args=arguments, env=self.env or None, cwd=self.folder or None)
+        with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - it blocks nobody
+            # What it says beside the protocol is for whoever wants a log, and not for the screen of a run.
+            beside = (sys.__stderr__ if log.isEnabledFor(logging.INFO) else None) or nowhere
+            async with Client(stdio_client(server, beside)) as client:
+                yield client
+
+    def _headers(self) -> dict[str, str]:
+        try:
+            headers = {name: string.Template(value).substitute(os.environ).strip() for name, value in self.headers.items()}
+        except KeyError as missing:
+            raise InvalidInput(f"its headers need the variable {missing.args[0]}, which is not set") from None
+        except ValueError as error:
+            raise InvalidInput(f"its headers: {error}; a variable is $NAME, a dollar $$") from None
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):  # what is sent would be refused, and told, with its value
+                raise InvalidInput(f"its header {name} has a character that no header may have")
+        return headers
 
     def _tool(self, found: Any, keeper: Keeper) -> Tool:
         async def call(arguments: dict[str, Any], key: str) -> Any:
@@ -171,11 +209,11 @@ async def _listed(client: Any) -> list[Any]:
     return found
 
 
-def _first(error: BaseException) -> str:
+def _first(error: BaseException) -> BaseException:
     """What was the matter, out of the groups that a client wraps it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return error
 
 
 ToolSource = Tool | McpServer | Callable[..., Any]
@@ -208,7 +246,8 @@ def judged(asked: ToolCall, tools: Mapping[str, Tool]) -> ToolCall:
     known = tools.get(asked.tool)
     if known is None:
         return msgspec.structs.replace(asked, denied=f"there is no tool {asked.tool!r} for you; there are {', '.join(tools) or 'none'}")
-    return msgspec.structs.replace(asked, denied=out_of_scope(known, asked.arguments), gate=known.gate, idempotent=known.idempotent)
+    denied, parameters = out_of_scope(known, asked.arguments), known.parameters if known.gate else {}
+    return msgspec.structs.replace(asked, denied=denied, gate=known.gate, idempotent=known.idempotent, parameters=parameters)
 
 
 def out_of_scope(known: Tool, arguments: Mapping[str, Any]) -> str:

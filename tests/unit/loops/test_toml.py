@@ -61,6 +61,9 @@ def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
     allow = ["read_file"]
     gates = {read_file = "first_time"}
     within = {read_file = {folder = "notes", arguments = ["path"]}}
+    [[workers.clerk.servers]]
+    url = "https://notes.example/mcp"
+    headers = {Authorization = "Bearer $TOKEN"}
     """
     clerk = find_loop("loop.toml", written(folder, text)).workers["clerk"]
     assert isinstance(clerk, ModelWorker)

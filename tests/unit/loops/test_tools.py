@@ -100,6 +100,15 @@ def test_arguments_that_a_tool_cannot_take_are_told_to_the_model() -> None:
     assert json.loads(script.told["double"])["status"] == "failed"
 
 
+def test_what_a_tool_raises_is_told_to_the_model_with_its_line() -> None:
+    async def fails(text: str) -> str:
+        raise OSError(text)
+
+    script = Script({"fails": {"text": "foggy"}}, "sorry")
+    assert run(script, fails).answer == "sorry"
+    assert json.loads(script.told["fails"])["reason"].startswith("OSError: foggy (test_tools.py:")
+
+
 def test_arguments_that_are_nested_too_deep_are_denied() -> None:
     deep: dict[str, Any] = {"in": 1}
     for _ in range(101):
@@ -178,9 +187,18 @@ def test_tools_of_an_mcp_server_are_called_over_stdio_and_only_those_allowed_are
 
 
 @contextlib.asynccontextmanager
-async def served() -> AsyncIterator[str]:
-    """The same server over HTTP, in this process; its address."""
-    http = uvicorn.Server(uvicorn.Config(notes.streamable_http_app(), log_config=None))
+async def served(token: str = "") -> AsyncIterator[str]:
+    """The same server over HTTP, in this process, for whoever bears the token; its address."""
+    app = notes.streamable_http_app()
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if token and scope["type"] == "http" and (b"authorization", f"Bearer {token}".encode()) not in scope["headers"]:
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await app(scope, receive, send)
+
+    http = uvicorn.Server(uvicorn.Config(guarded, log_config=None))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         async with asyncio.TaskGroup() as group:
             group.create_task(http.serve(sockets=[listening]))
@@ -205,6 +223,42 @@ def test_tools_of_an_mcp_server_are_called_over_http_and_a_destructive_one_is_co
     assert (ended.state, ended.answer) == ("COMPLETE", "all gone")
     assert script.offered == [["add_note", "remove_notes"]] * 4
     assert json.loads(script.told["die"])["status"] == "denied"
+
+
+async def tools_of(server: McpServer) -> list[str]:
+    async with open_keeper() as keeper:
+        return list(await Toolbox([server]).tools(keeper))
+
+
+def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(token: str) -> list[str] | str:
+        async with served(token) as url:
+            try:
+                return await tools_of(McpServer(url=url, headers={"Authorization": "Bearer $NOTES_TOKEN"}, allow=("list_notes",)))
+            except InvalidInput as refused:
+                return str(refused).partition("/mcp ")[2]
+
+    assert asyncio.run(scene("s3cret")) == "cannot be used: its headers need the variable NOTES_TOKEN, which is not set"
+    monkeypatch.setenv("NOTES_TOKEN", "s3cret")
+    assert asyncio.run(scene("s3cret")) == ["list_notes"]
+    assert asyncio.run(scene("another")) == "cannot be used: MCPError: Server returned an error response"
+    monkeypatch.setenv("NOTES_TOKEN", "s3\ncret")
+    assert asyncio.run(scene("s3cret")) == "cannot be used: its header Authorization has a character that no header may have"
+
+
+def test_what_a_server_says_beside_the_protocol_is_for_whoever_wants_the_log(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = McpServer(command=(sys.executable, "-c", "import sys; print('no such table', file=sys.stderr)"), allow=("x",))
+
+    def told() -> str:
+        with pytest.raises(InvalidInput, match=r"Connection closed; what it says itself is in the log \(ASTERISM_LOG=info\)$"):
+            asyncio.run(tools_of(server))
+        return capfd.readouterr().err
+
+    assert told() == ""
+    caplog.set_level("INFO", "asterism.loops")
+    assert told() == "no such table\n"
 
 
 def test_a_server_with_nothing_allowed_offers_nothing() -> None:
@@ -280,6 +334,8 @@ def test_a_scope_within_a_folder_follows_dots_and_links(
 def test_a_call_is_judged_with_what_its_tool_says() -> None:
     found = judged(ToolCall(call_id="c", tool="double"), {"double": tool(double, idempotent=True, gate="first_time")})
     assert (found.denied, found.gate, found.idempotent) == ("", "first_time", True)
+    assert found.parameters["properties"] == {"number": {"type": "integer"}}
+    assert judged(ToolCall(call_id="c", tool="double"), {"double": tool(double)}).parameters == {}
 
 
 def supervised(replies: Sequence[str]) -> Callable[[], FunctionModel]:

@@ -203,6 +203,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         denied: why it may not be made; empty where it may.
         gate: why a person is asked first; ``first_time`` only for the first call of the tool in a run.
         idempotent: making it again under the same key after a crash does no harm.
+        parameters: JSON Schema of the arguments where a person is asked, who may edit them; else empty.
     """
 
     call_id: str
@@ -211,3 +212,4 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     denied: str = ""
     gate: Gate = ""
     idempotent: bool = False
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -11,7 +11,7 @@ from asterism.kernel.machine import Turn
 from asterism.machines.control import Answered, Ask, Risk, Verb, check_verb, expiry, not_asked
 from asterism.machines.orchestration_loop.ending import call_off
 from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, Question
-from asterism.machines.orchestration_loop.model import Finding, Step
+from asterism.machines.orchestration_loop.model import Finding, Step, ToolCall
 
 _VERBS: dict[About, tuple[Verb, ...]] = {
     "approval": ("approve", "edit", "reject"),
@@ -19,6 +19,15 @@ _VERBS: dict[About, tuple[Verb, ...]] = {
     "later": ("respond", "reject"),
     "question": ("respond", "reject"),
     "confirmation": ("approve", "edit", "reject"),
+}
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
 }
 
 
@@ -98,6 +107,8 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
 
 
 def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, turn: Turn) -> None:
+    if event.verb == "edit":
+        _check_arguments(call.asked, event.value)
     call.question = Question()
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
@@ -109,6 +120,21 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
         call.done, call.result = True, event.value
     else:
         call.done, call.result = True, denied(f"{turn.actor} said no", event.reason)
+
+
+def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
+    """See that a tool has the arguments that a person puts in place of a model's: many a server drops one that it does not know."""
+    known = asked.parameters.get("properties")
+    if not isinstance(known, dict):
+        return
+    unknown = [name for name in given if name not in known]
+    if unknown and not asked.parameters.get("additionalProperties"):
+        raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
+    for name, value in given.items():
+        kind = known[name].get("type") if isinstance(known.get(name), dict) else None
+        types = _TYPES.get(kind) if isinstance(kind, str) else None
+        if types and not (isinstance(value, types) and isinstance(value, bool) is (kind == "boolean")):
+            raise Refused(f"{name} of {asked.tool} is of type {kind}; give another value")
 
 
 def denied(reason: str, feedback: str = "") -> dict[str, str]:

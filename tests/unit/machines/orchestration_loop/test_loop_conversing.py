@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.machines.control import Forked
+from asterism.errors import Refused
+from asterism.machines.control import Cancel, Forked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool
+from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.model import ToolCall, WorkerProfile
 from tests.loops import WORKERS, Loop, steps
 
@@ -33,6 +35,15 @@ def test_a_reply_without_calls_is_the_finding() -> None:
     assert (loop.memory.findings[0].output, loop.memory.tokens) == ("it is so", 7)
 
 
+def test_a_reply_that_comes_after_it_was_called_off_counts_with_its_tokens() -> None:
+    loop = conversing()
+    asked = loop.effect(AskModel)
+    loop.batch(Cancel())
+    loop.batch(ModelReplied(effect=asked, text="too late", tokens=7))
+    assert (loop.state, loop.memory.tokens) == ("CANCELLED", 7)
+    loop.assert_replays()
+
+
 def test_calls_are_made_and_their_results_lead_to_the_next_reply() -> None:
     loop = conversing(call("c1"), call("c2"))
     assert calling(loop) == ["c1", "c2"]
@@ -53,6 +64,33 @@ def test_a_call_that_is_not_allowed_is_denied_without_a_question_and_the_model_i
         "reason": "it is not on the list of model",
         "feedback": "",
     }
+
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "depth": {"type": "integer"}, "any": True}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        ({"pth": "y"}, "remove has no argument pth; it has path, depth, any"),
+        ({"depth": "all"}, "depth of remove is of type integer; give another value"),
+        ({"depth": True}, "depth of remove is of type integer; give another value"),
+    ],
+)
+def test_arguments_that_a_tool_does_not_have_are_refused_and_the_question_stays_open(edit: dict[str, object], why: str) -> None:
+    loop = conversing(call(tool="remove", gate="destructive", parameters=SCHEMA))
+    with pytest.raises(Refused, match=why):
+        loop.answers("edit", edit)
+    loop.answers("edit", {"path": "y", "depth": 2, "any": None})
+    (made,) = loop.outstanding(CallTool).values()
+    assert made.arguments == {"path": "y", "depth": 2, "any": None}
+    loop.assert_replays()
+
+
+def test_a_tool_that_takes_any_argument_takes_any_edit() -> None:
+    loop = conversing(call(tool="remove", gate="destructive", parameters={**SCHEMA, "additionalProperties": True}))
+    loop.answers("edit", {"more": 1})
+    assert calling(loop) == ["c1"]
 
 
 def test_a_destructive_call_is_confirmed_with_exactly_its_arguments() -> None:
