@@ -105,6 +105,7 @@ def try_out(desktop: Desktop, table: str, column: str, value: Any, command: list
 @example(cell=("inquiries", "subject"), value="[]", command=["inbox"])
 @example(cell=("inquiries", "subject"), value='{"kind": "plan", "plan": []}', command=["show", "WAITING"])
 @example(cell=("inquiries", "schema"), value="{", command=["inbox", "--json"])
+@example(cell=("inbox", "key"), value=b"\xff\xfe", command=["show", "WAITING"])
 @given(cell=st.sampled_from(CELLS), value=values, command=st.sampled_from(LOOKS))
 def test_looking_at_a_row_that_was_changed_is_no_traceback(desktop: Desktop, cell: tuple[str, str], value: Any, command: list[str]) -> None:
     try_out(desktop, *cell, value, command)

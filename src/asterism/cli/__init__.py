@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group
 
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
-from asterism.telemetry import LOG_VARIABLE
 
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 _UNUSABLE = (InvalidInput, MissingExtra, RunNotFound, StoreUnavailable)
@@ -114,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_logs() -> None:
-    if level := os.environ.get(LOG_VARIABLE):
+    if level := os.environ.get("ASTERISM_LOG"):
         from asterism.telemetry.logs import configure_logs  # noqa: PLC0415 - who does not want it does not load it
 
         configure_logs(level, sys.stderr)

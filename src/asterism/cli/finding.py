@@ -115,7 +115,7 @@ def machine_of(row: RunRow) -> Machine[Any]:
 async def answers_to(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:
     """The answers that are written and not taken yet, by the id of their question."""
     letters = await store.inbox([row.run for row in asked])
-    return {letter.key.partition("#")[0]: letter for letter in letters}
+    return {str(letter.key).partition("#")[0]: letter for letter in letters}  # a key that was changed by hand may be no text
 
 
 def check_planned(row: RunRow) -> None:
