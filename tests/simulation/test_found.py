@@ -43,3 +43,11 @@ def test_a_letter_that_nobody_can_read_does_not_keep_a_run_that_ended_while_it_c
         letter = Happening(at_s=5 + after_ms / 1000, what="letter", kind="Nonsense")
         world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=[letter], store=StoreTrouble(slow=1.0))
         assert world.run(plan).outcome == "finished"
+
+
+def test_a_child_that_a_robbed_owner_creates_meanwhile_is_taken_for_what_it_is() -> None:
+    inner = {"tasks": [{"task_id": "b", "device": "d", "skill": "once"}]}
+    plan = {"tasks": [{"task_id": "a", "constellation": inner}]}
+    for seed in range(40):  # the two look for the child, and write it, in any order
+        world = World(seed, fleet=[FLEET], happenings=[Happening(at_s=0.0, what="rob")], store=StoreTrouble(slow=1.0))
+        assert world.run(plan).outcome == "finished"

@@ -89,13 +89,7 @@ class ChildPerformer:
     async def _create(self, child: str, effect_id: str, effect: StartChild) -> None:
         store, now = self._nursery.store, self._nursery.clock.now()
         parent = await store.run(effect_id.rpartition(":")[0])
-        try:
-            found = await store.run(child)
-        except RunNotFound:
-            pass
-        else:
-            if found.parent != parent.run:
-                raise InvalidInput(f"there is a run {child} already, and it is no child of {parent.run}")
+        if await self._is_there(child, parent.run):
             return
         machine = self._nursery.machines.get(effect.machine)
         if machine is None:
@@ -119,9 +113,23 @@ class ChildPerformer:
             created_at=now,
             updated_at=now,
         )
-        live, entries = await submit_first(store, machine, row, msgspec.convert(effect.first, kind))
+        try:
+            live, entries = await submit_first(store, machine, row, msgspec.convert(effect.first, kind))
+        except InvalidInput:  # an owner that was robbed of the parent, and has not heard of it, may have created it meanwhile
+            if not await self._is_there(child, parent.run):
+                raise
+            return
         self._nursery.submitted(live)
         self._nursery.tell(child, entries)
+
+    async def _is_there(self, child: str, parent: str) -> bool:
+        try:
+            found = await self._nursery.store.run(child)
+        except RunNotFound:
+            return False
+        if found.parent != parent:
+            raise InvalidInput(f"there is a run {child} already, and it is no child of {parent}")
+        return True
 
     async def _send_what_waits(self, effect_id: str) -> None:
         """What its parent has to tell it first: a cancel that was asked for before must not find its work begun."""
