@@ -16,7 +16,7 @@ from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
 from asterism.loops.supervising import Metered, Supervising
 from asterism.loops.tool import judged
-from asterism.loops.view import LoopView, view_of
+from asterism.loops.view import view_of
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
@@ -41,6 +41,8 @@ class Definition(Protocol):
     workers: Mapping[str, AnyWorker]
 
 
+Supervised = PlanMade | Reflected | Synthesized | Critiqued
+"""The outcomes of what the supervisor is asked."""
 Finder = Callable[[LoopMemory], Definition]
 """Finds the definition of a run; raises InvalidInput where there is none."""
 
@@ -50,85 +52,46 @@ def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performe
     return {
         AskModel: _ModelAsker(find, keeper),
         CallTool: _ToolCaller(find, keeper),
-        MakePlan: _Planner(find),
+        MakePlan: _Supervisor(find, "plan", PlanMade, lambda said: {"steps": steps_of(said)}),
         RunWorker: _WorkerPerformer(find),
-        Reflect: _Reflector(find),
-        Synthesize: _Synthesizer(find),
-        Critique: _Critic(find),
+        Reflect: _Supervisor(find, "reflect", Reflected, _reflected),
+        Synthesize: _Supervisor(find, "synthesize", Synthesized, lambda said: {"answer": as_json(said, "the answer")}),
+        Critique: _Supervisor(find, "critique", Critiqued, lambda said: {"said": str(said)[:MAX_CRITIQUE]}),
     }
 
 
 class _Supervisor:
-    """Calls one function of the supervisor; what it raises is the error of its outcome."""
+    """Calls one function of the supervisor; what it raises is the error of its outcome.
 
-    def __init__(self, find: Finder) -> None:
+    Args:
+        find: finds the definition.
+        role: the definition's name for the function; where it has none, it says "ok".
+        kind: the outcome.
+        fields: what it says, as fields of the outcome; raises InvalidInput where it cannot be that.
+    """
+
+    def __init__(self, find: Finder, role: str, kind: type[Supervised], fields: Callable[[Any], dict[str, Any]]) -> None:
         self._find = find
+        self._role = role
+        self._kind = kind
+        self._fields = fields
 
     async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
         """Call it, and give its outcome."""
         view = view_of(memory, effect_id)
         try:
-            said = await self._call(self._find(memory), view)
+            function: Supervising | None = getattr(self._find(memory), self._role)
+            said = await function(view) if function else "ok"
             metered = said if isinstance(said, Metered) else Metered(said)
-            return kept(self._outcome(effect_id, metered))
+            return kept(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
-            return self._outcome_of_error(effect_id, blamed(error, effect_id))
-
-    async def _call(self, definition: Definition, view: LoopView) -> Any:
-        raise NotImplementedError
-
-    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
-        raise NotImplementedError
-
-    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
-        raise NotImplementedError
+            return self._kind(effect=effect_id, error=blamed(error, effect_id))
 
 
-class _Planner(_Supervisor):
-    async def _call(self, definition: Definition, view: LoopView) -> Any:
-        return await definition.plan(view)
-
-    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
-        return PlanMade(effect=effect_id, steps=steps_of(said.value), tokens=said.tokens)
-
-    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
-        return PlanMade(effect=effect_id, error=error)
-
-
-class _Reflector(_Supervisor):
-    async def _call(self, definition: Definition, view: LoopView) -> Any:
-        return await definition.reflect(view)
-
-    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
-        if isinstance(said.value, Strategy):
-            return Reflected(effect=effect_id, strategy=said.value, tokens=said.tokens)
-        text = said.value.strip()[:MAX_SAID] if isinstance(said.value, str) else ""
-        return Reflected(effect=effect_id, said=text, tokens=said.tokens)
-
-    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
-        return Reflected(effect=effect_id, error=error)
-
-
-class _Synthesizer(_Supervisor):
-    async def _call(self, definition: Definition, view: LoopView) -> Any:
-        return await definition.synthesize(view)
-
-    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
-        return Synthesized(effect=effect_id, answer=as_json(said.value, "the answer"), tokens=said.tokens)
-
-    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
-        return Synthesized(effect=effect_id, error=error)
-
-
-class _Critic(_Supervisor):
-    async def _call(self, definition: Definition, view: LoopView) -> Any:
-        return await definition.critique(view) if definition.critique else "ok"
-
-    def _outcome(self, effect_id: str, said: Metered) -> Outcome:
-        return Critiqued(effect=effect_id, said=str(said.value)[:MAX_CRITIQUE], tokens=said.tokens)
-
-    def _outcome_of_error(self, effect_id: str, error: str) -> Outcome:
-        return Critiqued(effect=effect_id, error=error)
+def _reflected(said: Any) -> dict[str, Any]:
+    if isinstance(said, Strategy):
+        return {"strategy": said}
+    return {"said": said.strip()[:MAX_SAID] if isinstance(said, str) else ""}
 
 
 class _WorkerPerformer:
