@@ -202,9 +202,7 @@ class Conversation:
         """True while a handler looks at a secret, so that what is said meanwhile may be that secret again."""
         if (await runtime.store.run(self.run)).state != AgentStatus.WAITING_FOR_INPUT:
             return False
-        live: Run[FlowMemory]
-        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
-        return live.memory.view.hush
+        return (await _lived(runtime, self.run)).memory.view.hush
 
     async def _agent_of(self, runtime: Runtime, asked: InquiryRow | None) -> Any:
         """The agent that asks: this one, or that of a conversation below; None where it is no agent's question."""
@@ -212,9 +210,7 @@ class Conversation:
             return self.agent
         if (await runtime.store.run(asked.run)).machine != FLOW_AGENT.name:
             return None
-        below: Run[FlowMemory]
-        below, _ = await load(runtime.store, FLOW_AGENT, asked.run)
-        return agent_class(below.memory.agent)
+        return agent_class((await _lived(runtime, asked.run)).memory.agent)
 
     def _without_secrets(
         self, agent: Any, runtime: Runtime, text: str, values: dict[str, Any], *, in_confidence: bool = False
@@ -324,14 +320,11 @@ class Conversation:
     async def history(self, runtime: Runtime) -> list[Utterance]:
         """What was said, the last of it; without secrets."""
         await self._row(runtime)
-        live: Run[FlowMemory]
-        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
-        return live.memory.history
+        return (await _lived(runtime, self.run)).memory.history
 
     async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
-        live: Run[FlowMemory]
-        live, _ = await load(runtime.store, FLOW_AGENT, self.run)
+        live = await _lived(runtime, self.run)
         result = result_of(live.memory, row or await self._row(runtime))
         asked = await self._asked(runtime)
         below = asked if asked is not None and asked.run != self.run else None
@@ -339,6 +332,12 @@ class Conversation:
         if live.ended:
             del self._shown[self.run]
         return msgspec.structs.replace(result, raw_message=question_of(below)) if below else result
+
+
+async def _lived(runtime: Runtime, run: str) -> Run[FlowMemory]:
+    live: Run[FlowMemory]
+    live, _ = await load(runtime.store, FLOW_AGENT, run)
+    return live
 
 
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:

@@ -74,7 +74,7 @@ class Vault:
         """A message as it was said; what this process has not heard of it is missing."""
         unheard = "" if message.text == PLACEHOLDER else message.text
         text, values = self._said.get(message.secret, (unheard, message.values))
-        return Message(**{**_parts(message), "text": text, "values": values})
+        return msgspec.structs.replace(message, text=text, values=values)
 
     def of(self, run: str) -> dict[str, Any]:
         """The secret fields of a conversation."""
@@ -143,11 +143,10 @@ class Visit:
         given = [key, start.title, start.first]
         if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
-        if (
-            self._fleet_file and start.first_kind == Submitted.__name__ and not start.first.get("fleet_file")
-        ):  # for whoever resumes it without us
-            start = msgspec.structs.replace(start, first={**start.first, "fleet_file": self._fleet_file})
-        start = msgspec.structs.replace(start, first=as_json(start.first, f"what child {key} is given"))
+        first = as_json(start.first, f"what child {key} is given")
+        if self._fleet_file and start.first_kind == Submitted.__name__:  # for whoever resumes it without us
+            first["fleet_file"] = first.get("fleet_file") or self._fleet_file
+        start = msgspec.structs.replace(start, first=first)
         self._tell(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
         while (ended := self._ended(key)) is None:  # bounded by the handler's time
             await self.woken.wait()
@@ -234,7 +233,7 @@ class HandlePerformer:
         if not hidden:
             return handled
         parts = {name: hide(getattr(handled, name), hidden, names) for name in ("text", "data", "reason")}
-        return Handled(**{**_parts(handled), **parts})
+        return msgspec.structs.replace(handled, **parts)
 
 
 class WakePerformer:
@@ -339,7 +338,3 @@ def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:
     path = () if memory.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
     text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else memory.prompt
     return Handled(effect=effect, path=path, text=text, code=code if path else "", reason=reason if path else "")
-
-
-def _parts(struct: Any) -> dict[str, Any]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}
