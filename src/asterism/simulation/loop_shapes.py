@@ -29,9 +29,8 @@ from asterism.loops import (
 from asterism.loops.worker import AnyWorker
 from asterism.machines.orchestration_loop.model import Gate
 from asterism.simulation.shapes import likely
+from asterism.simulation.world import FOLDER
 
-FOLDER = "/simulated"
-"""Where every loop of a world is said to be."""
 WORDS: tuple[Any, ...] = (
     *(
         "continue",

@@ -18,10 +18,10 @@ from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.control import StartChild
 from asterism.simulation import flow_shapes, shapes
 from asterism.simulation.ending import Ending
-from asterism.simulation.loop_shapes import FOLDER, RandomLoop
+from asterism.simulation.loop_shapes import RandomLoop
 from asterism.simulation.people import Line
 from asterism.simulation.shapes import likely
-from asterism.simulation.world import World
+from asterism.simulation.world import FOLDER, World
 
 Life = tuple[World, Ending]
 

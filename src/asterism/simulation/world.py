@@ -67,7 +67,6 @@ MAX_STEPS = 3_000_000
 """Steps of the event loop in one world; more is a task that spins."""
 QUIET_S = 7.0
 """How long nothing is written before the run must be able to say what it waits for."""
-
 FOLDER = "/simulated"
 """Where everything of a world was started."""
 
