@@ -6,7 +6,7 @@
     ended = await loop.run("what does a tide table say?")
 
 ``definition`` the loop · ``worker`` what carries out a step · ``view`` what a supervising function sees · ``outcome`` what comes back ·
-``source`` where definitions are found again · ``performers`` how effects are carried out · ``json`` what may go into a journal ·
+``source`` where definitions are found again · ``performers`` how effects are carried out · ``blame`` what user code has raised ·
 ``supervising`` what a supervising function may return · ``tool`` what a model may call · ``conversation`` what is said to it ·
 ``models`` models as supervisors · ``keeper`` what stays open · ``toml`` a loop without Python · ``device`` a loop as a device.
 """

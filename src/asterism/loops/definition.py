@@ -30,16 +30,13 @@ from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
-from asterism.machines.orchestration_loop.working import USER
+from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports import Performer
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
-
-MAX_TITLE = 200
-"""Characters of a request that list it."""
 
 _HERE: ContextVar[Mapping[str, OrchestrationLoop]] = ContextVar("asterism_loops_here", default=MappingProxyType({}))
 """The loops whose runs are being driven here: their definitions need not be imported."""

@@ -15,7 +15,7 @@ from asterism.machines.orchestration_loop.model import Finding, State, Step
 from asterism.machines.orchestration_loop.people import ask_about
 
 MAX_TITLE = 200
-"""Characters of an intent that list a child."""
+"""Characters of a request or an intent that list its run."""
 USER = "user"
 """The worker of a step that is a question to the user."""
 
