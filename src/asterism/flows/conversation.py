@@ -117,10 +117,11 @@ class Conversation:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-        text, values, token = self._without_secrets(agent, runtime, text, _data(values))
+        values = _data(values)
+        self.run = runtime.clock.new_id()
+        text, values, token = self._without_secrets(agent, runtime, text, values)
         message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
         begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits, fleet_file=runtime.fleet_file)
-        self.run = runtime.clock.new_id()
         title = agent.description or agent.__name__
         return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
 
@@ -217,15 +218,17 @@ class Conversation:
     ) -> tuple[str, dict[str, Any], str]:
         """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
 
-        Secret are the words that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and the values of secret fields.
+        Secret are the words that answer a secret field (``in_confidence``), repeat one or name one ("my PIN is …"), and the values of
+        secret fields.
         """
         secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
-        hushed = (in_confidence and bool(text)) or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
+        hushed = (in_confidence and bool(text)) or self.vault.has_heard(self.run, text.strip())
+        hushed = hushed or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
         if not hushed and len(shown) == len(values):
             return text, values, ""
         token = runtime.clock.new_id()
-        self.vault.put(token, text, values)
+        self.vault.put(self.run, token, text, values)
         return PLACEHOLDER if hushed else text, shown, token
 
     async def pause(self, reason: str = "") -> AgentResult:

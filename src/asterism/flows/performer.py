@@ -20,7 +20,7 @@ from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
-from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
+from asterism.flows.seat import LEAST_SECRET, AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import ChildEnded, StartChild
@@ -63,18 +63,24 @@ class Vault:
     """Secrets of the conversations that this process holds. They are nowhere else."""
 
     def __init__(self) -> None:
-        self._said: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._said: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._values: dict[str, dict[str, Any]] = {}
 
-    def put(self, token: str, text: str, values: dict[str, Any]) -> None:
-        """Keep a message with a secret in it under a token: its words, and its fields by name."""
-        self._said[token] = text, values
+    def put(self, run: str, token: str, text: str, values: dict[str, Any]) -> None:
+        """Keep a message of a conversation with a secret in it under a token: its words, and its fields by name."""
+        self._said[token] = run, text, values
 
     def heard(self, message: Message) -> Message:
         """A message as it was said; what this process has not heard of it is missing."""
         unheard = "" if message.text == PLACEHOLDER else message.text
-        text, values = self._said.get(message.secret, (unheard, message.values))
+        _, text, values = self._said.get(message.secret, ("", unheard, message.values))
         return msgspec.structs.replace(message, text=text, values=values)
+
+    def has_heard(self, run: str, text: str) -> bool:
+        """Whether these words are a secret of a conversation, or of one below it, already; short ones are like any other words."""
+        known = [said for of, said, _ in self._said.values() if of == run]
+        known += [str(value) for of, values in self._values.items() if f"{of}.".startswith(f"{run}.") for value in values.values()]
+        return len(text) >= LEAST_SECRET and text in known
 
     def of(self, run: str) -> dict[str, Any]:
         """The secret fields of a conversation."""

@@ -31,8 +31,8 @@ WATCHED: Mapping[str, tuple[Machine[Any], type[Watched[Any]]]] = {
     FLOW_AGENT.name: (FLOW_AGENT, WatchedFlow),
 }
 """How the runs of a machine are watched, by its name."""
-LEAST_SECRET = 8
-"""Characters of a secret that is looked for; shorter words are anywhere."""
+LEAST_SECRET = 9
+"""Characters of a secret that is looked for; shorter words are anywhere, and ``continue`` is what a loop's supervisor says."""
 
 
 class Checker:

@@ -138,7 +138,7 @@ class FlowSetting(Setting, kw_only=True):
         other = flow_shapes.agent(rng, self.seed, name="Other")
         plan = shapes.plan(rng, fleet, most=3)
         starts: tuple[Callable[[random.Random], StartChild], ...] = (
-            lambda _: constellation(plan, fleet, request="simulated"),
+            lambda _: constellation(plan, fleet, request="simulated", options=self.options),
             lambda _: flow(other, "hello"),
             lambda _: _started(inner),
         )

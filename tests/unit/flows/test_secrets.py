@@ -10,6 +10,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
+from asterism.flows.performer import Vault
 from tests.flows import Stage, act, talk
 
 SECRET = "hunter22"  # noqa: S105 - of nobody
@@ -175,6 +176,49 @@ def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
     stage = Stage(Asking, forgetful=False)
     said(stage, "go", {"password": SECRET}, "yes")
     assert SECRET not in everything(stage)
+
+
+@pytest.mark.parametrize("line", [SECRET, f" {SECRET}\n", "password is hunter23"])
+def test_a_secret_that_is_sent_once_more_while_the_agent_works_is_not_written_down(line: str) -> None:
+    began, released = asyncio.Event(), asyncio.Event()
+
+    class Slow(Login):
+        requires_approval = False
+
+        async def on_running(self, msg: Message) -> AgentResult:
+            began.set()
+            await released.wait()
+            return self.make_result(AgentStatus.COMPLETED, "In.")
+
+    stage = Stage(Slow, forgetful=False)
+
+    async def play() -> AgentResult:
+        async with stage.process() as (runtime, conversation, _):
+            await conversation.say("go")
+            await conversation.say("ann")
+            turn = asyncio.ensure_future(conversation.say(SECRET))
+            await began.wait()
+            await conversation.put(runtime, line, {})
+            released.set()
+            result: AgentResult = await turn
+            return result
+
+    assert stage.play(play()).status == "COMPLETED"
+    assert "hunter2" not in everything(stage)
+    assert [row.kind for row in stage.memory.inbox.values()].count("Said") == 2
+
+
+def test_a_secret_is_known_again_in_its_own_conversation_only() -> None:
+    vault = Vault()
+    vault.put("run-1", "token", SECRET, {})
+    vault.keep("run-1.5.0", {"pin": 12345}, "")
+    assert [vault.has_heard("run-1", text) for text in (SECRET, "12345", "hunter", "")] == [True, True, False, False]
+    assert not any(
+        vault.has_heard(run, text)
+        for run in ("run-2", "run", "run-1.5")
+        for text in (SECRET, "12345")
+        if (run, text) != ("run-1.5", "12345")
+    )
 
 
 def test_a_secret_is_asked_for_again_after_a_restart() -> None:
