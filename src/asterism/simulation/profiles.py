@@ -14,6 +14,7 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
 from asterism.machines.control import Answered
+from asterism.machines.orchestration_loop.events import StepOnce
 from asterism.machines.usage import Usage
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.snapshots import SPACING
@@ -203,11 +204,20 @@ def _deaths(rng: random.Random, setting: Setting) -> None:
         setting.world.setdefault("crashes", []).append(crash)
 
 
+def _one_by_one(rng: random.Random, setting: Setting) -> None:
+    """A loop is taken one transition at a time for a while, and mostly let go on in the end."""
+    steps = sorted(round(rng.uniform(0, 60), 1) for _ in range(rng.choice((0, 0, 0, 2, 8))))
+    for at_s in steps:
+        _happen(setting, Happening(at_s=at_s, what="letter", kind=StepOnce.__name__, body=event_body(StepOnce())))
+    if steps and likely(rng, 0.8):
+        _happen(setting, Happening(at_s=steps[-1] + 5.0, what="unpause"))
+
+
 def _happen(setting: Setting, happening: Happening) -> None:
     setting.world.setdefault("happenings", []).append(happening)
 
 
-FORKED = ("people", "planner", "decisions", "devices", "trees", "letters")
+FORKED = ("people", "planner", "decisions", "devices", "trees", "letters", "loops", "tools", "talks", "storm of loops", "storm of talks")
 """Profiles whose runs are forked."""
 
 PROFILES: Mapping[str, tuple[Trouble, ...]] = {
@@ -229,10 +239,10 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "letters": (_planner, _people, _decisions, _letters, _store),
     "model": (_model,),
     "storm of models": (_devices, _crashes, _model, _people, _editors, _store),
-    "loops": (_people, _crashes, _deaths),
-    "tools": (_people, _crashes, _deaths),
+    "loops": (_people, _crashes, _deaths, _one_by_one),
+    "tools": (_people, _crashes, _deaths, _one_by_one),
     "talks": (_crashes, _deaths),
-    "storm of loops": (_devices, _people, _trees, _deaths, _store, _robbers),
+    "storm of loops": (_devices, _people, _trees, _deaths, _store, _robbers, _one_by_one),
     "storm of talks": (_devices, _people, _trees, _deaths, _store, _robbers),
     "mixed": (_devices, _people, _trees, _deaths),
 }

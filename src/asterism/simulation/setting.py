@@ -14,6 +14,7 @@ from asterism.constellation.references import references
 from asterism.flows.children import as_child, constellation, flow
 from asterism.loops import ChildWorker
 from asterism.loops import constellation as constellation_worker
+from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.control import StartChild
 from asterism.simulation import flow_shapes, shapes
@@ -46,16 +47,22 @@ class Setting(msgspec.Struct, kw_only=True):
             InvariantViolated: the world found what must never be.
             RuntimeError: planning broke over what a model said.
         """
-        world = World(self.seed, **self.world)
-        ending = world.run(self.plan, options=self.options) if self.forks is None else self._forked(world, *self.forks)
+        ending: Ending
+        if self.forks is None:
+            world = World(self.seed, **self.world)
+            ending = world.run(self.plan, options=self.options)
+        else:
+            forked, fraction = self.forks
+            _, origin = forked.play()
+            world = World(self.seed, **self.world, loops=forked.loops())
+            ending = world.run_fork(origin, 1 + int(fraction * (len(origin.records) - 1)))
         for told in getattr(self.world.get("planner"), "broken", ()):
             raise RuntimeError(told)
         return world, ending
 
-    @staticmethod
-    def _forked(world: World, forked: Setting, fraction: float) -> Ending:
-        _, origin = forked.play()
-        return world.run_fork(origin, 1 + int(fraction * (len(origin.records) - 1)))
+    def loops(self) -> list[OrchestrationLoop]:
+        """The loops that a fork of its run needs, made anew with its agents: they remember how often they were asked."""
+        return []
 
 
 class MixedSetting(Setting, kw_only=True):
@@ -99,6 +106,12 @@ class LoopSetting(Setting, kw_only=True):
 
     def play(self) -> Life:
         """Live it."""
+        loop, *below = self.loops()
+        world = World(self.seed, **self.world, loops=below)
+        return world, world.run_loop(loop)
+
+    def loops(self) -> list[OrchestrationLoop]:
+        """It, and the one below it."""
         rng = random.Random(f"loop:{self.seed}")
         inner = RandomLoop(rng, self.seed)
         below = {
@@ -107,8 +120,7 @@ class LoopSetting(Setting, kw_only=True):
             "talker": ChildWorker(as_child(flow_shapes.agent(rng, self.seed))),
         }
         loop = RandomLoop(rng, self.seed, models=self.models, children=below if self.children else None)
-        world = World(self.seed, **self.world, loops=[inner.loop])
-        return world, world.run_loop(loop.loop)
+        return [loop.loop, inner.loop]
 
 
 class FlowSetting(Setting, kw_only=True):
@@ -127,6 +139,10 @@ class FlowSetting(Setting, kw_only=True):
         agent, loop, drawn = self._drawn()
         world = World(self.seed, **self.world, loops=[loop.loop])
         return world, world.run_flow(agent, drawn if self.lines is None else (drawn[0], *self.lines))
+
+    def loops(self) -> list[OrchestrationLoop]:
+        """The one below it."""
+        return [self._drawn()[1].loop]
 
     def drawn_lines(self) -> tuple[Line, ...]:
         """What the seed has said to it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
-from asterism.machines.control import Answered, Ask, StartChild
+from asterism.machines.control import Answered, Ask, Forked, StartChild
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.machines.orchestration_loop.events import ModelReplied, PlanMade, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
@@ -40,6 +40,7 @@ class WatchedLoop(Watched[LoopMemory]):
         self._done: dict[str, str] = {}  # how the steps of the current plan have come out
         self._yes: collections.Counter[bytes] = collections.Counter()
         self._unsure: set[str] = set()
+        self._anew: set[str] = set()  # steps that were under way where this run was forked, and may be repeated
         self._unsure_calls: set[Call] = set()
         self._calls: dict[Call, ToolCall] = {}
         self._used: set[tuple[str, str]] = set()
@@ -61,9 +62,11 @@ class WatchedLoop(Watched[LoopMemory]):
         if isinstance(entry.event, PlanMade) and entry.state == "EXECUTING":
             self._done.clear()
             self._unsure.clear()
+            self._anew.clear()
         for finding in memory.findings[self._found :]:
             self._done[finding.step_id] = finding.status
             self._unsure.discard(finding.step_id)
+            self._anew.discard(finding.step_id)
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self._check_effect(entry, effect_id, effect)
         self._check_under_way()
@@ -89,6 +92,8 @@ class WatchedLoop(Watched[LoopMemory]):
                 self._unsure_calls.discard((effect.step_id, call.call_id))
         elif isinstance(event, Synthesized) and not event.error:
             self._drafted.append(event.answer)
+        elif isinstance(event, Forked):
+            self._hear_of_fork()
 
     def _hear_answer(self, event: Answered, subject: dict[str, Any]) -> None:
         if event.verb not in ("approve", "edit"):
@@ -99,6 +104,16 @@ class WatchedLoop(Watched[LoopMemory]):
             for activity in self.replayed.memory.active.values():
                 if any(call.question.inquiry == event.effect for call in activity.calls):
                     self._trusted.add((activity.worker, subject["tool"]))
+
+    def _hear_of_fork(self) -> None:
+        """What was under way begins anew, and what may not be repeated only after a yes to that."""
+        memory = self.replayed.memory
+        self._trusted.clear()
+        for step_id, activity in memory.active.items():
+            profile = memory.workers.get(activity.worker)
+            if activity.effect and profile:
+                (self._anew if profile.idempotent or profile.converses else self._unsure).add(step_id)
+            self._unsure_calls.update((step_id, call.asked.call_id) for call in activity.calls if call.effect and not call.asked.idempotent)
 
     # -- what is begun -----------------------------------------------------------------------------
 
@@ -122,7 +137,7 @@ class WatchedLoop(Watched[LoopMemory]):
             raise self.fail(2, f"{step.step_id} began while the run was paused")
         if entry.at > memory.started_at + memory.options.wall_limit_s:
             raise self.fail(8, f"{step.step_id} began after the time of the run was up")
-        self._begun += step.step_id not in self._unsure  # what a person has begin again is no new step
+        self._begun += step.step_id not in self._unsure | self._anew  # what a person or a fork has begin again is no new step
         if self._begun > memory.options.max_steps:
             raise self.fail(8, f"{self._begun} steps were begun (max_steps {memory.options.max_steps})")
         wants = memory.workers[activity.worker].requires_approval or step.requires_approval or step.step_id in self._unsure
@@ -130,6 +145,7 @@ class WatchedLoop(Watched[LoopMemory]):
         if wants and not self._spend(subject):
             raise self.fail(9, f"{step.step_id} began with {step.context}, which nobody has approved")
         self._unsure.discard(step.step_id)
+        self._anew.discard(step.step_id)
 
     def _check_call(self, effect: CallTool) -> None:
         call, asked = (effect.step_id, effect.call_id), self._calls[effect.step_id, effect.call_id]

@@ -10,7 +10,10 @@ from asterism.machines.orchestration_loop.people import ask_about, ask_about_cal
 
 
 def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
-    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked."""
+    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked.
+
+    A yes that was used for what is under way was the origin's, too: what is started again needs one of its own.
+    """
     memory.started_at += event.idle_s
     memory.trusted.clear()  # a yes for the rest of a run was to that one
     if memory.asking:
@@ -18,7 +21,7 @@ def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
         memory.asking = ""
     for activity in memory.active.values():
         for call in activity.calls:
-            _call_anew(memory, call, event, turn)
+            _call_anew(memory, activity, call, event, turn)
         _step_anew(memory, activity, event, turn)
 
 
@@ -27,7 +30,7 @@ def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn
         turn.perform(Withdraw(target=activity.effect))  # a child, too: it is the origin's, and this run has none of its own yet
         memory.leaving[activity.effect] = None
         memory.resting.discard(activity.effect)
-        activity.effect = ""
+        activity.effect, activity.approved = "", False
         profile = memory.workers[activity.worker]
         if not profile.idempotent and not profile.converses:
             prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
@@ -38,13 +41,15 @@ def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn
         ask_about(memory, activity, asked.about, asked.prompt, turn, awaits=asked.awaits)
 
 
-def _call_anew(memory: LoopMemory, call: Call, event: Forked, turn: Turn) -> None:
+def _call_anew(memory: LoopMemory, activity: Activity, call: Call, event: Forked, turn: Turn) -> None:
     if call.effect:
         call_off(memory, call.effect, turn)
-        call.effect = ""
+        was_confirmed, call.effect, call.confirmed = call.confirmed, "", False
         if not call.asked.idempotent:
             prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
             ask_about_call(memory, call, "interruption", prompt, turn)
+        elif was_confirmed:
+            ask_about_call(memory, call, "confirmation", f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)", turn)
     elif call.question.inquiry:
         asked, call.question = call.question, Question()
         call_off(memory, asked.inquiry, turn)

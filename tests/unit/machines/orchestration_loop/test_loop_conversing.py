@@ -8,7 +8,7 @@ from asterism.errors import Refused
 from asterism.machines.control import Cancel, Forked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool
 from asterism.machines.orchestration_loop.events import ModelReplied
-from asterism.machines.orchestration_loop.model import ToolCall, WorkerProfile
+from asterism.machines.orchestration_loop.model import Gate, ToolCall, WorkerProfile
 from tests.loops import WORKERS, Loop, steps
 
 
@@ -213,6 +213,18 @@ def test_a_fork_in_the_middle_of_a_call_repeats_it_or_asks(*, idempotent: bool, 
     loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
     loop.call_off()
     assert loop.state == state
+    loop.assert_replays()
+
+
+@pytest.mark.parametrize("gate", ["destructive", "external", "first_time"])
+def test_a_yes_that_a_call_has_used_is_not_the_yes_of_a_fork(gate: Gate) -> None:
+    loop = conversing(call(tool="remove", gate=gate, idempotent=True))
+    loop.answers("edit", {"path": "y"})
+    loop.batch(Forked(origin="o", seq=5, idle_s=0.0))
+    loop.call_off()
+    assert (loop.state, [it.subject["arguments"] for it in loop.asked()]) == ("CONFIRMING", [{"path": "y"}])
+    loop.answers("approve")
+    assert calling(loop) == ["c1"]
     loop.assert_replays()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused
-from asterism.machines.control import Forked, Pause
+from asterism.machines.control import Forked, Pause, Verb
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step
@@ -273,6 +273,20 @@ def test_a_fork_asks_again_what_was_being_asked() -> None:
     assert loop.state == "WAITING"
     assert len(loop.asked()) == 1
     assert loop.effect(type(loop.asked()[0])) != before
+
+
+@pytest.mark.parametrize("answer", [("approve", None), ("edit", {"x": 2})])
+def test_a_yes_that_a_step_has_used_is_not_the_yes_of_a_fork(answer: tuple[Verb, Any]) -> None:
+    loop = Loop(Step(step_id="a", worker="w", intent="do a", requires_approval=True))
+    loop.answers(*answer)
+    assert loop.working() == ["a"]
+    loop.batch(Forked(origin="o", seq=4, idle_s=0.0))
+    loop.call_off()
+    (asked,) = loop.asked()
+    assert (loop.state, asked.verbs, asked.subject["context"]) == ("WAITING", ("approve", "edit", "reject"), answer[1] or {})
+    loop.answers("approve")
+    assert loop.working() == ["a"]
+    loop.assert_replays()
 
 
 def test_a_fork_asks_its_supervisor_again() -> None:
