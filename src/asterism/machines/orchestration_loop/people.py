@@ -91,7 +91,7 @@ def _about_step(activity: Activity, event: Answered, turn: Turn) -> None:
     elif event.verb == "respond":
         activity.settle(Finding(output=event.value))
     else:
-        activity.settle(Finding(status="denied", reason=f"{turn.actor} said no", feedback=event.reason))
+        activity.settle(Finding(status="denied", reason=_why_not(about, f"{turn.actor} said no"), feedback=event.reason))
 
 
 def _edited(step: Step, given: dict[str, Any]) -> Step:
@@ -109,7 +109,7 @@ def _edited(step: Step, given: dict[str, Any]) -> Step:
 def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, turn: Turn) -> None:
     if event.verb == "edit":
         _check_arguments(call.asked, event.value)
-    call.question = Question()
+    about, call.question = call.question.about, Question()
     if event.verb in ("approve", "edit"):
         if event.verb == "edit":
             call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
@@ -119,7 +119,7 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
     elif event.verb == "respond":
         call.done, call.result = True, event.value
     else:
-        call.done, call.result = True, denied(f"{turn.actor} said no", event.reason)
+        call.done, call.result = True, _not_called(about, f"{turn.actor} said no", event.reason)
 
 
 def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
@@ -142,6 +142,17 @@ def denied(reason: str, feedback: str = "") -> dict[str, str]:
     return {"status": "denied", "reason": reason, "feedback": feedback}
 
 
+def _not_called(about: About, why: str, feedback: str = "") -> dict[str, str]:
+    """What a model is told of a call that a person did not say yes to; of one that was interrupted, that it may have been carried out."""
+    told = denied(_why_not(about, why), feedback)
+    return {**told, "status": "interrupted"} if about == "interruption" else told
+
+
+def _why_not(about: About, why: str) -> str:
+    """Why something is not done; of what was interrupted, only that it is not done again is known."""
+    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if about == "interruption" else why
+
+
 def expire(memory: LoopMemory, turn: Turn) -> bool:
     """Take no answer for a no, where the time for it has passed; True if anything changed."""
     changed = False
@@ -157,9 +168,9 @@ def _expired(memory: LoopMemory, activity: Activity, inquiry: str, turn: Turn) -
     call_off(memory, inquiry, turn)
     why = "nobody answered in time"
     if activity.question.inquiry == inquiry:
-        is_late = activity.question.about == "later"
-        activity.question = Question()
-        activity.settle(Finding(status="timeout" if is_late else "denied", reason=why))
+        about, activity.question = activity.question.about, Question()
+        activity.settle(Finding(status="timeout" if about == "later" else "denied", reason=_why_not(about, why)))
     for call in activity.calls:
         if call.question.inquiry == inquiry:
-            call.question, call.done, call.result = Question(), True, denied(why)
+            about, call.question = call.question.about, Question()
+            call.done, call.result = True, _not_called(about, why)

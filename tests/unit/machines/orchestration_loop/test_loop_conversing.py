@@ -192,6 +192,27 @@ def test_a_call_that_may_have_been_made_is_asked_about() -> None:
     assert loop.memory.active["a"].rounds[0].calls[0].result == "sent already"
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_of_a_call_that_is_not_made_again_the_model_hears_that_it_may_have_been_carried_out(*, late: bool) -> None:
+    loop = Loop(*steps("a:model"), inquiry_timeout_s=60.0)
+    loop.replies("", call(tool="send"))
+    effect = loop.effect(CallTool)
+    loop.batch(loop.outstanding(CallTool)[effect].interrupted(effect, "killed"))
+    why = "nobody answered in time" if late else "me said no"
+    if late:
+        loop.wait_until(1060.0)
+        loop.call_off()
+    else:
+        loop.answers("reject", reason="look first")
+    assert loop.memory.active["a"].rounds[0].calls[0].result == {
+        "status": "interrupted",
+        "reason": f"it was interrupted, may have been carried out, and is not repeated: {why}",
+        "feedback": "" if late else "look first",
+    }
+    assert calling(loop) == []
+    loop.assert_replays()
+
+
 def test_the_conversation_is_bounded_by_name() -> None:
     loop = Loop(*steps("a:model"), max_rounds=2)
     for number in (1, 2):

@@ -182,6 +182,9 @@ def test_a_step_that_may_have_finished_is_asked_about(verb: str, works: list[str
     loop.answers(verb, 1 if verb == "respond" else None)  # type: ignore[arg-type]
     assert loop.working() == works
     assert status is None or loop.memory.latest_findings()[0].status == status
+    assert verb != "reject" or loop.memory.latest_findings()[0].reason == (
+        "it was interrupted, may have been carried out, and is not repeated: me said no"
+    )
 
 
 # -- parallel ----------------------------------------------------------------------------------------
