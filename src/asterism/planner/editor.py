@@ -7,6 +7,7 @@ SDK is used because the other one drops arguments that it does not know, and tur
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -76,8 +77,9 @@ _TASK_ID = {"type": "string", "description": "Id of the task."}
 _LINE_ID = {"type": "string", "description": "Id of the dependency; from->to unless it was given another."}
 
 
+@functools.cache
 def _schemas() -> dict[str, dict[str, Any]]:
-    """What each tool takes, as JSON Schema, from the types that read it."""
+    """What each tool takes, as JSON Schema, from the types that read it; made once, to be read only."""
     kinds = (TaskSpec, LineSpec, PlanDocument)
     _, found = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for name, words in (("TaskSpec", _TASK), ("LineSpec", _LINE), ("PlanDocument", _PLAN)):

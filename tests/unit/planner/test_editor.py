@@ -57,6 +57,12 @@ def test_a_client_lists_exactly_the_seven_tools_each_described_and_typed() -> No
         assert all(shown.get("description") for shown in tool.input_schema["properties"].values())
 
 
+def test_what_the_tools_take_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = tools()
+    monkeypatch.delattr("msgspec.json.schema_components")
+    assert tools() == known
+
+
 def test_what_the_tools_take_is_what_the_types_read() -> None:
     by_name = {tool.name: tool.input_schema for tool in tools()}
     assert set(by_name["add_task"]["properties"]) == set(TaskSpec.__struct_fields__)
