@@ -99,6 +99,7 @@ _TELLS_MORE = ("quota", "unknown_model", "rejected", "server_error", "overloaded
 SHORTEST_KEY = 8
 """Characters of a key. What is shorter stands for none, as local servers take it ("any", "none"), and is in every text."""
 _LOOKS_SECRET = re.compile(r"(?:\b(?:sk|pk|rk|key|api)[-_][\w*.-]{4,}|\bAIza[\w-]{8,}|\bBearer\s+\S+)", re.IGNORECASE)
+_FRACTION = re.compile(r"\d{0,9}\.\d{1,9}", re.ASCII)
 
 
 class Secrets:
@@ -192,7 +193,7 @@ class PatientModel(WrapperModel):
 
     def _wait_after(self, error: Exception, number: int) -> float | None:
         """Seconds until it is asked again; None where it is not."""
-        asked_s = getattr(error, "retry_after", None) or 0.0
+        asked_s = _asked_s(error)
         if not _kind_of(error).passes or number == self._choice.attempts or asked_s > self._choice.max_wait_s:
             return None
         return float(max(asked_s, min(self._choice.backoff_s * 2 ** (number - 1), self._choice.max_wait_s)))
@@ -205,8 +206,7 @@ class PatientModel(WrapperModel):
             words += f" ({self._choice.timeout_s:g} s)"
         if kind.code in _TELLS_MORE and (detail := _detail(error)):
             words += f": {_LOOKS_SECRET.sub('[key]', self._secrets.hide(detail))[:MAX_DETAIL]}"
-        asked_s = getattr(error, "retry_after", None)
-        if asked_s and asked_s > self._choice.max_wait_s:
+        if (asked_s := _asked_s(error)) > self._choice.max_wait_s:
             words += f"; it wants to be left alone for {asked_s:g} s"
         return f"{words}; asked {number} times" if number > 1 else words
 
@@ -221,6 +221,14 @@ def _counted(messages: Sequence[ModelMessage], response: ModelResponse) -> Reque
 
 def _kind_of(error: BaseException) -> _Kind:
     return next(kind for known, kind in _KINDS if isinstance(error, known))
+
+
+def _asked_s(error: Exception) -> float:
+    """Seconds for which the provider wants to be left alone; 0 where it says none. The client reads no fraction of a second: ``1.5``."""
+    if isinstance(error, trouble.ModelHTTPError) and error.retry_after is None:
+        header = (error.headers or {}).get("retry-after", "")
+        return float(header) if _FRACTION.fullmatch(header) else 0.0
+    return getattr(error, "retry_after", None) or 0.0
 
 
 def _detail(error: Exception) -> str:

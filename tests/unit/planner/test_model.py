@@ -73,6 +73,20 @@ def test_it_waits_as_long_as_the_provider_asks() -> None:
     }
 
 
+def test_a_fraction_of_a_second_is_waited_for_too() -> None:
+    response, took_s, _ = ask(rate_limited(7.5), "hello")
+    assert (response.text, took_s) == ("hello", 7.5)
+    assert "left alone for 3600.5 s" in str(ask_in_vain(rate_limited(3600.5)))
+
+
+@pytest.mark.parametrize("header", ["-7.5", "7,5", "7.5.1", "nan", "1e1", "9" * 400 + ".5"])
+def test_what_is_no_number_of_seconds_is_no_wish_of_the_provider(header: str) -> None:
+    refused = trouble.ModelHTTPError.for_category(
+        trouble.ModelRateLimitError, status_code=429, model_name="m", headers={"retry-after": header}
+    )
+    assert ask(refused, "hello")[1] == 1.0
+
+
 def test_without_that_its_waits_double_up_to_a_bound() -> None:
     _, took_s, _ = ask(*[rate_limited(None)] * 5, "hello", attempts=6, max_wait_s=5.0)
     assert took_s == 1 + 2 + 4 + 5 + 5
