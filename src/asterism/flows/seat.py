@@ -147,8 +147,11 @@ def view_of(agent: Any) -> View:
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
     asked = fields.get(seat.asking)
     answers = {name: value for name, value in seat.fields.items() if name not in secret}
+    defaults = {name: it.default for name, it in fields.items() if not (it.asked or it.secret) and answers.get(name) is None}
+    long = [text for text in hidden if len(text) >= LEAST_SECRET]
     return View(
-        fields=plain_data(answers, "collected_fields", [text for text in hidden if len(text) >= LEAST_SECRET], names),
+        fields=plain_data(answers, "collected_fields", long, names),
+        defaults=plain_data(defaults, "the default of a field", long, names),
         secret=tuple(sorted(secret)),
         withheld=tuple(sorted(secret & seat.fields.keys())),
         outputs=plain_data(seat.outputs, "an output field", hidden, names),

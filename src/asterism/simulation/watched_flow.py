@@ -76,7 +76,7 @@ class WatchedFlow(Watched[FlowMemory]):
         if missing := [name for name, field in agent.input_fields().items() if field.asked and not field.optional and name not in given]:
             raise self.fail(2, f"it acts without {', '.join(missing)}")
         if "RUNNING" in event.path:
-            self._check_approved(agent, handle.message, event.view.fields)
+            self._check_approved(agent, handle.message, event.view.shown)
 
     def _check_handled(self, event: Handled) -> None:
         handle = self.effects[event.effect]
@@ -86,7 +86,7 @@ class WatchedFlow(Watched[FlowMemory]):
             raise self.fail(2, f"{event.effect} was handled, and is no handler")
         if "RUNNING" in event.path:
             agent, view = agent_class(self.replayed.memory.agent), event.view or self.replayed.memory.view
-            self._check_approved(agent, handle.message, view.fields)
+            self._check_approved(agent, handle.message, view.shown)
 
     def _check_approved(self, agent: Any, message: Message, fields: dict[str, Any]) -> None:
         """An agent that requires a yes has had one, to exactly these fields, and acts upon it once."""

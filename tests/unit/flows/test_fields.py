@@ -7,6 +7,7 @@ import enum
 from decimal import Decimal
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
@@ -228,6 +229,13 @@ def test_what_is_approved_shows_defaults_but_no_secret_in_the_order_of_declarati
         "Order (hot: no, extras: salt, milk, cups: 2). Go ahead? (yes/no)",
     ]
     assert list(turns[3].fields) == ["hot", "extras"]
+
+
+@pytest.mark.parametrize(("said", "cups"), [((), 1), (("cups: 2",), 2)])
+def test_a_program_that_shows_what_is_approved_has_the_defaults_too_and_no_secret(said: tuple[str, ...], cups: int) -> None:
+    stage, _ = talk(Order, "go", "yes", "salt", *said)
+    asked = list(stage.memory.inquiries.values())[-1]
+    assert msgspec.json.decode(asked.subject)["fields"] == {"hot": True, "extras": ["salt"], "cups": cups}
 
 
 def test_going_back_asks_for_no_field_that_is_not_asked_for() -> None:

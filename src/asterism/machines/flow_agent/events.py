@@ -152,6 +152,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         fields: values of the input fields, as JSON.
+        defaults: values that stand for those nobody has said; none of a secret field.
         secret: names of the secret fields; no inbox takes a value of one.
         withheld: those of them that have a value, which only the owning process knows.
         outputs: values of the output fields.
@@ -163,6 +164,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
+    defaults: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -171,6 +173,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asking: str = ""
     hush: bool = False
     misses: int = 0
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What a yes is asked for, and bound to: what was said, and the defaults of what was not."""
+        return {**self.fields, **self.defaults}
 
 
 class Entered(Event, frozen=True, kw_only=True):

@@ -236,7 +236,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
     expires_at = turn.at + min(limits) if limits else 0.0
     asked = Ask(
         prompt=memory.prompt or f"{memory.agent.rpartition(':')[2]} waits for you.",
-        subject={"agent": memory.agent, "fields": memory.view.fields},
+        subject={"agent": memory.agent, "fields": memory.view.shown},
         verbs=verbs,
         schema={"properties": dict.fromkeys(memory.view.secret, False)} if memory.view.secret else {},
         risk="medium" if approval or memory.unclear else "low",
