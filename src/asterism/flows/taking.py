@@ -92,7 +92,7 @@ def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[
     if named:
         meant = [field for field in fields.values() if named in (field.label, field.name) or (named and named == field.label.split()[-1])]
         return take(agent, {meant[0].name: value}, at) if len(meant) == 1 else None
-    given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
+    given = _correctable(agent, asked)
     fits = [field for field in given if field.kind is not str and can_be(field, value, at)]
     if asked is not None:
         only = _meant(text, given, fits, answers=asked.kind is not str and can_be(asked, value, at))
@@ -109,9 +109,15 @@ def _thought_better(agent: Talker, text: str, at: float, asked: Field | None) ->
     value = words.second_thought(text)
     if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
         return None
+    return _changed(agent, [field for field in _correctable(agent, asked) if _is_said_by(field, value, at)], value, at)
+
+
+def _correctable(agent: Talker, asked: Field | None) -> list[Field]:
+    """What a value without a name may be meant for: what was said, the last last; and the defaults, where nothing is asked for any more."""
     fields = agent.input_fields()
-    given = [fields[name] for name in agent.collected_fields if name in fields and not fields[name].secret]
-    return _changed(agent, [field for field in given if _is_said_by(field, value, at)], value, at)
+    said = [fields[name] for name in agent.collected_fields if name in fields]
+    shown = [] if asked is not None else [field for field in fields.values() if not field.asked and field not in said]
+    return [field for field in [*said, *shown] if not field.secret]
 
 
 def _is_said_by(field: Field, value: str, at: float) -> bool:
@@ -123,10 +129,12 @@ def _is_said_by(field: Field, value: str, at: float) -> bool:
 
 
 def _changed(agent: Talker, fits: list[Field], value: str, at: float) -> list[str] | None:
-    """Give the one field that a value fits that value, or ask which; None where it fits none."""
+    """Give the one field that a value fits that value, or say how to tell which; None where it fits none. Of "5 cups", cups is the one."""
+    fits = [field for field in fits if field.label.lower().split()[-1] in words.plain(value).split()] or fits
     if len(fits) == 1:
         return take(agent, {fits[0].name: value}, at)
-    return [f"Which one shall be {value}: {', '.join(field.label for field in fits)}?"] if fits else None
+    ways = " or ".join(f'"{field.label}: {value}"' for field in fits)
+    return [f"Which one shall be {value}? Say {ways}."] if fits else None
 
 
 def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:

@@ -238,6 +238,29 @@ def test_a_program_that_shows_what_is_approved_has_the_defaults_too_and_no_secre
     assert msgspec.json.decode(asked.subject)["fields"] == {"hot": True, "extras": ["salt"], "cups": cups}
 
 
+class Tea(StandardAgent):
+    requires_approval = True
+    cups: int = InputField("Cups?")
+    sugar: int = InputField("Sugar?", default=0)
+    day: dt.date = InputField("Day?", default=dt.date(2026, 1, 2))
+    pin: int = InputField("PIN?", secret=True, default=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("make it 2026-02-02", "Tea (cups: 2, sugar: 0, day: 2026-02-02). Go ahead? (yes/no)"),
+        ("no, 2026-02-02", "Tea (cups: 2, sugar: 0, day: 2026-02-02). Go ahead? (yes/no)"),
+        ("no, 3 cups", "Tea (cups: 3, sugar: 0, day: 2026-01-02). Go ahead? (yes/no)"),
+        ("make it 3 sugar", "Tea (cups: 2, sugar: 3, day: 2026-01-02). Go ahead? (yes/no)"),
+        ("make it 3", 'Which one shall be 3? Say "cups: 3" or "sugar: 3". Tea (cups: 2, sugar: 0, day: 2026-01-02). Go ahead? (yes/no)'),
+        ("sugar: 3", "Tea (cups: 2, sugar: 3, day: 2026-01-02). Go ahead? (yes/no)"),
+    ],
+)
+def test_a_correction_without_a_name_is_of_what_the_approval_shows(said: str, answer: str) -> None:
+    assert talk(Tea, "go", "2", said)[1][-1].raw_message == answer
+
+
 def test_going_back_asks_for_no_field_that_is_not_asked_for() -> None:
     _, turns = talk(Order, "go", "yes", "cups: 2", "back", "no", "salt")
     assert [turn.raw_message for turn in turns[2:]] == [
