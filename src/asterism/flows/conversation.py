@@ -104,7 +104,7 @@ class Conversation:
         Raises:
             Refused: it has ended.
             RunNotFound: there is no such conversation, or it is another tenant's.
-            InvalidInput: there is nothing in it.
+            InvalidInput: it is no data, or longer than ``words.MAX_SAID``.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
         async with self._runtime() as runtime:
@@ -115,6 +115,7 @@ class Conversation:
 
     async def begin(self, runtime: Runtime, text: str, values: dict[str, Any], *, session: str = "") -> str:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
+        words.check_length(text)
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         values = _data(values)
@@ -153,6 +154,7 @@ class Conversation:
         Raises:
             Refused: it has ended.
         """
+        words.check_length(text)
         row = await self._row(runtime)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")

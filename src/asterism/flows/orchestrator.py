@@ -121,7 +121,9 @@ class Orchestrator:
 
         Raises:
             Refused: too many conversations are open.
+            InvalidInput: it is longer than ``words.MAX_SAID``.
         """
+        words.check_length(text)
         person = _Person(user=user, tenant=tenant)
         async with self._turn(person.session):
             context = await self.prepare_context(text, user, tenant)

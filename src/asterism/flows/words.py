@@ -9,6 +9,11 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from asterism.errors import InvalidInput
+
+MAX_SAID = 50_000
+"""Characters of one message; what is longer belongs into a file."""
+
 Turn = Literal["", "cancel", "help", "repeat", "back", "skip", "resume"]
 
 
@@ -53,6 +58,16 @@ _CHANGES = (
 ASKING = _phrases("what|which|whose|who|why|how|when|where")
 """Words that a question begins with."""
 _ASKING = re.compile(rf"^(?:{'|'.join(sorted(ASKING))})\s+(?:is|are|was|were|do|does|did|should|can|could|will|would)\b", re.IGNORECASE)
+
+
+def check_length(text: str) -> None:
+    """See that a message is not too long to be heard.
+
+    Raises:
+        InvalidInput: it is.
+    """
+    if len(text) > MAX_SAID:
+        raise InvalidInput(f"a message of {len(text):,} characters; at most {MAX_SAID:,} (MAX_SAID): write it to a file and say its path")
 
 
 def plain(text: str) -> str:

@@ -19,6 +19,7 @@ from asterism.kernel.run import Run, check_whole, event_body, packer
 from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
+from asterism.runtime.kept import as_json
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.session import ACCEPTED
 from asterism.runtime.submission import submit_first, submit_whole
@@ -218,7 +219,8 @@ class Runtime:
             The inbox row of the answer; its key is where the verdict will be.
 
         Raises:
-            InvalidInput: no such inquiry, or an answer it does not take.
+            InvalidInput: no such inquiry, or an answer it does not take; one that is larger than ``MAX_BYTES``, but for an edit: that
+                may give a whole plan.
             Refused: it is not asked any more, or somebody else has answered first.
         """
         asked = await self.inquiry(inquiry)
@@ -233,6 +235,8 @@ class Runtime:
         if never := _never_given(asked, value):
             raise InvalidInput(f"{', '.join(never)} of {inquiry} is a secret, and an answer is journaled: it is told in the conversation")
         check_json([value, reason], f"the answer to {inquiry}")  # what a journal would not give back is not what was approved
+        if verb != "edit":
+            as_json([value, reason], f"the answer to {inquiry}")
         event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
         for number in range(1, MAX_ANSWERS + 1):
             key = inquiry if number == 1 else f"{inquiry}#{number}"

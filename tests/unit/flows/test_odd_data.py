@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, flow
+from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
+from asterism.flows.words import MAX_SAID
+from asterism.runtime.kept import MAX_BYTES
 from tests.flows import Stage, talk
 
 HALF = "\ud800"
@@ -128,3 +130,32 @@ def test_a_message_that_no_journal_takes_is_refused(text: str, values: dict[str,
     stage = Stage(Odd)
     with pytest.raises(InvalidInput, match=r"is not JSON|would not give it back|is not valid Unicode"):
         stage.play(stage.turn("say", text, values))
+
+
+class Amount(StandardAgent):
+    amount: int = InputField("How much?")
+
+
+@pytest.mark.parametrize("first", ["go", ""])
+def test_what_is_too_long_is_refused_naming_the_bound_and_the_conversation_goes_on(first: str) -> None:
+    stage = Stage(Amount)
+    if first:
+        stage.say(first)
+    with pytest.raises(InvalidInput, match=r"a message of 50,001 characters; at most 50,000 \(MAX_SAID\)"):
+        stage.say("4" * (MAX_SAID + 1))
+    assert stage.say("4" * MAX_SAID).raw_message == ("Amount: that number is too long. How much?" if first else "How much?")
+
+
+def test_so_it_is_by_a_desk_and_as_an_answer() -> None:
+    stage = Stage(Amount)
+
+    async def play() -> None:
+        await stage.turn("say", "go")
+        async with stage.process() as (runtime, _, _):
+            with pytest.raises(InvalidInput, match="MAX_SAID"):
+                await Orchestrator([Amount], runtime=runtime).handle("4" * (MAX_SAID + 1), user="ann")
+            (asked,) = await runtime.store.inquiries(run=stage.run)
+            with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry} has 1,048,.* bytes, the limit is 1,048,576"):
+                await runtime.post_answer(asked.inquiry, "respond", actor="ann", value="4" * MAX_BYTES)
+
+    stage.play(play())
