@@ -49,14 +49,14 @@ def constellation(
         options: how it behaves.
 
     Raises:
-        InvalidInput: it is no plan.
+        InvalidInput: it is no plan, or what is given is not JSON.
     """
     document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
     submitted = Submitted(
         request=request,
         fleet=tuple(fleet),
         plan=document,
-        inputs=msgspec.to_builtins(dict(inputs or {})),
+        inputs=dict(inputs or {}),
         options=options or RunOptions(),
     )
     return begin_child(CONSTELLATION_AGENT.name, submitted, request or "constellation")
@@ -71,12 +71,12 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
         values: its fields by name, as far as they are known; what begins a run is journaled, so a secret is not among them.
 
     Raises:
-        InvalidInput: one is.
+        InvalidInput: one is, or a value is not JSON.
     """
     kind: Any = agent
     if secret := [name for name, field in kind.input_fields().items() if field.secret and name in values]:
         raise InvalidInput(f"{', '.join(secret)} of {kind.__name__} is secret: what begins a run is journaled; let it ask for its own")
-    first = _begun(kind, Message(text=text, values=msgspec.to_builtins(values)))
+    first = _begun(kind, Message(text=text, values=values))
     return begin_child(FLOW_AGENT.name, first, kind.description or kind.__name__)
 
 

@@ -5,13 +5,14 @@ These are rows, events and effects that each machine puts into its own table; no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from asterism.constellation.profile import ChildSpec
-from asterism.errors import Refused
+from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, Turn
 
 Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
@@ -220,7 +221,11 @@ def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
 
 
 def begin_child(machine: str, first: Event, title: str) -> StartChild:
-    """The run of a machine that begins with an event."""
+    """The run of a machine that begins with an event.
+
+    Raises:
+        InvalidInput: the event is not JSON.
+    """
     return StartChild(machine=machine, first_kind=type(first).__name__, first=as_data(first), title=title)
 
 
@@ -259,8 +264,17 @@ def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
 
 
 def as_data(event: Event) -> dict[str, Any]:
-    """An event as a journal would give it back where it is a field of another one."""
-    return msgspec.json.decode(msgspec.json.encode(event), type=dict[str, Any])
+    """An event as a journal would give it back where it is a field of another one.
+
+    Raises:
+        InvalidInput: a journal would not: something in it is no JSON, as NaN, which msgspec would write as null.
+    """
+    try:
+        text = json.dumps(msgspec.to_builtins(event, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"what {type(event).__name__} is given is not JSON: {error}") from None
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def child_id(parent: str, key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, flow, flowagent
 from asterism.flows.children import constellation
+from asterism.loops import OrchestrationLoop
 from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.control import StartChild
 from tests.flows import Stage, talk
 
 STARTED: list[str] = []
@@ -29,6 +32,18 @@ class Colour(StandardAgent):
         if self.colour == "none":
             raise ValueError("there is no such colour")
         return self.make_result(AgentStatus.COMPLETED, "Chosen.", data={"colour": self.colour})
+
+
+@pytest.mark.parametrize("odd", [float("nan"), [float("inf")], {"in": "\ud800"}, object()])
+def test_what_no_journal_gives_back_is_refused_where_a_child_is_given_it(odd: Any) -> None:
+    starts: list[Callable[[], StartChild]] = [
+        lambda: flow(Colour, colour=odd),
+        lambda: constellation({"tasks": [{"task_id": "a"}]}, inputs={"x": odd}),
+        lambda: OrchestrationLoop(plan=[], workers={}).start("x", {"x": odd}),
+    ]
+    for start in starts:
+        with pytest.raises(InvalidInput, match=r"^what \w+ is given is not JSON: [^\n]+$"):
+            start()
 
 
 @flowagent(description="Sign", requires_approval=True)
