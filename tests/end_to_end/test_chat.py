@@ -85,6 +85,13 @@ def test_a_person_at_a_terminal_sees_the_state_and_finds_what_was_typed_before_b
     assert "[CANCELLED]" in terminal.say("/cancel")
 
 
+def test_a_yes_that_was_typed_before_an_approval_was_shown_is_no_answer_to_it(terminal: Terminal) -> None:
+    terminal.type("leave\r2026-03-10\r2026-03-12\rskip\ryes\ryes\r")
+    shown = terminal.read_until("(what was typed before this was shown is no answer to it)\r\n> ")
+    assert "Request leave from 2026-03-10 to 2026-03-12?" in shown, "other questions take what was typed ahead"
+    assert "[COMPLETED]" in terminal.say("yes")
+
+
 def test_ctrl_c_leaves_at_once_and_leaves_the_conversation_open(terminal: Terminal, tmp_path: Path) -> None:
     terminal.say("book")
     terminal.type("4\x03")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import getpass
 import json as json_text
+import select
 import sys
 import termios
 import threading
@@ -75,7 +76,10 @@ def chat(
     record: Record = None,
     database: Database = None,
 ) -> int:
-    """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again."""
+    """Talk to flow agents. What was left open the last time goes on; /quit leaves it open again.
+
+    At a terminal, a line that was typed before an approval was shown does not answer it. The lines of a pipe are taken in their order.
+    """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
     agents = agents_of(source, Path.cwd())
@@ -102,7 +106,7 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
         put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. /help says more.")
         if there := await desk.current(user):
             _say(await there.settle())  # what was interrupted goes on first
-        while (line := await _line(secret=await _is_secret(desk, runtime, user))) is not None:  # until the person leaves
+        while (line := await _heard(desk, runtime, user)) is not None:  # until the person leaves
             if line.strip() == "/quit":
                 break
             try:
@@ -112,10 +116,20 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
     return FINISHED
 
 
-async def _is_secret(desk: Orchestrator, runtime: Runtime, user: str) -> bool:
-    """Whether what is typed next answers a secret field."""
+async def _heard(desk: Orchestrator, runtime: Runtime, user: str) -> str | None:
+    """What the person says next, to what is asked now; None at the end of the input."""
     there = await desk.current(user)
-    return there is not None and await there.asks_for_a_secret(runtime)
+    asked = await there.asked(runtime) if there else None
+    if asked is not None and "approve" in asked.verbs:
+        _forget_typed_ahead()
+    return await _line(secret=asked is not None and not asked.verbs)
+
+
+def _forget_typed_ahead() -> None:
+    """Drop the lines that were typed before what is to be approved was shown; those of a pipe are meant in their order."""
+    if sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        put("(what was typed before this was shown is no answer to it)")
 
 
 @contextlib.asynccontextmanager

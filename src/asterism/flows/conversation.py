@@ -158,7 +158,7 @@ class Conversation:
         row = await self._row(runtime)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
-        asked = await self._asked(runtime)
+        asked = await self.asked(runtime)
         is_news = asked is not None and "approve" in asked.verbs and self._shown.get(self.run, asked.inquiry) != asked.inquiry
         if is_news and not values and words.turn(text) != "cancel" and words.denial(text) is None:
             return None
@@ -170,8 +170,8 @@ class Conversation:
                 return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key, asked.run
         return await self._post(runtime, asked, text, _data(values)), asked.run if asked else self.run
 
-    async def _asked(self, runtime: Runtime) -> InquiryRow | None:
-        """The question that is open: its own, else one of a run below it."""
+    async def asked(self, runtime: Runtime) -> InquiryRow | None:
+        """The question that is open: its own, else one of a run below it. One without verbs asks for a secret."""
         own = await runtime.store.inquiries(run=self.run)
         return next(iter(own or await runtime.store.inquiries(root=self.run)), None)
 
@@ -317,11 +317,6 @@ class Conversation:
         """True when a run below has a question: it comes up here, and what else is under way goes on."""
         return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
 
-    async def asks_for_a_secret(self, runtime: Runtime) -> bool:
-        """Whether what is said next is a secret, not to be shown to who looks over a shoulder."""
-        asked = await self._asked(runtime)
-        return asked is not None and not asked.verbs
-
     async def history(self, runtime: Runtime) -> list[Utterance]:
         """What was said, the last of it; without secrets."""
         await self._row(runtime)
@@ -331,7 +326,7 @@ class Conversation:
         """What it said last, as its journal has it."""
         live = await _lived(runtime, self.run)
         result = result_of(live.memory, row or await self._row(runtime))
-        asked = await self._asked(runtime)
+        asked = await self.asked(runtime)
         below = asked if asked is not None and asked.run != self.run else None
         self._shown[self.run] = below.inquiry if below else live.memory.ask or "nothing"
         if live.ended:
