@@ -24,7 +24,7 @@ def whole(run: Run[Any]) -> Any:
     orders = [
         (task_id, it.predecessors(task_id), it.successors(task_id), it.is_ready(task_id), it.is_doomed(task_id)) for task_id in it.tasks
     ]
-    graph = [sorted(orders), list(it.unjudged), list(it.restless), sorted(it.referring().items()), it.validate_dag()]
+    graph = [sorted(orders), list(it.unjudged), list(it.restless), sorted(it.referring.items()), it.validate_dag()]
     every = {**memory_of(run), "story": [], "graph": graph, "outstanding in order": list(run.outstanding)}
     return msgspec.json.decode(msgspec.json.encode(every))
 

@@ -15,7 +15,7 @@ import msgspec
 
 from asterism.constellation.condition import Condition
 from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
-from asterism.constellation.graph import find_cycle
+from asterism.constellation.graph import find_cycle, find_path, reached
 from asterism.constellation.line import DependencyType, TaskStarLine, Verdict
 from asterism.constellation.references import INPUTS, references
 from asterism.constellation.task import EDITABLE, TaskStar, TaskStatus
@@ -35,6 +35,7 @@ class TaskConstellation:
         removed_tasks, removed_lines: tombstones: ids that edits have removed.
         unjudged: ids of dependencies whose source has settled and that have no verdict yet.
         restless: ids of tasks whose readiness is to be looked at: a hint, and one too many does no harm.
+        referring: ids that the inputs of a task refer to, by its id, where they refer to any.
     """
 
     def __init__(self, constellation_id: str = "", name: str = "", *, generation: int = 0) -> None:
@@ -52,7 +53,7 @@ class TaskConstellation:
         self._in: dict[str, dict[str, str]] = {}
         self._open: dict[str, int] = {}
         self._refused: dict[str, int] = {}
-        self._referring: dict[str, frozenset[str]] = {}
+        self.referring: dict[str, frozenset[str]] = {}
         self._asking: dict[str, dict[str, None]] = {}
         self._ordinals: dict[str, int] = {}
         self._next_ordinal = 0
@@ -100,48 +101,17 @@ class TaskConstellation:
         """Tasks in the order of creation."""
         return [self.tasks[task_id] for task_id in sorted(self.tasks, key=self._ordinals.__getitem__)]
 
-    def referring(self) -> Mapping[str, frozenset[str]]:
-        """Task id -> ids that its inputs refer to, for the tasks that refer to any."""
-        return self._referring
-
     def ancestors(self, task_id: str) -> set[str]:
         """Ids of all tasks upstream."""
-        return self._reach(task_id, self._in)
+        return reached(self._in, task_id)
 
     def descendants(self, task_id: str) -> set[str]:
         """Ids of all tasks downstream."""
-        return self._reach(task_id, self._out)
+        return reached(self._out, task_id)
 
     def path(self, start: str, end: str) -> list[str] | None:
-        """A path along dependencies from start to end, both included; None if there is none. Iterative, O(n + e)."""
-        if start == end:
-            return [start]
-        came_from = {start: start}
-        stack = [start]
-        while stack:
-            here = stack.pop()
-            for there in self._out[here]:
-                if there in came_from:
-                    continue
-                came_from[there] = here
-                if there == end:
-                    path = [end]
-                    while path[-1] != start:
-                        path.append(came_from[path[-1]])
-                    return path[::-1]
-                stack.append(there)
-        return None
-
-    @staticmethod
-    def _reach(task_id: str, edges: Mapping[str, Mapping[str, str]]) -> set[str]:
-        seen: set[str] = set()
-        stack = [task_id]
-        while stack:
-            for other in edges[stack.pop()]:
-                if other not in seen:
-                    seen.add(other)
-                    stack.append(other)
-        return seen
+        """A path along dependencies from start to end, both included; None if there is none. O(n + e)."""
+        return find_path(self._out, start, end)
 
     # -- changing: the primitives that edits and the machines are made of ---------------------------
 
@@ -161,7 +131,7 @@ class TaskConstellation:
         tables: tuple[dict[str, Any], ...] = (self.tasks, self._out, self._in, self._open, self._refused, self._ordinals)
         for table in tables:
             del table[task_id]
-        self._referring.pop(task_id, None)
+        self.referring.pop(task_id, None)
         self.restless.pop(task_id, None)
 
     def insert_line(self, line: TaskStarLine) -> None:
@@ -189,9 +159,9 @@ class TaskConstellation:
         """Note anew which tasks its inputs refer to."""
         referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs) if source != INPUTS)
         if referred:
-            self._referring[task_id] = referred
+            self.referring[task_id] = referred
         else:
-            self._referring.pop(task_id, None)
+            self.referring.pop(task_id, None)
 
     def source_settled(self, task_id: str) -> None:
         """A task has settled: what waits for it, or asks about it, wants a verdict now."""
@@ -246,7 +216,7 @@ class TaskConstellation:
 
     def why_unresolvable(self, task_id: str) -> str:
         """Why the references in a task's inputs, or the tasks its conditions ask about, cannot be had; empty when they can."""
-        wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self._referring.get(task_id, ()))]
+        wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id):
             wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _asked_about(line)]
         if not wanted:

@@ -1,8 +1,41 @@
-"""Graph algorithms over ids: cycles, orders, longest paths. All iterative; no graph is too deep."""
+"""Graph algorithms over ids: paths, cycles, orders. All iterative; no graph is too deep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+
+
+def find_path(edges: Mapping[str, Iterable[str]], start: str, end: str) -> list[str] | None:
+    """A path from start to end, both included; None if there is none. Depth-first search, O(n + e)."""
+    if start == end:
+        return [start]
+    came_from = {start: start}
+    stack = [start]
+    while stack:
+        here = stack.pop()
+        for there in edges[here]:
+            if there in came_from:
+                continue
+            came_from[there] = here
+            if there == end:
+                path = [end]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+            stack.append(there)
+    return None
+
+
+def reached(edges: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """Every node that a path leads to from start; without start, in an acyclic graph. O(n + e)."""
+    seen: set[str] = set()
+    stack = [start]
+    while stack:
+        for there in edges[stack.pop()]:
+            if there not in seen:
+                seen.add(there)
+                stack.append(there)
+    return seen
 
 
 def find_cycle(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str] | None:

@@ -118,8 +118,7 @@ class Dispatcher:
         self._lanes = {device_id: _Lane(device, queue_limit) for device_id, device in devices.items()}
         for device_id, lane in self._lanes.items():
             if lane.slots < 1:
-                message = f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1"
-                raise InvalidInput(message)
+                raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
         self._clock = clock
         self._grace_s = grace_s
         self._taken = taken

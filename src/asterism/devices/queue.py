@@ -50,8 +50,7 @@ class FairQueue(Generic[T]):
     def take(self) -> T:
         """The next item. IndexError if there is none."""
         if not self._waiting:
-            message = "take from an empty queue"
-            raise IndexError(message)
+            raise IndexError("take from an empty queue")
         if len(self._waiting) > 1 and self._last_run in self._waiting:
             # A run that emptied its share and came back may be first again; it has just had its turn.
             self._waiting.move_to_end(self._last_run)

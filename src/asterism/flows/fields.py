@@ -154,7 +154,7 @@ def complaint(validator: Validator, *values: Any) -> None:
         raise ValueError(said)
 
 
-def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where a class would, as the seed writes it
+def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where a class would, and is written like one
     prompt: str,
     *,
     description: str = "",

@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: type name of the event.
-        body: JSON ``{"event": …, "effects": […]}``, as text.
+        body: JSON ``{"event": …, "effects": […], "facts": {…}}``, as text; without what is empty.
         version: schema version of the body.
     """
 

@@ -80,6 +80,8 @@ class Turn:
         run, seq, at, actor: those of the entry being made.
         facts: verdicts of code that may change between versions (a condition, a ranking). A live turn
             computes and records them; a replayed turn is given them.
+        replayed: it is made from the journal, and not for the first time.
+        effects: asked for so far.
     """
 
     run: str
@@ -135,7 +137,7 @@ Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """What a state says of itself (the seeds' state interface)."""
+    """What a state says of itself: the same three answers for every machine."""
 
     name: str
     is_round_end: bool

@@ -154,10 +154,10 @@ class Run(Generic[M]):
 
 
 def check_whole(run: str, listed: int, last: int) -> None:
-    """See that a journal ends where its run's row says.
+    """See that a journal goes as far as its run's row says.
 
     Raises:
-        JournalMismatch: entries are missing at its end, or there are too many.
+        JournalMismatch: entries are missing at its end.
     """
     if listed > last:
         raise JournalMismatch(run, last + 1, f"it is missing: the run is listed with {listed} entries")

@@ -53,7 +53,6 @@ class ContextNames(StrEnum):
     PROMPT_TOKENS = "prompt_tokens"
     COMPLETION_TOKENS = "completion_tokens"
     EXECUTION_RESULT = "execution_result"
-    ROUND_RESULT = "execution_result"
     ACTION_INFO = "action_info"
     TARGET = "target"
     ADDITIONAL_MEMORY = "additional_memory"

@@ -249,7 +249,7 @@ class Store(Protocol):
         ...
 
     async def send(self, row: InboxRow) -> InboxRow:
-        """Put a row into the inbox if its (run, key) is new; RunNotFound if there is no run.
+        """Put a row into the inbox if its (run, key) is new; RunNotFound if there is no such run, for nobody would ever take it.
 
         Returns:
             The row that is there now: the earlier one, with its verdict, if there was one.

@@ -60,10 +60,6 @@ class MemoryStore:
         self._closed = ""
         self.memory.living.add(self._me)
 
-    def connect(self, *, name: str = "", fail: Fault | None = None) -> MemoryStore:
-        """Another handle on the same content, as another process would open it."""
-        return MemoryStore(self.memory, name=name, fail=fail)
-
     def crash(self) -> None:
         """Die as by kill -9: nothing is released, what it owned can be claimed, nothing works any more."""
         self._closed = "it crashed"
@@ -157,7 +153,6 @@ class MemoryStore:
         return self.memory.snapshots.get(run)
 
     async def send(self, row: InboxRow) -> InboxRow:
-        """Also raises RunNotFound: a row for a run that is not there would never be folded."""
         await self._begin("send")
         self._row(row.run)
         return self.memory.inbox.setdefault((row.run, row.key), msgspec.structs.replace(row, verdict=""))

@@ -131,7 +131,6 @@ class SqliteStore:
         return await self._writer.read(partial(_snapshot, run))
 
     async def send(self, row: InboxRow) -> InboxRow:
-        """Also raises RunNotFound: a row for a run that is not there would never be folded."""
         return await self._writer.write(partial(_send, row))
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:

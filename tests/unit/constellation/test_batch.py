@@ -210,7 +210,7 @@ def test_a_cycle_is_refused_per_edit_with_its_path() -> None:
 def test_references_are_checked_for_the_batch_and_not_for_each_edit() -> None:
     it = constellation("a b")
     edit(it, A("update_task", task_id="b", inputs={"x": "${a.y}"}), A("add_dependency", from_="a", to="b"))
-    assert it.referring() == {"b": {"a"}}
+    assert it.referring == {"b": {"a"}}
 
 
 def test_a_dependency_that_a_reference_needs_cannot_be_removed() -> None:

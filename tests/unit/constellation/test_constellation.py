@@ -72,7 +72,7 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 def test_a_reference_may_go_upstream_by_any_way() -> None:
     document = plan("a b c", "a>b b>c:UNCONDITIONAL")
     document["tasks"][2]["inputs"] = {"x": "${a.y}"}
-    assert TaskConstellation.from_dict(document).referring() == {"c": {"a"}}
+    assert TaskConstellation.from_dict(document).referring == {"c": {"a"}}
 
 
 # -- documents out and back --------------------------------------------------------------------------

@@ -20,7 +20,7 @@ NEXT = Commit(run="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replac
 def test_a_crashed_handle_does_nothing_more_and_its_runs_are_free() -> None:
     async def scenario() -> None:
         one = MemoryStore(name="driver")
-        other = one.connect(name="driver")
+        other = MemoryStore(one.memory, name="driver")
         await one.submit(ROW, FIRST)
         await one.claim("r1")
         assert (await other.run("r1")).owner == "driver 1"

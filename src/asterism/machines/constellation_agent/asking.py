@@ -81,9 +81,7 @@ def ask_again(memory: AgentMemory, turn: Turn, told: str, refusal: Refusal | Non
     """Tell the planner why its answer could not be taken, and ask once more about the same batch."""
     last = memory.asking or Asking()
     rejections = (*last.rejections, rejection) if rejection else last.rejections
-    again = Asking(
-        batch=last.batch, reasks=last.reasks + 1, told=told, refusal=refusal, reason=last.reason, rejections=rejections
-    )  # fmt: skip
+    again = Asking(batch=last.batch, reasks=last.reasks + 1, told=told, refusal=refusal, reason=last.reason, rejections=rejections)
     ask_planner(memory, turn, again)
 
 

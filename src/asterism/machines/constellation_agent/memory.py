@@ -58,10 +58,14 @@ class Asking(msgspec.Struct, kw_only=True):
     expires_at: float = 0.0
 
 
+About = Literal["approval", "interruption"]
+"""What a person is asked of an attempt."""
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What a person's answer will be about: the attempt that waits for it."""
 
-    kind: Literal["approval", "interruption"]
+    kind: About
     task_id: str
     attempt: Dispatch
     prompt: str

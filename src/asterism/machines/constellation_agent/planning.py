@@ -120,7 +120,7 @@ def take_live_edit(memory: AgentMemory, board: Board, event: Edited, turn: Turn)
 
 
 def take_edit(memory: AgentMemory, board: Board, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:
-    """Take proposed edits and the proposed status, in the order of DESIGN section 4."""
+    """Take proposed edits, then skip what they have doomed, then take the proposed status."""
     event = _as_edits(event, turn)
     asks_first = memory.options.approve_edits and not approved
     try:

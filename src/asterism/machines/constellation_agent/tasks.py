@@ -13,7 +13,7 @@ from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Redo, Turn
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
-from asterism.machines.constellation_agent.memory import AgentMemory, Question
+from asterism.machines.constellation_agent.memory import About, AgentMemory, Question
 from asterism.machines.constellation_agent.nested import child_for, is_child
 from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, check_verb, expiry, not_asked, relay
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
@@ -22,7 +22,7 @@ from asterism.machines.wiring import Board, move_task
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before it counts as failed."""
 
-_VERBS: dict[str, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
+_VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
 
 
 # -- starting --------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _named(task: TaskStar) -> str:
 # -- people ----------------------------------------------------------------------------------------
 
 
-def ask_person(memory: AgentMemory, kind: Any, attempt: Dispatch, prompt: str, turn: Turn) -> str:
+def ask_person(memory: AgentMemory, kind: About, attempt: Dispatch, prompt: str, turn: Turn) -> str:
     """Ask a person about an attempt; returns the inquiry's id."""
     expires_at = expiry(turn, memory.options.inquiry_timeout_s)
     ask = Ask(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)

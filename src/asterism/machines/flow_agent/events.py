@@ -1,6 +1,6 @@
 """The eight states of a flow agent, where each may lead, what happens to it, and what it asks for.
 
-The states and ``STATE_TRANSITIONS`` are the seed's, to the letter. User code moves a flow only through ``Entered`` and
+The states and ``STATE_TRANSITIONS`` are the contract with its users, to the letter. User code moves a flow only through ``Entered`` and
 ``Handled``: what a handler did to its view of the agent, as data.
 """
 
@@ -156,7 +156,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         secret: names of the secret fields; no inbox takes a value of one.
         withheld: those of them that have a value, which only the owning process knows.
         outputs: values of the output fields.
-        metadata: sub-states, as the seed shows them.
+        metadata: sub-states, as the agent names them.
         flags: instance variables.
         asking: the field that was asked for last; empty if none.
         hush: what is asked for is a secret.

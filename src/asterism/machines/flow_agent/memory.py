@@ -96,7 +96,7 @@ class FlowMemory(Governed, kw_only=True):
         return 0.0 if self.path else min((at for at in (self.due, self.ends_at) if at is not None), default=None)
 
     def stirs(self) -> bool:
-        """It never goes on without a person when only people are outstanding."""
+        """True while transitions wait for their entries; else only its person moves it on."""
         return bool(self.path)
 
     def outcome(self) -> str:

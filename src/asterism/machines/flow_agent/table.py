@@ -1,4 +1,4 @@
-"""The flow agent's table: the seed's transitions, literally.
+"""The flow agent's table: ``STATE_TRANSITIONS``, literally.
 
 Only user code chooses where a conversation goes (``Entered``, ``Handled``), and only where ``STATE_TRANSITIONS`` leads; a handler
 that makes several transitions leaves the later ones to ``Drained``, so each has an entry. What a person wants while a handler
