@@ -29,7 +29,7 @@ def missing(agent: Talker) -> list[str]:
 async def advance(agent: Talker, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
     """Ask for what is missing, then for approval, then run."""
     told = [*said, *_broken_rules(agent)]
-    wanted = agent._get_missing_fields()  # noqa: SLF001 - it may be overridden under this name
+    wanted = agent._get_missing_fields()
     if wanted:
         return ask(agent, wanted[0], told)
     seat_of(agent).asking = ""
@@ -83,7 +83,7 @@ async def hear_first(agent: Talker, msg: Message) -> AgentResult | None:
 async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
     """Take an answer, or a turn of the conversation."""
     seat, text = seat_of(agent), msg.get_text().strip()
-    wanted = agent._get_missing_fields()  # noqa: SLF001 - it may be overridden under this name
+    wanted = agent._get_missing_fields()
     asked = agent.input_fields().get(seat.asking) if seat.asking in wanted else None
     if msg.values:
         return await advance(agent, msg, take(agent, msg.values, msg.at))
@@ -150,7 +150,7 @@ def leave(agent: Talker, msg: Message) -> AgentResult:
 async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
     """A clear yes runs it, a clear no cancels it, a change is shown again; anything else is asked again."""
     text = msg.get_text().strip()
-    if agent._get_missing_fields():  # noqa: SLF001 - a secret that did not outlive its process
+    if agent._get_missing_fields():
         return await advance(agent, msg)
     if msg.verb == "edit" or msg.values:
         return await advance(agent, msg, take(agent, msg.values, msg.at))

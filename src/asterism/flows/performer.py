@@ -129,7 +129,7 @@ class Visit:
     async def enter(self, agent: Any) -> None:
         """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
         fields: dict[str, Field] = agent.input_fields()
-        for name in agent._get_missing_fields():  # noqa: SLF001 - the framework's side of the agent
+        for name in agent._get_missing_fields():
             # A handler of this process may have looked at it since (a pause, a word about an interruption), and withheld nothing.
             if fields[name].secret and (name in self.memory.view.withheld or not fields[name].optional):
                 raise AskAgain(name)
@@ -137,7 +137,7 @@ class Visit:
         if self.timeout is not None:
             self.timeout.reschedule(asyncio.get_running_loop().time() + agent.timeout_s)
         if not self.memory.entered:
-            seat: Seat = agent._seat  # noqa: SLF001 - as above
+            seat: Seat = agent._seat
             self._tell(Entered(of=self.key, path=seat.take_path(), view=view_of(agent)))
             while not self._is_in():  # bounded by the handler's time
                 await self.woken.wait()
@@ -183,7 +183,7 @@ class Visit:
         schema = agent.json_schema()
         open_ = {name: about for name, about in schema["properties"].items() if not about.get("writeOnly")}
         try:
-            return await self._extractor.extract({**schema, "properties": open_, "required": []}, agent._seat.asking, message.get_text())  # noqa: SLF001 - as above
+            return await self._extractor.extract({**schema, "properties": open_, "required": []}, agent._seat.asking, message.get_text())
         except AsterismError as error:
             log.warning("%s: no model, going on without one: %s", self.key, error)
             return None
@@ -213,7 +213,7 @@ class HandlePerformer:
             del self.visits[effect_id]
 
     async def _visited(self, agent: Any, effect: Handle, visit: Visit) -> Outcome:
-        memory, seat, run = visit.memory, agent._seat, visit.key.rpartition(":")[0]  # noqa: SLF001 - the framework's side of the agent
+        memory, seat, run = visit.memory, agent._seat, visit.key.rpartition(":")[0]
         restore(agent, memory.view, self.vault.of(run))
         seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
         seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at
@@ -248,7 +248,7 @@ class WakePerformer:
     def __init__(self, visits: dict[str, Visit]) -> None:
         self._visits = visits
 
-    async def perform(self, effect_id: str, effect: Wake, memory: FlowMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - the visit knows the rest
+    async def perform(self, effect_id: str, effect: Wake, memory: FlowMemory, tell: Tell) -> Outcome:
         """Wake it, if it is here."""
         if visit := self._visits.get(effect.of):
             visit.woken.set()
@@ -272,7 +272,7 @@ def flow_performers(
 
 async def _done(agent: Any, effect: Handle, visit: Visit, message: Message) -> Handled:
     """Call a handler within its time; what it did, or that it is called off, or that a secret is asked for again."""
-    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    seat: Seat = agent._seat
     try:
         async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
             result, again = await _call(agent, effect.handler, message, visit.memory)
@@ -297,21 +297,21 @@ async def _call(agent: Any, handler: str, message: Message, memory: FlowMemory) 
         raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
     if result is not None and result.status is not agent.status:
         raise TypeError(f"{handler} returned a result of {result.status}, and the agent is {agent.status}; return self.make_result(…)")
-    if result is None and agent._seat.entered and agent.status is AgentStatus.RUNNING:  # noqa: SLF001 - as above
+    if result is None and agent._seat.entered and agent.status is AgentStatus.RUNNING:
         raise TypeError("on_running returned nothing; return self.make_result(status=AgentStatus.COMPLETED, raw_message=…)")
     return result, False
 
 
 async def _pause(agent: Any, message: Message) -> AgentResult | None:
     if not agent.can_transition(agent.status, AgentStatus.PAUSED):
-        return agent.make_result(raw_message=f"It cannot be paused now. {agent._seat.prompt}".strip())  # type: ignore[no-any-return]  # noqa: SLF001 - as above
+        return agent.make_result(raw_message=f"It cannot be paused now. {agent._seat.prompt}".strip())  # type: ignore[no-any-return]
     agent.transition_to(AgentStatus.PAUSED)
     result: AgentResult | None = await agent.on_paused(message)
     return result
 
 
 def _outcome(agent: Any, effect: str, result: AgentResult | None, *, again: bool) -> Handled:
-    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    seat: Seat = agent._seat
     return Handled(
         effect=effect,
         path=seat.take_path(),

@@ -140,7 +140,7 @@ def view_of(agent: Any) -> View:
     Raises:
         InvalidInput: something in it is not data, and could not be journaled.
     """
-    seat: Seat = agent._seat  # noqa: SLF001 - the seat is the framework's side of the agent
+    seat: Seat = agent._seat
     fields: dict[str, Field] = declared(type(agent), Field)
     secret = {name for name, field in fields.items() if field.secret}
     hidden, names = secrets_of(agent), names_of(agent)
@@ -181,7 +181,7 @@ def in_order(agent: type, fields: dict[str, Any]) -> dict[str, Any]:
 
 def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
     """Give a fresh agent what an earlier handler has left; a secret that is not known here is missing again."""
-    seat: Seat = agent._seat  # noqa: SLF001 - as above
+    seat: Seat = agent._seat
     fields: dict[str, Field] = declared(type(agent), Field)
     for name, value in view.fields.items():
         field = fields.get(name)

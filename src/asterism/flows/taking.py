@@ -79,7 +79,7 @@ def said_of(field: Field, error: ValueError) -> str:
 
 def seat_of(agent: Talker) -> Seat:
     """Where its view stands."""
-    return agent._seat  # noqa: SLF001 - the framework's side of the agent
+    return agent._seat
 
 
 def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:

@@ -76,7 +76,7 @@ class _Supervisor:
         self._kind = kind
         self._fields = fields
 
-    async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+    async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:
         """Call it, and give its outcome."""
         view = view_of(memory, effect_id)
         try:
@@ -100,7 +100,7 @@ class _WorkerPerformer:
     def __init__(self, find: Finder) -> None:
         self._find = find
 
-    async def perform(self, effect_id: str, effect: RunWorker, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+    async def perform(self, effect_id: str, effect: RunWorker, memory: LoopMemory, tell: Tell) -> Outcome:
         """Call it with its handoff; what it raises is a failed finding."""
         timed = asyncio.timeout(effect.timeout_s)
         try:
@@ -139,7 +139,7 @@ class _ModelAsker:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:
         """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
         rounds = list(memory.active[effect.step_id].rounds)
         timed = asyncio.timeout(effect.timeout_s)
@@ -162,7 +162,7 @@ class _ToolCaller:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - it says nothing meanwhile
+    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:
         """One call; what it raises is told to the model, and so is that it took too long."""
         timeout_s = memory.workers[effect.worker].timeout_s
         timed = asyncio.timeout(timeout_s)

@@ -298,36 +298,36 @@ def _made(named: str, base_url: str) -> Model:
 
 
 def _openai(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - see above
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - see above
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
 
     return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url))
 
 
 def _anthropic(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
-    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - see above
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
 
     return AnthropicModel(name, provider=AnthropicProvider(base_url=base_url))
 
 
 def _google(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.google import GoogleModel  # noqa: PLC0415 - see above
-    from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415 - see above
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
 
     return GoogleModel(name, provider=GoogleProvider(base_url=base_url))
 
 
 def _ollama(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.ollama import OllamaModel  # noqa: PLC0415 - see above
-    from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - see above
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.providers.ollama import OllamaProvider
 
     return OllamaModel(name, provider=OllamaProvider(base_url=base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"))
 
 
 def _replayed(recording: Recording, name: str) -> Model:
     """A model that answers as it was recorded."""
-    from pydantic_ai.models.function import FunctionModel  # noqa: PLC0415 - see above
+    from pydantic_ai.models.function import FunctionModel
 
     async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
         try:

@@ -60,7 +60,7 @@ class ChildPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: StartChild, memory: Any, tell: Tell) -> Outcome:  # noqa: ARG002 - what a child needs is in its first event
+    async def perform(self, effect_id: str, effect: StartChild, memory: Any, tell: Tell) -> Outcome:
         """Create the child, or find it; drive it to its end; say meanwhile when only people can move it on.
 
         Raises:
@@ -145,7 +145,7 @@ class RelayPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: Relay, memory: Any, tell: Tell) -> Outcome:  # noqa: ARG002 - it goes to the child, not to us
+    async def perform(self, effect_id: str, effect: Relay, memory: Any, tell: Tell) -> Outcome:
         """Put the command into the child's inbox; a child that is being created is waited for."""
         while self._is_awaited(effect.target):
             try:

@@ -66,7 +66,7 @@ class PlannerPerformer:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
-    async def perform(self, effect_id: str, effect: AskPlanner, memory: AgentMemory, tell: Tell) -> Outcome:  # noqa: ARG002 - a planner says nothing meanwhile
+    async def perform(self, effect_id: str, effect: AskPlanner, memory: AgentMemory, tell: Tell) -> Outcome:
         """One question, with the constellation as it is now."""
         question = PlannerQuestion(
             key=effect_id,
