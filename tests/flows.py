@@ -10,7 +10,8 @@ from typing import Any
 from asterism.bootstrap import MACHINES
 from asterism.flows import AgentResult
 from asterism.flows.conversation import Conversation, result_of
-from asterism.flows.performer import Extractor, Vault, flow_performers
+from asterism.flows.performer import Extractor, flow_performers
+from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record
 from asterism.kernel.run import state_history
 from asterism.loops.definition import open_performers

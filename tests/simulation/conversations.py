@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from asterism.errors import AsterismError
 from asterism.flows import AgentResult, Orchestrator
-from asterism.flows.performer import Vault
+from asterism.flows.vault import Vault
 from asterism.runtime.runtime import Runtime
 from tests.flows import NEVER, Stage, act
 from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK

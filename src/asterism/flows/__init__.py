@@ -10,8 +10,9 @@
 
 ``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
 ``models`` a model that finds them · ``collecting`` how it talks by default · ``children`` what it can start · ``seat`` where a view of it
-stands · ``performer`` calls its handlers · ``registry`` the agents of this process · ``conversation`` its user's side · ``orchestrator``
-many agents, many users · ``source`` where agents are found again · ``device`` an agent as a device.
+stands · ``performer`` calls its handlers · ``vault`` its secrets · ``registry`` the agents of this process · ``conversation`` its user's
+side · ``stream`` what is told on the way · ``orchestrator`` many agents, many users · ``source`` where agents are found again · ``device``
+an agent as a device.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from asterism.flows.children import as_child as as_child
 from asterism.flows.children import constellation as constellation
 from asterism.flows.children import flow as flow
 from asterism.flows.conversation import Conversation as Conversation
-from asterism.flows.conversation import StreamEvent as StreamEvent
 from asterism.flows.fields import InputField as InputField
 from asterism.flows.fields import OutputField as OutputField
 from asterism.flows.fields import rule as rule
 from asterism.flows.orchestrator import Orchestrator as Orchestrator
 from asterism.flows.orchestrator import Router as Router
 from asterism.flows.seat import AgentResult as AgentResult
+from asterism.flows.stream import StreamEvent as StreamEvent
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS as STATE_TRANSITIONS
 from asterism.machines.flow_agent.events import AgentStatus as AgentStatus
 from asterism.machines.flow_agent.events import Message as Message

@@ -14,10 +14,11 @@ from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import advance, hear_answer, hear_approval, hear_first, hear_while_paused, missing
-from asterism.flows.conversation import Conversation, StreamEvent
+from asterism.flows.conversation import Conversation
 from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, Seat, in_order, restore
+from asterism.flows.stream import StreamEvent
 from asterism.flows.taking import in_words
 from asterism.machines.control import StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import msgspec
@@ -17,14 +16,15 @@ import msgspec
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.flows import words
 from asterism.flows.children import question_of
-from asterism.flows.performer import PLACEHOLDER, Vault, flow_performers
+from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, in_order
-from asterism.kernel.journal import Entry
+from asterism.flows.stream import StreamEvent, StreamWatcher
+from asterism.flows.vault import PLACEHOLDER, Vault, process_vault
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.control import Cancel, Pause, Unpause, Verb
-from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Reported, Said
+from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Said
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
@@ -38,23 +38,6 @@ from asterism.stores.memory import MemoryStore, process_memory
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
 """How long another owner's answer is waited for: a week. Its handlers are bounded; this only keeps the wait from being endless."""
-STREAMED = 1000
-"""Events a stream keeps for a slow reader; older ones are dropped."""
-
-
-class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something on the way to an answer; the last one has the result."""
-
-    kind: Literal["status", "report", "result"]
-    status: AgentStatus
-    text: str = ""
-    result: AgentResult | None = None
-
-
-@functools.cache
-def process_vault() -> Vault:
-    """The secrets of this process."""
-    return Vault()
 
 
 class Conversation:
@@ -259,13 +242,12 @@ class Conversation:
     async def stream(self, message: Message | str, values: dict[str, Any] | None = None) -> AsyncIterator[StreamEvent]:
         """As ``say``, with what happens on the way; the last event has the result."""
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
-        watcher = _Watcher(lambda: self.run, events)
         async with self._runtime() as runtime:
-            runtime.driver.observe(watcher)
             own = Conversation(
                 self.agent, runtime=runtime, run=self.run, user=self.user, tenant=self.tenant, vault=self.vault, shown=self._shown
             )
-            watcher.run = lambda: own.run
+            watcher = StreamWatcher(lambda: own.run, events)
+            runtime.driver.observe(watcher)
             try:
                 async with asyncio.TaskGroup() as group:
                     turn = group.create_task(own.say(message, values))
@@ -355,32 +337,6 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
         code=memory.code if memory.code != "finished" else "",
         reason=memory.reason,
     )
-
-
-class _Watcher:
-    """Tells a stream what becomes durable."""
-
-    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None]) -> None:
-        self.run = run
-        self._events = events
-        self._state = ""
-
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
-        """These entries are durable now."""
-        if run != self.run():
-            return
-        for entry in entries:
-            if self._events.qsize() >= STREAMED:
-                self._events.get_nowait()
-            status = AgentStatus(entry.state)
-            if isinstance(entry.event, Reported):
-                self._events.put_nowait(StreamEvent(kind="report", status=status, text=entry.event.text))
-            elif entry.state != self._state:
-                self._state = entry.state
-                self._events.put_nowait(StreamEvent(kind="status", status=status))
-
-    def trouble(self, run: str, message: str) -> None:
-        """Nothing that a stream tells."""
 
 
 def _data(values: dict[str, Any]) -> dict[str, Any]:

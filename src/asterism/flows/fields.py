@@ -26,15 +26,26 @@ MISSING = object()
 class Field:
     """One input field: what it is declared as, and the value of it on an agent. Made by :func:`InputField`."""
 
-    def __init__(self, prompt: str, *, validators: Sequence[Validator], bounds: dict[str, Any], **said: Any) -> None:
+    def __init__(
+        self,
+        prompt: str,
+        *,
+        validators: Sequence[Validator],
+        bounds: dict[str, Any],
+        description: str,
+        default: Any,
+        required: bool | None,
+        pattern: str,
+        secret: bool,
+    ) -> None:
         self.prompt = prompt
         self.validators = tuple(validators)
         self.bounds = bounds
-        self.description: str = said["description"]
-        self.default: Any = said["default"]
-        self.required: bool | None = said["required"]
-        self.secret: bool = said["secret"]
-        self.pattern: re.Pattern[str] | None = re.compile(said["pattern"], re.IGNORECASE) if said["pattern"] else None
+        self.description = description
+        self.default = default
+        self.required = required
+        self.pattern = re.compile(pattern, re.IGNORECASE) if pattern else None
+        self.secret = secret
         self.name = ""
         self.owner: type = object
 

@@ -19,10 +19,10 @@ import msgspec
 from asterism.errors import InvalidInput, Refused
 from asterism.flows import words
 from asterism.flows.agent import StandardAgent
-from asterism.flows.conversation import Conversation, process_vault
-from asterism.flows.performer import Vault
+from asterism.flows.conversation import Conversation
 from asterism.flows.registry import name_of
 from asterism.flows.seat import AgentResult
+from asterism.flows.vault import Vault, process_vault
 from asterism.machines.flow_agent.events import AgentStatus, Recalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports import RunRow

@@ -20,7 +20,8 @@ from asterism.flows.children import ChildFailed
 from asterism.flows.collecting import ask, go_on, hear_of_interruption
 from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
-from asterism.flows.seat import LEAST_SECRET, AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
+from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
+from asterism.flows.vault import Vault
 from asterism.kernel.machine import Effect, Outcome
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import ChildEnded, StartChild
@@ -40,8 +41,6 @@ from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.runtime.kept import as_json, kept, told
 from asterism.runtime.ports import Performer, Tell
 
-PLACEHOLDER = "[secret]"
-"""What the journal has in place of words that tell a secret."""
 HANDLER_TIMEOUT_S = 300.0
 """Bound on a handler that does not enter ``on_running``."""
 log = logging.getLogger("asterism.flows")
@@ -57,42 +56,6 @@ class Extractor(Protocol):
             AsterismError: it cannot be had now; the conversation goes on without a model.
         """
         ...
-
-
-class Vault:
-    """Secrets of the conversations that this process holds. They are nowhere else."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, tuple[str, str, dict[str, Any]]] = {}
-        self._values: dict[str, dict[str, Any]] = {}
-
-    def put(self, run: str, token: str, text: str, values: dict[str, Any]) -> None:
-        """Keep a message of a conversation with a secret in it under a token: its words, and its fields by name."""
-        self._said[token] = run, text, values
-
-    def heard(self, message: Message) -> Message:
-        """A message as it was said; what this process has not heard of it is missing."""
-        unheard = "" if message.text == PLACEHOLDER else message.text
-        _, text, values = self._said.get(message.secret, ("", unheard, message.values))
-        return msgspec.structs.replace(message, text=text, values=values)
-
-    def has_heard(self, run: str, text: str) -> bool:
-        """Whether these words are a secret of a conversation, or of one below it, already; short ones are like any other words."""
-        known = [said for of, said, _ in self._said.values() if of == run]
-        known += [str(value) for of, values in self._values.items() if f"{of}.".startswith(f"{run}.") for value in values.values()]
-        return len(text) >= LEAST_SECRET and text in known
-
-    def of(self, run: str) -> dict[str, Any]:
-        """The secret fields of a conversation."""
-        return self._values.setdefault(run, {})
-
-    def keep(self, run: str, values: dict[str, Any], token: str) -> None:
-        """Keep what a handler has collected of them."""
-        self._said.pop(token, None)
-        if values:
-            self._values[run] = values
-        else:
-            self._values.pop(run, None)
 
 
 class CalledOff(BaseException):

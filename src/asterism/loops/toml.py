@@ -10,8 +10,10 @@ import msgspec
 from msgspec import Meta
 
 from asterism.errors import InvalidInput
+from asterism.loops.scope import Scope, within
+from asterism.loops.server import McpServer
 from asterism.loops.source import find
-from asterism.loops.tool import McpServer, Scope, Tool, tool, within
+from asterism.loops.tool import Tool, tool
 from asterism.loops.worker import ModelWorker, Worker
 from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
 

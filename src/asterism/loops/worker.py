@@ -13,7 +13,7 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
 from asterism.loops.models import ModelName
-from asterism.loops.tool import Toolbox, ToolSource
+from asterism.loops.toolbox import Toolbox, ToolSource
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import as_data

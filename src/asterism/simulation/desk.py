@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from asterism.errors import InvalidInput, Refused
 from asterism.flows.conversation import Conversation
-from asterism.flows.performer import Vault
+from asterism.flows.vault import Vault
 from asterism.kernel.machine import Event
 from asterism.kernel.run import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits

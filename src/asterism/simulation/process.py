@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol
 
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
-from asterism.flows.performer import Vault, flow_performers
+from asterism.flows.performer import flow_performers
+from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import Effect, Outcome
 from asterism.kernel.run import Run

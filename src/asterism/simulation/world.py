@@ -35,7 +35,7 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import AsterismError
 from asterism.flows.conversation import Conversation
-from asterism.flows.performer import Vault
+from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record, story_line
 from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.constellation_agent.events import RunOptions, Submitted

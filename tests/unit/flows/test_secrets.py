@@ -10,7 +10,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
-from asterism.flows.performer import Vault
+from asterism.flows.vault import Vault
 from tests.flows import Stage, act, talk
 
 SECRET = "hunter22"  # noqa: S105 - of nobody

@@ -1,0 +1,56 @@
+"""What a stream of a conversation tells: every status and report on the way to an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from asterism.flows.seat import AgentResult
+from asterism.kernel.journal import Entry
+from asterism.machines.flow_agent.events import AgentStatus, Reported
+
+STREAMED = 1000
+"""Events a stream keeps for a slow reader; older ones are dropped."""
+
+
+class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something on the way to an answer; the last one has the result."""
+
+    kind: Literal["status", "report", "result"]
+    status: AgentStatus
+    text: str = ""
+    result: AgentResult | None = None
+
+
+class StreamWatcher:
+    """``Observer``: tells a stream what becomes durable.
+
+    Args:
+        run: id of the run that is streamed; empty while it has not begun.
+        events: where its events go; never more than ``STREAMED`` wait there.
+    """
+
+    def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None]) -> None:
+        self._run = run
+        self._events = events
+        self._state = ""
+
+    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+        """Put the events of these entries."""
+        if run != self._run():
+            return
+        for entry in entries:
+            if self._events.qsize() >= STREAMED:
+                self._events.get_nowait()
+            status = AgentStatus(entry.state)
+            if isinstance(entry.event, Reported):
+                self._events.put_nowait(StreamEvent(kind="report", status=status, text=entry.event.text))
+            elif entry.state != self._state:
+                self._state = entry.state
+                self._events.put_nowait(StreamEvent(kind="status", status=status))
+
+    def trouble(self, run: str, message: str) -> None:
+        """Nothing that a stream tells."""
