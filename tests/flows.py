@@ -12,8 +12,7 @@ from asterism.flows import AgentResult
 from asterism.flows.conversation import Conversation, result_of
 from asterism.flows.performer import Extractor, flow_performers
 from asterism.flows.vault import Vault
-from asterism.kernel.journal import Record
-from asterism.kernel.run import state_history
+from asterism.kernel.journal import Record, state_history
 from asterism.loops.definition import open_performers
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.driver import Driver

@@ -17,7 +17,8 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, RunOptions, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT

@@ -8,7 +8,8 @@ import msgspec
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.control import Drained, Governed, Withdraw, Withdrawn
 
 M = TypeVar("M", bound=Governed)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import Planned
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.simulation.model_wire import ModelRequest

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from asterism.kernel.journal import Record, effect_id
+from asterism.kernel.journal import Record
+from asterism.kernel.machine import effect_id
 from asterism.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]

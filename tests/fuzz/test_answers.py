@@ -17,7 +17,7 @@ from asterism.bootstrap import MACHINES
 from asterism.constellation.condition import MAX_LENGTH, Condition
 from asterism.constellation.documents import parse_plan
 from asterism.errors import IllegalTransition, InvalidInput, Refused
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT

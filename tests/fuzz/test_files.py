@@ -19,8 +19,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.devices.fleet import DeviceKind, read_fleet
 from asterism.devices.local import LocalEntry
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import Record
-from asterism.kernel.run import JournalMismatch, packer
+from asterism.kernel.journal import JournalMismatch, Record
+from asterism.kernel.packing import packer
 from asterism.planner.plan_file import read_plan
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import RunRow

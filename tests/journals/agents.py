@@ -7,7 +7,7 @@ from typing import Any
 
 from asterism.constellation.documents import parse_plan
 from asterism.kernel.journal import Record
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.earlier import round_of
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from asterism.flows.children import constellation
 from asterism.kernel.journal import Record
-from asterism.kernel.run import packer
-from asterism.machines.control import Broke, ChildEnded, Forked, Relay, Relayed, StartChild
+from asterism.kernel.packing import packer
+from asterism.machines.children import ChildEnded, Relay, Relayed, StartChild
+from asterism.machines.control import Broke, Forked
 from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Recalled, Reported, Said, View
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import talk

@@ -7,9 +7,10 @@ from typing import Any
 
 from asterism.constellation.profile import ChildSpec
 from asterism.kernel.journal import Record
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.machines.control import Broke, Cancel, ChildEnded, ChildRested, Forked, Pause, Relay, Relayed, StartChild, Unpause
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
+from asterism.machines.control import Broke, Cancel, Forked, Pause, Unpause
 from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from asterism.bootstrap import MACHINES
-from asterism.kernel.journal import Record
+from asterism.kernel.journal import JournalMismatch, Record, state_history
 from asterism.kernel.machine import Machine
-from asterism.kernel.run import JournalMismatch, Run, packer, state_history
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.usage import Usage
 from asterism.runtime.ports import RunRow
 from asterism.runtime.snapshots import load

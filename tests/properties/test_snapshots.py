@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.kernel.snapshot import freeze, thaw
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.invariants import difference

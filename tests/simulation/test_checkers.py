@@ -13,9 +13,10 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
+from asterism.machines.children import Relayed, child_of
 from asterism.machines.constellation_agent import planning, table, tasks
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.control import Answered, Relayed, child_of
+from asterism.machines.control import Answered
 from asterism.machines.wiring import Board
 from asterism.runtime import children
 from asterism.runtime.children import RelayPerformer

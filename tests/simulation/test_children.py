@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.control import ChildEnded, Claimed
+from asterism.machines.control import Claimed
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble, everyone_says

@@ -27,6 +27,7 @@ from asterism.constellation.edits import (
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     DeviceFound,
@@ -42,24 +43,7 @@ from asterism.machines.constellation_agent.events import (
     WeavingMode,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    ChildEnded,
-    ChildRested,
-    Claimed,
-    Drained,
-    Forked,
-    Pause,
-    Relay,
-    StartChild,
-    Unpause,
-    Withdraw,
-    Withdrawn,
-    child_of,
-)
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
 
 
 class ConstellationStory(Story):

@@ -31,7 +31,7 @@ from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
 from asterism.flows.performer import Extractor
 from asterism.kernel.journal import Entry
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.machines.control import Pause
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import Device, Planner, RunRow, Store

@@ -12,9 +12,9 @@ from asterism.bootstrap import MACHINES, open_store
 from asterism.cli.story import Happening, Story
 from asterism.cli.telling import story_for
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import Record
+from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
-from asterism.kernel.run import check_whole, packer
+from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
 from asterism.settings import database_path

@@ -12,19 +12,8 @@ from asterism.cli.story import Happening, Story, answer_words, control_words, la
 from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Outcome
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    ChildEnded,
-    Claimed,
-    Forked,
-    Pause,
-    StartChild,
-    Unpause,
-    child_of,
-)
+from asterism.machines.children import ChildEnded, StartChild, child_of
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,

@@ -18,7 +18,8 @@ from asterism.cli.options import Database, JsonEvents, ResultFile
 from asterism.cli.output import put
 from asterism.cli.words import plain
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.run import JournalMismatch, Run
+from asterism.kernel.journal import JournalMismatch
+from asterism.kernel.run import Run
 from asterism.loops.definition import OrchestrationLoop, definition_of, find_loop
 from asterism.loops.models import opened
 from asterism.machines.orchestration_loop.memory import LoopMemory

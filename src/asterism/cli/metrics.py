@@ -8,8 +8,9 @@ import msgspec
 
 from asterism.cli.constellation_story import ConstellationStory
 from asterism.constellation.analysis import critical_path, parallel_width
+from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.control import Ask, StartChild
+from asterism.machines.control import Ask
 
 
 class TaskMetrics(msgspec.Struct, kw_only=True):

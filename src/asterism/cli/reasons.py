@@ -22,9 +22,10 @@ from asterism.cli.story import Happening
 from asterism.cli.words import plain, time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
+from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.events import Edited
-from asterism.machines.control import Ask, child_of
+from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handled
 
 

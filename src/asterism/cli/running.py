@@ -35,7 +35,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.kernel.machine import Event
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause

@@ -28,10 +28,10 @@ from asterism.cli.telling import differences, story_for
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import Record
-from asterism.kernel.run import packer, state_history, time_per_state
+from asterism.kernel.journal import Record, state_history, time_per_state
+from asterism.kernel.packing import packer
+from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import child_of
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
 

@@ -18,8 +18,9 @@ from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Machine, Outcome
 from asterism.kernel.run import Run
+from asterism.machines.children import Relay, StartChild
 from asterism.machines.constellation_agent.events import RaiseLimits
-from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Relay, StartChild, Unpause, Withdraw
+from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Unpause, Withdraw
 
 Weight = Literal["event", "progress", "detail"]
 """What a line is worth: a step of the run, a sign of life, or the machinery at work."""

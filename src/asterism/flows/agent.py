@@ -20,7 +20,8 @@ from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, Seat, in_order, restore
 from asterism.flows.stream import StreamEvent
 from asterism.flows.taking import in_words
-from asterism.machines.control import StartChild
+from asterism.kernel.machine import run_of
+from asterism.machines.children import StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 from asterism.runtime.runtime import Runtime
 
@@ -99,7 +100,7 @@ class StandardAgent:
     @property
     def run(self) -> str:
         """Id of its run; empty before it has begun."""
-        return self.key.rpartition(":")[0] if self.key else self._conversation.run if self._conversation else ""
+        return run_of(self.key) if self.key else self._conversation.run if self._conversation else ""
 
     @property
     def fleet(self) -> tuple[AgentProfile, ...]:

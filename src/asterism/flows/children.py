@@ -11,9 +11,9 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
+from asterism.machines.children import ChildEnded, StartChild, as_data, begin_child
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import ChildEnded, StartChild, as_data, begin_child
 from asterism.machines.flow_agent.events import Begun, Limits, Message
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports import InquiryRow

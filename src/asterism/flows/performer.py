@@ -22,9 +22,9 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.flows.vault import Vault
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.machine import Effect, Outcome, run_of
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.constellation_agent.events import Submitted
-from asterism.machines.control import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import (
     AgentStatus,
     ChildWanted,
@@ -176,7 +176,7 @@ class HandlePerformer:
             del self.visits[effect_id]
 
     async def _visited(self, agent: Any, effect: Handle, visit: Visit) -> Outcome:
-        memory, seat, run = visit.memory, agent._seat, visit.key.rpartition(":")[0]
+        memory, seat, run = visit.memory, agent._seat, run_of(visit.key)
         restore(agent, memory.view, self.vault.of(run))
         seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
         seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at

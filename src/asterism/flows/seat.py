@@ -13,7 +13,7 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
-from asterism.machines.control import ChildEnded, StartChild
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 from asterism.runtime.kept import as_json
 

@@ -6,14 +6,25 @@ packed, which a store can keep and a person can read without knowing the machine
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from asterism.kernel.machine import Effect, Event
+from asterism.errors import AsterismError
+from asterism.kernel.machine import Effect, Event, effect_id
 
 SCHEMA_VERSION = 1
 """Version of the packed form. A change of format raises it and adds an upgrade step."""
+
+
+class JournalMismatch(AsterismError):
+    """Replaying a journal did not give what the journal says; the run cannot be trusted to go on."""
+
+    def __init__(self, run: str, seq: int, what: str) -> None:
+        self.run = run
+        self.seq = seq
+        super().__init__(f"journal of run {run}, entry {seq}: {what}; it was not written by this version's rules, or it was changed")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -26,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         actor: who caused it (``system``, ``device:laptop``, ``planner``, a person's name, …).
         event: what happened.
         state: name of the state after it.
-        effects: what it caused, in order; their ids are :func:`effect_id` of (run, seq, index).
+        effects: what it caused, in order; their ids are ``effect_id`` of (run, seq, index).
         key: key of the inbox row it folds, empty when it folds none.
         note: why the event was only noted and not stepped; empty when it was stepped.
         facts: verdicts that a replay must not compute anew (see ``Turn.recorded``).
@@ -71,14 +82,41 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     version: int = SCHEMA_VERSION
 
 
-def effect_id(run: str, seq: int, index: int) -> str:
-    """The id of an effect: also the idempotency key handed to devices and models."""
-    return f"{run}:{seq}.{index}"
-
-
 def story_line(record_or_entry: Record | Entry) -> str:
     """One line a person can read: seq, what happened, the state after it."""
     it = record_or_entry
     what = it.kind if isinstance(it, Record) else type(it.event).__name__
     note = f"  (noted: {it.note})" if it.note else ""
     return f"#{it.seq} {what} by {it.actor} -> {it.state}{note}"
+
+
+def check_whole(run: str, listed: int, last: int) -> None:
+    """See that a journal goes as far as its run's row says.
+
+    Raises:
+        JournalMismatch: entries are missing at its end.
+    """
+    if listed > last:
+        raise JournalMismatch(run, last + 1, f"it is missing: the run is listed with {listed} entries")
+
+
+def state_history(records: Iterable[Record], **more: str) -> list[dict[str, Any]]:
+    """The history of states: ``{step, state, timestamp, **more}``, one for each change of state, oldest first."""
+    history: list[dict[str, Any]] = []
+    for record in records:
+        if not history or history[-1]["state"] != record.state:
+            history.append({"step": len(history) + 1, "state": record.state, "timestamp": record.at, **more})
+    return history
+
+
+def time_per_state(records: Iterable[Record], now: float) -> dict[str, float]:
+    """Seconds spent in each state, up to ``now`` (or to the last entry, if ``now`` is earlier)."""
+    spent: dict[str, float] = {}
+    state, since = "", 0.0
+    for record in records:
+        if state:
+            spent[state] = spent.get(state, 0.0) + max(0.0, record.at - since)
+        state, since = record.state, record.at
+    if state:
+        spent[state] = spent.get(state, 0.0) + max(0.0, now - since)
+    return spent

@@ -72,6 +72,16 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
         raise NotImplementedError(type(self).__name__)
 
 
+def effect_id(run: str, seq: int, index: int) -> str:
+    """The id of an effect: also the idempotency key handed to devices and models."""
+    return f"{run}:{seq}.{index}"
+
+
+def run_of(effect: str) -> str:
+    """The run that an effect of this id is of."""
+    return effect.rpartition(":")[0]
+
+
 @dataclass(slots=True)
 class Turn:
     """What a move knows besides memory and event, and how it asks for effects.
@@ -95,7 +105,7 @@ class Turn:
     def perform(self, effect: Effect) -> str:
         """Ask for an effect; returns its id, which is also its idempotency key."""
         self.effects.append(effect)
-        return f"{self.run}:{self.seq}.{len(self.effects) - 1}"
+        return effect_id(self.run, self.seq, len(self.effects) - 1)
 
     def recorded(self, name: str, compute: Callable[[], T]) -> T:
         """The recorded verdict of that name; computed and recorded when this turn is live."""

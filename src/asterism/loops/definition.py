@@ -25,7 +25,8 @@ from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
-from asterism.machines.control import StartChild, Unpause, Verb, as_data, begin_child
+from asterism.machines.children import StartChild, as_data, begin_child
+from asterism.machines.control import Unpause, Verb
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step

@@ -14,9 +14,9 @@ from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
 from asterism.loops.models import ModelName
 from asterism.loops.toolbox import Toolbox, ToolSource
+from asterism.machines.children import as_data
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import as_data
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
 WorkerFunction = Callable[[Handoff], Awaitable[Any]]

@@ -16,7 +16,8 @@ from asterism.constellation.documents import check_json
 from asterism.constellation.edits import EditRefused, parse_action, refusal_of
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.machine import Machine
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.planner.draft import Taken

@@ -14,9 +14,9 @@ import msgspec
 
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput, Refused, RunNotFound
-from asterism.kernel.machine import Machine, Outcome
+from asterism.kernel.machine import Machine, Outcome, run_of
 from asterism.kernel.run import Run
-from asterism.machines.control import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_of
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_of
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import InboxRow, RunRow, Store, Tell
 from asterism.runtime.submission import submit_first
@@ -88,7 +88,7 @@ class ChildPerformer:
 
     async def _create(self, child: str, effect_id: str, effect: StartChild) -> None:
         store, now = self._nursery.store, self._nursery.clock.now()
-        parent = await store.run(effect_id.rpartition(":")[0])
+        parent = await store.run(run_of(effect_id))
         if await self._is_there(child, parent.run):
             return
         machine = self._nursery.machines.get(effect.machine)
@@ -133,7 +133,7 @@ class ChildPerformer:
 
     async def _send_what_waits(self, effect_id: str) -> None:
         """What its parent has to tell it first: a cancel that was asked for before must not find its work begun."""
-        parent = self._nursery.live(effect_id.rpartition(":")[0])
+        parent = self._nursery.live(run_of(effect_id))
         for relay_id, relay in tuple(parent.outstanding.items() if parent else ()):
             if isinstance(relay, Relay) and relay.target == effect_id:
                 await self._nursery.store.send(letter(relay_id, relay, self._nursery.clock.now()))
@@ -158,7 +158,7 @@ class RelayPerformer:
         return Relayed(effect=effect_id)
 
     def _is_awaited(self, target: str) -> bool:
-        parent = self._nursery.live(target.rpartition(":")[0])
+        parent = self._nursery.live(run_of(target))
         return parent is not None and target in parent.outstanding and target not in parent.withdrawn
 
 

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
-from asterism.kernel.journal import Entry
+from asterism.kernel.journal import Entry, check_whole
 from asterism.kernel.machine import Effect, Event, Machine
-from asterism.kernel.run import Run, check_whole
-from asterism.machines.control import Relay, StartChild
+from asterism.kernel.run import Run
+from asterism.machines.children import Relay, StartChild
 from asterism.runtime.children import ChildPerformer, RelayPerformer
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Observer, Performer, RunRow, Store

@@ -8,7 +8,7 @@ from asterism.constellation.documents import check_json
 from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import Outcome
+from asterism.kernel.machine import Outcome, run_of
 from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -35,7 +35,7 @@ class AttemptPerformer:
         task = constellation.tasks[effect.task_id]
         attempt = Attempt(
             key=effect_id,
-            run=effect_id.rpartition(":")[0],
+            run=run_of(effect_id),
             task_id=effect.task_id,
             device_id=effect.device,
             skill=effect.skill,

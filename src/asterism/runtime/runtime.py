@@ -13,9 +13,10 @@ import msgspec
 
 from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
-from asterism.kernel.journal import Entry, Record
-from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, check_whole, event_body, packer
+from asterism.kernel.journal import Entry, Record, check_whole
+from asterism.kernel.machine import Event, Machine, run_of
+from asterism.kernel.packing import event_body, packer
+from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
@@ -204,8 +205,7 @@ class Runtime:
         Raises:
             InvalidInput: no inquiry has that id.
         """
-        run = inquiry.rpartition(":")[0]
-        found = [row for row in await self.store.inquiries(run=run, open_only=False) if row.inquiry == inquiry]
+        found = [row for row in await self.store.inquiries(run=run_of(inquiry), open_only=False) if row.inquiry == inquiry]
         if not found:
             raise InvalidInput(f"there is no question {inquiry!r}; `asterism inbox` lists the open ones")
         return found[0]

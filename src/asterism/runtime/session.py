@@ -16,7 +16,8 @@ import msgspec
 from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Performer, RunStatus, Store

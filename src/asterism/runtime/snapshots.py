@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from asterism.kernel.journal import Record
+from asterism.kernel.journal import JournalMismatch, Record
 from asterism.kernel.machine import Machine
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.runtime.ports import Store
 

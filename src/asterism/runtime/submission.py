@@ -11,7 +11,8 @@ import msgspec
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.runtime.kept import kept
 from asterism.runtime.ports import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import Record
-from asterism.kernel.run import JournalMismatch
+from asterism.kernel.journal import JournalMismatch, Record
 from asterism.runtime.ports import RunRow
 
 FORMAT = "asterism journal 1"

@@ -10,7 +10,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
 from asterism.kernel.machine import Event
-from asterism.kernel.run import event_body
+from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.clock import Clock

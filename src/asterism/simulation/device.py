@@ -16,6 +16,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.kernel.machine import run_of
 from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 How = Literal["done", "failed", "killed", "broke"]
@@ -160,7 +161,7 @@ class Ledger:
         """Somebody has begun to perform an effect; the rest is as a ``Performance`` has it."""
         entry = Performance(
             key=key,
-            run=key.rpartition(":")[0],
+            run=run_of(key),
             task_id=task_id,
             device_id=device_id,
             skill=skill,

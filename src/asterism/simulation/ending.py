@@ -9,7 +9,8 @@ import msgspec
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record, story_line
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.runtime.ports import RunRow
 from asterism.simulation.checkers import WATCHED
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
 from asterism.flows.children import ChildFailed
-from asterism.machines.control import Cancel, Pause, StartChild, Unpause
+from asterism.machines.children import StartChild
+from asterism.machines.control import Cancel, Pause, Unpause
 from asterism.simulation.people import Line
 from asterism.simulation.shapes import likely
 

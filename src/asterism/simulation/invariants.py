@@ -20,9 +20,9 @@ from asterism.constellation.line import TaskStarLine
 from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
+from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import StartChild
 
 INVARIANTS = {
     1: "the graph is acyclic",

@@ -11,7 +11,7 @@ import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.kernel.machine import Event
-from asterism.kernel.run import event_body
+from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
 from asterism.machines.control import Answered
 from asterism.machines.orchestration_loop.events import StepOnce

@@ -12,9 +12,10 @@ import msgspec
 from asterism.devices.dispatcher import DEFAULT_QUEUE_LIMIT
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine, Turn
-from asterism.kernel.run import event_body
+from asterism.kernel.packing import event_body
+from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import Edited, Planned, TaskEnded
-from asterism.machines.control import Answered, ChildEnded, Unpause, Withdrawn
+from asterism.machines.control import Answered, Unpause, Withdrawn
 
 _BREAKABLE = (Answered, ChildEnded, Edited, Planned, TaskEnded, Unpause, Withdrawn)
 """Events that a defect may be in the way of. Outcomes and commands: over anything else the program would end."""

@@ -15,8 +15,8 @@ from asterism.flows.children import as_child, constellation, flow
 from asterism.loops import ChildWorker
 from asterism.loops import constellation as constellation_worker
 from asterism.loops.definition import OrchestrationLoop
+from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.control import StartChild
 from asterism.simulation import flow_shapes, shapes
 from asterism.simulation.ending import Ending
 from asterism.simulation.loop_shapes import RandomLoop

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from asterism.constellation.profile import ChildSpec
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
-from asterism.machines.control import Answered, Ask, ChildEnded, ChildRested, Relay, Relayed, StartChild
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
+from asterism.machines.control import Answered, Ask
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,

@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from asterism.errors import AsterismError, IllegalTransition, Refused
+from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
 from asterism.simulation.invariants import InvariantViolated, difference
 

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from asterism.kernel.journal import Entry, Record
+from asterism.kernel.journal import Entry, JournalMismatch, Record
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, thaw
-from asterism.machines.control import Answered, Ask, ChildEnded, Claimed, Forked, Relay, StartChild, child_of
+from asterism.machines.children import ChildEnded, Relay, StartChild, child_of
+from asterism.machines.control import Answered, Ask, Claimed, Forked
 from asterism.runtime.ports import Commit
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated, difference

@@ -8,9 +8,10 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Outcome, Redo
 from asterism.kernel.run import Run
+from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Answered, Ask, StartChild
+from asterism.machines.control import Answered, Ask
 from asterism.simulation.invariants import (
     EDITABLE,
     SETTLED,

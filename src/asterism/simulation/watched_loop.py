@@ -8,7 +8,8 @@ from typing import Any
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
-from asterism.machines.control import Answered, Ask, Forked, StartChild
+from asterism.machines.children import StartChild
+from asterism.machines.control import Answered, Ask, Forked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.machines.orchestration_loop.events import ModelReplied, PlanMade, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory

@@ -18,8 +18,8 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from asterism.constellation.task import TaskStar
-from asterism.kernel.journal import Entry, effect_id
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Outcome, effect_id, run_of
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
@@ -141,8 +141,8 @@ class Telemetry:
         """What a run's spans hang under: the effect that started it, or the root."""
         starter, root = self._starter_of(run), run
         while above := self._starter_of(root):
-            root = above.rpartition(":")[0]
-        parent = self._runs.get(starter.rpartition(":")[0])
+            root = run_of(above)
+        parent = self._runs.get(run_of(starter))
         under_way = parent.under_way.get(starter) if parent else None
         return under(under_way.span, run_context(root)) if under_way else run_context(root)
 
@@ -152,7 +152,7 @@ class Telemetry:
 
     def _context_in(self, effect: str) -> Context:
         """What hangs under an effect."""
-        run = effect.rpartition(":")[0]
+        run = run_of(effect)
         followed = self._runs.get(run)
         under_way = followed.under_way.get(effect) if followed else None
         context = followed.context if followed else self._context_of(run)

@@ -28,9 +28,10 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.machine import Effect, Outcome, run_of
+from asterism.machines.children import ChildEnded, Relayed, StartChild, child_of
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, TaskEnded
-from asterism.machines.control import Answered, Ask, Broke, ChildEnded, Relayed, StartChild, child_of
+from asterism.machines.control import Answered, Ask, Broke
 
 LEFT_OPEN = "left open"
 """Outcome of an effect whose own outcome this process will not see."""
@@ -113,7 +114,7 @@ class Spans:
             return INVALID_SPAN
         attributes: dict[str, AttributeValue] = {
             "asterism.kind": "effect",
-            "asterism.run": effect_id.rpartition(":")[0],
+            "asterism.run": run_of(effect_id),
             "asterism.effect_id": effect_id,
         }
         if isinstance(effect, Dispatch):

@@ -6,7 +6,7 @@ from asterism.cli.flow_story import FlowStory
 from asterism.cli.reasons import reasons_for
 from asterism.cli.telling import story_for
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
-from asterism.kernel.run import packer
+from asterism.kernel.packing import packer
 from asterism.machines.control import Forked
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import Stage, talk

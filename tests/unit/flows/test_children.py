@@ -12,8 +12,8 @@ from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, flow, flowagent
 from asterism.flows.children import constellation
 from asterism.loops import OrchestrationLoop
+from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import Submitted
-from asterism.machines.control import StartChild
 from tests.flows import Stage, talk
 
 STARTED: list[str] = []

@@ -11,7 +11,7 @@ import pytest
 from asterism.flows import AgentResult, AgentStatus, Message, StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.loops import OrchestrationLoop
-from asterism.machines.control import StartChild
+from asterism.machines.children import StartChild
 
 
 async def work(_: Any) -> str:

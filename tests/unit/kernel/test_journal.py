@@ -3,9 +3,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from asterism.kernel import run as kernel_run
-from asterism.kernel.journal import SCHEMA_VERSION, Entry, Record, effect_id, story_line
-from asterism.kernel.run import JournalMismatch, Packer, Run, event_body, packer, state_history, time_per_state
+from asterism.kernel import packing
+from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record, state_history, story_line, time_per_state
+from asterism.kernel.machine import effect_id, run_of
+from asterism.kernel.packing import Packer, event_body, packer
+from asterism.kernel.run import Run
 from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
 
 
@@ -69,7 +71,7 @@ def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_toda
         body = msgspec.json.decode(record.body)
         return changed(record, body=msgspec.json.encode({"event": {"type": record.kind, **body["event"]}}).decode())
 
-    monkeypatch.setattr(kernel_run, "UPGRADES", {-1: with_litres, 0: with_types})
+    monkeypatch.setattr(packing, "UPGRADES", {-1: with_litres, 0: with_types})
     today = packer(KETTLE).pack(entries()[0])
     old = changed(today, version=-1, kind="Press", body='{"event": {"gallons": 0.5}}')
     assert packer(KETTLE).unpack(old).event == Press(litres=2.0)
@@ -84,7 +86,7 @@ def test_an_upgrade_step_that_a_record_does_not_fit_is_a_mismatch(monkeypatch: p
     def step(record: Record) -> Record:
         return changed(record, body=msgspec.json.encode(msgspec.json.decode(record.body)["event"]["old"]).decode())
 
-    monkeypatch.setattr(kernel_run, "UPGRADES", {0: step})
+    monkeypatch.setattr(packing, "UPGRADES", {0: step})
     with pytest.raises(JournalMismatch, match="cannot be read"):
         packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[0]), version=0, body=body))
 
@@ -106,6 +108,7 @@ def test_what_is_not_an_event_of_the_machine_is_refused_by_name(kind: str, body:
 
 def test_an_effect_id_names_run_entry_and_place() -> None:
     assert effect_id("r", 12, 3) == "r:12.3"
+    assert run_of("a:b:12.3") == "a:b"
 
 
 def test_a_story_line_is_the_same_for_an_entry_and_its_record() -> None:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition
-from asterism.kernel.journal import Entry
-from asterism.kernel.run import STORY_LENGTH, JournalMismatch, Run
+from asterism.kernel.journal import Entry, JournalMismatch
+from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
 

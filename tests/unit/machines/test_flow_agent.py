@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.journal import Entry
+from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
-from asterism.kernel.run import Run, packer, state_history
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
     STATE_TRANSITIONS,

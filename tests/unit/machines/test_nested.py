@@ -8,20 +8,9 @@ import pytest
 
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_id, child_of
 from asterism.machines.constellation_agent.events import Submitted
-from asterism.machines.control import (
-    Cancel,
-    ChildEnded,
-    ChildRested,
-    Claimed,
-    Pause,
-    Relay,
-    Relayed,
-    StartChild,
-    Unpause,
-    child_id,
-    child_of,
-)
+from asterism.machines.control import Cancel, Claimed, Pause, Unpause
 from asterism.runtime.session import status_of
 from tests.agents import Agent, memory_of
 from tests.stars import plan

@@ -8,8 +8,9 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.journal import Record
-from asterism.kernel.run import Run, packer, state_history
+from asterism.kernel.journal import Record, state_history
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, DeviceLost, Progressed, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT

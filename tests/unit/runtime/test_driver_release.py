@@ -10,7 +10,7 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.errors import StoreUnavailable
 from asterism.kernel.machine import Event
-from asterism.kernel.run import event_body
+from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel

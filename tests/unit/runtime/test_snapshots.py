@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from asterism.kernel.journal import Record
-from asterism.kernel.run import Run, packer
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import Record
-from asterism.kernel.run import JournalMismatch, Run, packer
+from asterism.kernel.journal import JournalMismatch, Record
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock

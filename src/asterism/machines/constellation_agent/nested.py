@@ -8,9 +8,10 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.machine import Turn
+from asterism.machines.children import LEAST_S, ChildEnded, StartChild, begin_child, start_child
 from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import LEAST_S, ChildEnded, StartChild, Withdraw, begin_child, start_child
+from asterism.machines.control import Withdraw
 
 
 def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from asterism.constellation.edits import EditRefused
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, note_rest, tell_children
 from asterism.machines.constellation_agent.asking import ask_planner, put_off, raise_limits
 from asterism.machines.constellation_agent.ending import end, give_up, is_done
 from asterism.machines.constellation_agent.events import (
@@ -39,27 +40,7 @@ from asterism.machines.constellation_agent.planning import (
     take_verdict,
 )
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    ChildEnded,
-    ChildRested,
-    Claimed,
-    Drained,
-    Forked,
-    Pause,
-    Relay,
-    Relayed,
-    StartChild,
-    Unpause,
-    Withdraw,
-    Withdrawn,
-    not_asked,
-    note_rest,
-    tell_children,
-)
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
 from asterism.machines.wiring import Board
 
 Status = ConstellationAgentStatus

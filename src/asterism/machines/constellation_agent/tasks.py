@@ -12,10 +12,11 @@ from asterism.constellation.resolution import arguments_of, stand_ins
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Redo, Turn
+from asterism.machines.children import relay
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import About, AgentMemory, Question
 from asterism.machines.constellation_agent.nested import child_for, is_child
-from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, check_verb, expiry, not_asked, relay
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, check_verb, expiry, not_asked
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
 

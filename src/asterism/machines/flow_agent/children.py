@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asterism.kernel.machine import Event, Row, Turn, row
-from asterism.machines.control import ChildEnded, ChildRested, Relayed, Withdraw
+from asterism.machines.children import ChildEnded, ChildRested, Relayed
+from asterism.machines.control import Withdraw
 from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Wake
 from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
 

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
-from asterism.machines.control import StartChild, Verb
+from asterism.machines.children import StartChild
+from asterism.machines.control import Verb
 
 
 class AgentStatus(StrEnum):

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.machines.control import ChildEnded, Governed
+from asterism.machines.children import ChildEnded
+from asterism.machines.control import Governed
 from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
 
 HISTORY = 50

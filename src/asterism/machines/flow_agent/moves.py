@@ -8,7 +8,8 @@ import msgspec
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, not_asked, tell_children
+from asterism.machines.children import tell_children
+from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, not_asked
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,

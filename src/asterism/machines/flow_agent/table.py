@@ -13,23 +13,8 @@ import msgspec
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    Claimed,
-    Drained,
-    Forked,
-    Pause,
-    Relay,
-    StartChild,
-    Unpause,
-    Withdraw,
-    Withdrawn,
-    not_asked,
-    tell_children,
-)
+from asterism.machines.children import Relay, StartChild, tell_children
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
 from asterism.machines.flow_agent.children import child_rows, leave_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,

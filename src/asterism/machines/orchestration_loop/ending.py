@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Cancel, Withdraw, relay
+from asterism.machines.children import relay
+from asterism.machines.control import Cancel, Withdraw
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
 

@@ -11,27 +11,8 @@ from collections.abc import Mapping
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Outcome, Row, Turn, row
-from asterism.machines.control import (
-    Answered,
-    Ask,
-    Broke,
-    Cancel,
-    ChildEnded,
-    ChildRested,
-    Claimed,
-    Drained,
-    Forked,
-    Pause,
-    Relay,
-    Relayed,
-    StartChild,
-    Unpause,
-    Withdraw,
-    Withdrawn,
-    not_asked,
-    note_rest,
-    tell_children,
-)
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, note_rest, tell_children
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.ending import fail, past_bound, stop
 from asterism.machines.orchestration_loop.events import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.kernel.machine import Turn
-from asterism.machines.control import ChildEnded, start_child
+from asterism.machines.children import ChildEnded, start_child
 from asterism.machines.orchestration_loop.conversing import begin_round, make_calls, take_reply, take_return
 from asterism.machines.orchestration_loop.effects import RunWorker
 from asterism.machines.orchestration_loop.ending import fail

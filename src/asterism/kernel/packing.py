@@ -1,0 +1,133 @@
+"""How an entry becomes a record, and a record an entry again; records of earlier versions are brought up to date as they are read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from asterism.errors import InvalidInput
+from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record
+from asterism.kernel.machine import Event, Machine
+
+_ENCODER = msgspec.json.Encoder()
+
+UPGRADES: dict[int, Callable[[Record], Record]] = {}
+"""By version, the step that makes a record of that version one of the next. None yet: there has been one form only."""
+
+
+def upgraded(record: Record) -> Record:
+    """A record in today's form; what is stored stays as it was written.
+
+    Raises:
+        JournalMismatch: no step leads from its version to today's.
+    """
+    while record.version != SCHEMA_VERSION:  # bounded: each step leads one version on
+        step = UPGRADES.get(record.version)
+        if step is None:
+            raise JournalMismatch(record.run, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
+        record = msgspec.structs.replace(step(record), version=record.version + 1)
+    return record
+
+
+class _Body(msgspec.Struct):
+    """The packed form of an entry's typed half."""
+
+    event: Any
+    effects: Any = ()
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Packer:
+    """Packs entries of one machine into records, and back."""
+
+    def __init__(self, machine: Machine[Any]) -> None:
+        self._machine = machine
+        self._events = {event.__name__: event for event in machine.events}
+        self._commands = {event.__name__: event for event in machine.events if event.from_outside}
+        self._effects = {effect.__name__: effect for effect in machine.effects}
+
+    def pack(self, entry: Entry) -> Record:
+        """The record of an entry.
+
+        Raises:
+            InvalidInput: a text in it is not Unicode.
+        """
+        body: dict[str, Any] = {"event": entry.event}
+        if entry.effects:
+            body["effects"] = entry.effects
+        if entry.facts:
+            body["facts"] = entry.facts
+        return Record(
+            run=entry.run,
+            seq=entry.seq,
+            at=entry.at,
+            actor=entry.actor,
+            kind=type(entry.event).__name__,
+            state=str(entry.state),
+            body=_json(body),
+            key=entry.key,
+            note=entry.note,
+        )
+
+    def unpack(self, record: Record) -> Entry:
+        """The entry of a record.
+
+        Raises:
+            JournalMismatch: the record is of another version, or is not one of this machine's.
+        """
+        try:
+            record = upgraded(record)
+            at = msgspec.convert(record.at, float)
+            body = msgspec.json.decode(record.body, type=_Body)
+            event = msgspec.convert(body.event, self._events[record.kind])
+            effects = tuple(msgspec.convert(effect, self._effects[effect["type"]]) for effect in body.effects)
+        except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
+            raise JournalMismatch(record.run, record.seq, f"cannot be read ({type(error).__name__}: {error})") from error
+        return Entry(
+            run=record.run,
+            seq=record.seq,
+            at=at,
+            actor=record.actor,
+            event=event,
+            state=record.state,
+            effects=effects,
+            key=record.key,
+            note=record.note,
+            facts=body.facts,
+        )
+
+    def event(self, kind: str, body: str) -> Event:
+        """An event from its type name and JSON text, as inbox rows carry it.
+
+        Raises:
+            ValueError: not an event of this machine, or none that comes from outside.
+        """
+        try:
+            return msgspec.json.decode(body, type=self._commands[kind])
+        except (KeyError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
+            raise ValueError(f"{self._machine.name} cannot read {kind} {body[:80]!r}: {error}") from None
+
+
+@functools.cache
+def packer(machine: Machine[Any]) -> Packer:
+    """The packer of a machine."""
+    return Packer(machine)
+
+
+def event_body(event: Event) -> str:
+    """The JSON text of an event, as inbox rows carry it.
+
+    Raises:
+        InvalidInput: a text in it is not Unicode.
+    """
+    return _json(event)
+
+
+def _json(value: Any) -> str:
+    try:
+        return _ENCODER.encode(value).decode()
+    except UnicodeEncodeError:  # what a terminal gives for bytes that are not UTF-8
+        raise InvalidInput("a text to be stored is not valid Unicode; give it in UTF-8") from None

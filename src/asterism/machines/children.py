@@ -1,0 +1,152 @@
+"""Runs below a run, as every machine has them: started, told, heard of, named.
+
+These are effects and events that each machine puts into its own table. Not here: how a child is driven (``runtime.children``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.profile import ChildSpec
+from asterism.errors import InvalidInput
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, Turn
+
+LEAST_S = 0.001
+"""Time limit of a child that is started at the last moment."""
+
+
+class StartChild(Effect, frozen=True, kw_only=True):
+    """Run a machine to its end, as a run of its own: created if it is not there, and taken up again after a crash.
+
+    Not withdrawn: a child is ended by a ``Relay`` of Cancel, and its ``ChildEnded`` arrives as ever.
+
+    Attributes:
+        machine: name of the machine.
+        first_kind: type name of the event that begins it.
+        first: that event, as JSON.
+        title: one line for people.
+    """
+
+    machine: str
+    first_kind: str
+    first: dict[str, Any]
+    title: str = ""
+
+    @property
+    def redo(self) -> Redo:
+        """The child has its own journal: look there."""
+        return Redo.REATTACH
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """What became of the child is not known."""
+        return ChildEnded(effect=effect, outcome="failed", reason=why, code="interrupted")
+
+
+class ChildEnded(Outcome, frozen=True, kw_only=True):
+    """A child run has ended.
+
+    Attributes:
+        result: what its memory reports (see ``Governed.report``).
+        reason, code: why it did not finish; empty when it did.
+    """
+
+    outcome: Literal["finished", "failed", "cancelled"]
+    result: Any = None
+    reason: str = ""
+    code: str = ""
+
+
+class ChildRested(Event, frozen=True, kw_only=True):
+    """Whether a child waits for nothing but people, or is paused; ``of`` is the effect that started it."""
+
+    of: str
+    resting: bool
+
+
+class Relay(Effect, frozen=True, kw_only=True):
+    """Put a command into a child's inbox, under this effect's id.
+
+    Attributes:
+        target: id of the effect that started the child.
+        command: the event, as JSON with its type.
+    """
+
+    target: str
+    command: dict[str, Any]
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        """Its own outcome; there is no other."""
+        return Relayed(effect=effect)
+
+
+class Relayed(Outcome, frozen=True, kw_only=True):
+    """A command is in the child's inbox, or the child is not awaited any more."""
+
+
+def relay(target: str, command: Event) -> Relay:
+    """A command for the child that an effect has started."""
+    return Relay(target=target, command=as_data(command))
+
+
+def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
+    """Pass a command on to the children that these effects have started."""
+    for effect in children:
+        turn.perform(relay(effect, command))
+
+
+def begin_child(machine: str, first: Event, title: str) -> StartChild:
+    """The run of a machine that begins with an event.
+
+    Raises:
+        InvalidInput: the event is not JSON.
+    """
+    return StartChild(machine=machine, first_kind=type(first).__name__, first=as_data(first), title=title)
+
+
+def start_child(spec: ChildSpec, request: str, handed: dict[str, Any], *, left_s: float, title: str) -> StartChild:
+    """The run that carries something out; it has no more time than ``left_s``."""
+    first = spec.begun(request, handed, left_s=max(LEAST_S, left_s))
+    return StartChild(machine=spec.machine, first_kind=spec.first_kind, first=first, title=title)
+
+
+def note_rest(resting: set[str], event: ChildRested) -> bool:
+    """Note whether a child rests; False where that is known."""
+    if event.resting == (event.of in resting):
+        return False
+    (resting.add if event.resting else resting.discard)(event.of)
+    return True
+
+
+def as_data(event: Event) -> dict[str, Any]:
+    """An event as a journal would give it back where it is a field of another one.
+
+    Raises:
+        InvalidInput: a journal would not: something in it is no JSON, as NaN, which msgspec would write as null.
+    """
+    try:
+        text = json.dumps(msgspec.to_builtins(event, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"what {type(event).__name__} is given is not JSON: {error}") from None
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def child_id(parent: str, key: str) -> str:
+    """The id of the run that a parent has started under a key (of an effect: ``seq.index``).
+
+    Raises:
+        ValueError: the key has a colon, which separates a run from its effects.
+    """
+    if ":" in key:
+        raise ValueError(f"the key of a child has no colon: {key!r}")
+    return f"{parent}.{key}"
+
+
+def child_of(effect: str) -> str:
+    """The id of the run that a ``StartChild`` of this id has started."""
+    parent, _, key = effect.rpartition(":")
+    return child_id(parent, key)
