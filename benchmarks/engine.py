@@ -19,7 +19,9 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer
-from asterism.runtime.ports import Attempt, AttemptEnd, Device, Observer, ProgressSink, Store
+from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.observer import Observer
+from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from asterism.stores.sqlite import SqliteStore

@@ -24,7 +24,8 @@ from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, H
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Attempt, Planner, Proposal
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.planner import Planner, Proposal
 from asterism.runtime.runtime import Runtime
 from asterism.simulation.clock import EPOCH, WorldClock
 from asterism.simulation.device import Behaviour, FakeDevice, Ledger, Script

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asterism.kernel.journal import Entry
-from asterism.runtime.ports import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import chain

@@ -24,7 +24,7 @@ from asterism.errors import AsterismError
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel
-from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
 from asterism.runtime.runtime import Runtime
 from benchmarks.engine import IDLE
 from benchmarks.plans import chain, fan, layered

@@ -16,7 +16,7 @@ from asterism.kernel.journal import Record, state_history
 from asterism.loops.definition import open_performers
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Commit, InboxRow
+from asterism.runtime.ports.store import Commit, InboxRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import load
 from asterism.simulation.clock import WorldClock

@@ -23,7 +23,8 @@ from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, P
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice, choose_model
-from asterism.runtime.ports import Attempt, AttemptEnd, ProgressSink, RunRow
+from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.store import RunRow
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer, ScriptedModel
 from asterism.stores.memory import MemoryStore

@@ -34,7 +34,11 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Attempt, Device, Observer, Performer, Planner, Store
+from asterism.runtime.ports.device import Attempt, Device
+from asterism.runtime.ports.observer import Observer
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore

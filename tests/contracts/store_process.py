@@ -10,7 +10,7 @@ import sys
 
 from asterism.errors import AsterismError
 from asterism.kernel.journal import Record
-from asterism.runtime.ports import Commit
+from asterism.runtime.ports.store import Commit
 from asterism.stores.sqlite import SqliteStore
 
 

@@ -19,7 +19,7 @@ from asterism.constellation.task import TaskError
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, Device
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, Device
 from asterism.simulation import loop as simulation
 from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
 

@@ -17,7 +17,7 @@ import pytest
 from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.stores.memory import Memory, MemoryStore
 from asterism.stores.sqlite import SqliteStore
 

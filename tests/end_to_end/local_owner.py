@@ -8,7 +8,7 @@ from pathlib import Path
 
 from asterism.devices.message import FunctionJob
 from asterism.devices.pool import Kit, WorkerPool
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 
 
 async def main(ledger: str, skill: str) -> None:

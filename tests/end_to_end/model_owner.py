@@ -17,7 +17,8 @@ from asterism.bootstrap import open_planner, open_runtime, open_store
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import choose_model
-from asterism.runtime.ports import Attempt, Device, Planner, PlannerQuestion, Proposal
+from asterism.runtime.ports.device import Attempt, Device
+from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from tests.end_to_end.crash_owner import KilledAfter
 from tests.http_runs import SEED_FLEET, HandDevice
 

@@ -21,7 +21,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
 from asterism.telemetry.observer import Telemetry
 from tests.end_to_end.crash_owner import KilledAfter
 

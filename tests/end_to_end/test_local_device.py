@@ -20,7 +20,7 @@ from asterism.devices.message import CommandJob, FunctionJob, Job
 from asterism.devices.pool import Kit, WorkerPool
 from asterism.devices.process import birth
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 HERE = Path(__file__).parent
 KIT = Kit(HERE, ("local_skills.py",))

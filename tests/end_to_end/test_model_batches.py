@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer
 from tests.http_runs import Watch, creating, edit, ended, live, one_by_one, plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.machines.constellation_agent.events import Planned, PlanningFailed
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.scripted_model import DROP, HANG, Answering, Fault, ModelAnswer
 from tests.http_runs import Lived, Watch, creating, edit, ended, live, one_by_one, plan

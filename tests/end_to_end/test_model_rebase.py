@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from asterism.machines.constellation_agent.events import Dispatch, PlanningFailed, RunOptions
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer
 from tests.http_runs import Lived, Watch, creating, edit, live, plan

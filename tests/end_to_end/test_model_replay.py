@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import Planned
 from asterism.planner.model_choice import choose_model
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import DROP, HANG, Fault, ModelAnswer
 from tests.http_runs import Lived, creating, edit, ended, live, plan

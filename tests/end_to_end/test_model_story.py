@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
 from asterism.planner import processing
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import Say
 from tests.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
 from tests.stars import seed

@@ -23,7 +23,7 @@ from asterism.kernel.journal import JournalMismatch, Record
 from asterism.kernel.packing import packer
 from asterism.planner.plan_file import read_plan
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.stores.memory import MemoryStore

@@ -13,7 +13,7 @@ from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Broke
 from asterism.machines.usage import Usage
-from asterism.runtime.ports import PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening

@@ -15,7 +15,7 @@ from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.usage import Usage
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.journals import agents, flows, loops

@@ -21,7 +21,7 @@ from asterism.machines.wiring import Board
 from asterism.runtime import children
 from asterism.runtime.children import RelayPerformer
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Commit
+from asterism.runtime.ports.store import Commit
 from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
 from asterism.simulation.campaign import Tally, campaign

@@ -11,7 +11,8 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, RunOptions
 from asterism.machines.usage import Usage
-from asterism.runtime.ports import InquiryRow, PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening

@@ -17,7 +17,7 @@ from asterism.machines.constellation_agent.events import Dispatch, RunOptions, S
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.clock import WorldClock

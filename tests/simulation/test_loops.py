@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
 from asterism.machines.orchestration_loop.events import WorkerEnded
-from asterism.runtime.ports import InquiryRow
+from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, everyone_says
 from asterism.simulation.world import World

@@ -9,7 +9,8 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.runtime.ports import Attempt, PlannerQuestion, Proposal
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Happening

@@ -11,7 +11,7 @@ import pytest
 from asterism.constellation.task import TaskError
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.simulation.clock import EPOCH
 from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import Happening

@@ -17,7 +17,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline import plan_offline
 from asterism.planner.plan_file import plan_path, read_plan
-from asterism.runtime.ports import Planner, PlannerQuestion, PlanningUnavailable
+from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
 
 
 class Order(msgspec.Struct, frozen=True):

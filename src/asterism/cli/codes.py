@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 
 FINISHED, FAILED, UNUSABLE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
 """``UNUSABLE``: the command, the plan or the fleet; nothing was written."""

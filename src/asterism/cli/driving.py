@@ -34,7 +34,9 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
 from asterism.machines.control import Pause
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import Device, Planner, RunRow, Store
+from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.runtime import Runtime
 
 

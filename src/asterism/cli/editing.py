@@ -30,7 +30,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
 from asterism.planner.live_run import LiveRun
 from asterism.planner.plan_file import PlanFile, plan_path
-from asterism.runtime.ports import RunRow, Store
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.settings import database_path
 
 Serve = Callable[[Draft], Awaitable[None]]

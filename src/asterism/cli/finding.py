@@ -16,7 +16,7 @@ from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
+from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
 MAX_RUNS = 100_000

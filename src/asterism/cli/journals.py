@@ -18,7 +18,7 @@ from asterism.cli.running import take_up
 from asterism.cli.words import count
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.settings import database_path
 

@@ -24,7 +24,8 @@ from asterism.loops.definition import OrchestrationLoop, definition_of, find_loo
 from asterism.loops.models import opened
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports import Device, RunRow, Store
+from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.snapshots import load
 from asterism.settings import database_path
 

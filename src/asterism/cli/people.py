@@ -21,7 +21,7 @@ from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import InboxRow, InquiryRow, RunRow
+from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path
 

@@ -14,7 +14,7 @@ from asterism.cli.words import plain
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import InboxRow, InquiryRow
+from asterism.runtime.ports.store import InboxRow, InquiryRow
 
 MAX_LINES = 200
 """Lines of one picture; ``asterism inbox --json`` has all."""

@@ -43,7 +43,9 @@ from asterism.machines.flow_agent.events import Begun
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.planner.model_choice import ModelChoice, choose_model
-from asterism.runtime.ports import Device, Planner, RunRow, Store
+from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.settings import database_path, model_choice
 
 First = Submitted | LoopSubmitted | Begun

@@ -33,7 +33,7 @@ from asterism.kernel.packing import packer
 from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, Store
+from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 
 FOLLOW_S = 0.2
 """How often a followed journal is looked at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.constellation.task import TaskError
 from asterism.devices.fleet import DeviceEntry
-from asterism.runtime.ports import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
 
 
 class ChildDevice:

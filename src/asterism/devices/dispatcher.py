@@ -28,7 +28,7 @@ from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import Device
+from asterism.runtime.ports.device import Device
 
 Table = TypeVar("Table")
 Word = Annotated[str, Meta(pattern=r"^\S+$")]

@@ -19,7 +19,7 @@ from asterism.devices.message import CommandJob, FunctionJob, Job, OutputForm
 from asterism.devices.pool import Kit, WorkerPool
 from asterism.devices.source import module_part
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
 
 
 class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

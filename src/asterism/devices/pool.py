@@ -22,7 +22,7 @@ from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
 from asterism.devices.ledger import Ledger
 from asterism.devices.message import Describe, Described, Done, Exited, Failed, Job, Work
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 RESULT_BYTES = 1 << 20
 IMPORT_TIMEOUT_S = 120.0

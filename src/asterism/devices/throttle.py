@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from asterism.runtime.ports import AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import AttemptProgress, ProgressSink
 
 REPORT_EVERY_S = 0.25
 MAX_REPORTS = 500

@@ -16,7 +16,7 @@ from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import Begun, Limits, Message
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.runtime.ports import InquiryRow
+from asterism.runtime.ports.store import InquiryRow
 
 
 class ChildFailed(AsterismError):

@@ -29,7 +29,7 @@ from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.kept import as_json
-from asterism.runtime.ports import InquiryRow, RunRow
+from asterism.runtime.ports.store import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import ACCEPTED
 from asterism.runtime.snapshots import load

@@ -25,7 +25,7 @@ from asterism.flows.seat import AgentResult
 from asterism.flows.vault import Vault, process_vault
 from asterism.machines.flow_agent.events import AgentStatus, Recalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 
 MAX_RUNS = 100_000

@@ -39,7 +39,7 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.runtime.kept import as_json, kept, told
-from asterism.runtime.ports import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Tell
 
 HANDLER_TIMEOUT_S = 300.0
 """Bound on a handler that does not enter ``on_running``."""

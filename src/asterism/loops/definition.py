@@ -34,7 +34,7 @@ from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATIO
 from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
-from asterism.runtime.ports import Performer
+from asterism.runtime.ports.performer import Performer
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory

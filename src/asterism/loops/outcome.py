@@ -8,7 +8,7 @@ import msgspec
 
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, State
-from asterism.runtime.ports import InquiryRow, RunRow
+from asterism.runtime.ports.store import InquiryRow, RunRow
 
 
 class LoopResult(msgspec.Struct, frozen=True, kw_only=True):

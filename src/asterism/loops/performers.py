@@ -23,7 +23,7 @@ from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied,
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
 from asterism.runtime.kept import as_json, kept
-from asterism.runtime.ports import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Tell
 
 MAX_SAID = 500
 """Characters of a reflection that are kept; no word is longer."""

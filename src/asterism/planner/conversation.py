@@ -17,7 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from asterism.machines.usage import Usage
 from asterism.planner.excerpt import cut
 from asterism.planner.model import ModelAccess, ModelUnavailable, PatientModel, usage_of
-from asterism.runtime.ports import PlanningUnavailable
+from asterism.runtime.ports.planner import PlanningUnavailable
 
 MAX_ECHO = 20_000
 """Characters of a refused reply that a model is shown again."""

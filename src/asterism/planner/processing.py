@@ -21,7 +21,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.planner.conversation import Conversation
 from asterism.planner.prompter import BaseConstellationPrompter, ToolView
 from asterism.planner.reply import ConstellationAgentResponse
-from asterism.runtime.ports import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerQuestion
 
 log = logging.getLogger("asterism.planner")
 _tracer = trace.get_tracer("asterism.planner")

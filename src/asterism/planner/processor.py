@@ -29,7 +29,7 @@ from asterism.planner.processing import (
 )
 from asterism.planner.prompter import BaseConstellationPrompter, ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
-from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 
 
 class ConstellationAgentProcessor:

@@ -20,7 +20,7 @@ from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.errors import InvalidInput
 from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
 from asterism.planner.reply import InvalidReply, parse_reply
-from asterism.runtime.ports import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerQuestion
 
 MAX_REQUEST = 20_000
 MAX_TOLD = 4_000

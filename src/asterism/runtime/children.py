@@ -18,7 +18,8 @@ from asterism.kernel.machine import Machine, Outcome, run_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_of
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import InboxRow, RunRow, Store, Tell
+from asterism.runtime.ports.performer import Tell
+from asterism.runtime.ports.store import InboxRow, RunRow, Store
 from asterism.runtime.submission import submit_first
 
 LOOK_S = 0.05

@@ -10,7 +10,8 @@ from typing import Any
 from asterism.kernel.machine import Effect, Machine
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Performer, Store
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
 
 CURRENT: ContextVar[Runtime | None] = ContextVar("asterism_runtime", default=None)

@@ -18,7 +18,9 @@ from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
 from asterism.runtime.children import ChildPerformer, RelayPerformer
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import Observer, Performer, RunRow, Store
+from asterism.runtime.ports.observer import Observer
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.session import Session
 from asterism.runtime.snapshots import SPACING, Freezer, load
 

@@ -20,7 +20,9 @@ from asterism.machines.constellation_agent.events import (
     TaskEnded,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.runtime.ports import Attempt, AttemptProgress, Dispatching, Planner, PlannerQuestion, PlanningUnavailable, Tell
+from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
+from asterism.runtime.ports.performer import Tell
+from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
 
 
 class AttemptPerformer:

@@ -21,7 +21,7 @@ from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.kept import as_json
-from asterism.runtime.ports import InboxRow, InquiryRow, RunRow, RunStatus, Store
+from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.session import ACCEPTED
 from asterism.runtime.submission import submit_first, submit_whole
 from asterism.runtime.transplant import Journal, renamed

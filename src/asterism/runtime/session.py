@@ -20,7 +20,8 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import Commit, InboxRow, InquiryRow, Performer, RunStatus, Store
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunStatus, Store
 from asterism.runtime.snapshots import Freezer, load
 
 APPEND_TRIES = 8

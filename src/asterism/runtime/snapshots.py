@@ -17,7 +17,7 @@ from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
-from asterism.runtime.ports import Store
+from asterism.runtime.ports.store import Store
 
 SPACING = 64_000
 """Characters of journal between two snapshots, at least; less than that is replayed as fast as a snapshot is read."""

@@ -14,7 +14,7 @@ from asterism.kernel.machine import Event, Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.kept import kept
-from asterism.runtime.ports import RunRow, Store
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import JournalMismatch, Record
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 
 FORMAT = "asterism journal 1"
 

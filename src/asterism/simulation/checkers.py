@@ -16,7 +16,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports import Commit, RunRow
+from asterism.runtime.ports.store import Commit, RunRow
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.watched import Watched

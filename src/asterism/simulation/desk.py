@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import InboxRow, InquiryRow
+from asterism.runtime.ports.store import InboxRow, InquiryRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.ending import Ending

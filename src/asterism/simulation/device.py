@@ -17,7 +17,7 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import run_of
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 
 How = Literal["done", "failed", "killed", "broke"]
 """``killed``: its cancel was honoured, or its world crashed. ``broke``: the device itself raised."""

@@ -11,7 +11,7 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record, story_line
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.simulation.checkers import WATCHED
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.kernel.machine import Event
 from asterism.machines.control import Verb
-from asterism.runtime.ports import InquiryRow
+from asterism.runtime.ports.store import InquiryRow
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

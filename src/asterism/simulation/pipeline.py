@@ -20,7 +20,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from asterism.planner.model import ModelAccess, PatientModel, Secrets
 from asterism.planner.model_choice import ModelChoice, split_model
 from asterism.planner.processor import ConstellationAgentProcessor
-from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.simulation.random_model import KEY
 from asterism.simulation.scripted_model import Answering, HttpReply, ScriptedModel
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,10 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Run
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Commit, Device, InboxRow, InquiryRow, Performer, Planner, PlannerQuestion, Proposal, RunRow, Tell
+from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.performer import Performer, Tell
+from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.simulation.checkers import WATCHED
 from asterism.simulation.device import How as Performed
 from asterism.simulation.device import Ledger

@@ -17,7 +17,9 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import references
 from asterism.machines.constellation_agent.events import BUDGET
 from asterism.machines.control import Verb
-from asterism.runtime.ports import Attempt, InquiryRow, PlannerQuestion, Proposal
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import Answer, Answerer
 from asterism.simulation.planner import Reply

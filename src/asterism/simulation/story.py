@@ -18,7 +18,9 @@ from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
 from asterism.constellation.profile import AgentProfile
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.ports import Attempt, InquiryRow, Planner, PlannerQuestion
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.planner import Planner, PlannerQuestion
+from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.people import Answer, Crash, Happening

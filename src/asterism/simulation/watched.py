@@ -18,7 +18,7 @@ from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, thaw
 from asterism.machines.children import ChildEnded, Relay, StartChild, child_of
 from asterism.machines.control import Answered, Ask, Claimed, Forked
-from asterism.runtime.ports import Commit
+from asterism.runtime.ports.store import Commit
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated, difference
 from asterism.stores.memory import Memory

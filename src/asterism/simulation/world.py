@@ -42,7 +42,9 @@ from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports import Commit, Device, Planner, RunRow
+from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.planner import Planner
+from asterism.runtime.ports.store import Commit, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asterism.kernel.journal import Record
-from asterism.runtime.ports import Commit, InquiryRow, RunRow
+from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 
 
 def check_submission(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow, RunStatus
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
 from asterism.stores.consistency import check_commit, check_submission
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners

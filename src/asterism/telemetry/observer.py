@@ -24,7 +24,8 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Claimed
-from asterism.runtime.ports import Attempt, Performer, Tell
+from asterism.runtime.ports.device import Attempt
+from asterism.runtime.ports.performer import Performer, Tell
 from asterism.telemetry.logs import Lines
 from asterism.telemetry.metrics import QueueDepths, instruments
 from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under

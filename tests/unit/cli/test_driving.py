@@ -11,7 +11,7 @@ from asterism.cli.driving import tell_end
 from asterism.cli.loop_story import LoopStory
 from asterism.cli.telling import story_for
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore
 from tests.loops import Loop, steps
 

@@ -20,7 +20,7 @@ from asterism.cli.reasons import why
 from asterism.cli.running import resume
 from asterism.cli.showing import log, show
 from asterism.errors import InvalidInput, Refused
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 
 LOOPS = """
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart

@@ -12,7 +12,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Script, by_skill
 from asterism.simulation.loop import run
 

@@ -13,7 +13,7 @@ from asterism.devices.fleet import DeviceEntry, DeviceKind, open_fleet, read_fle
 from asterism.devices.local import LocalEntry, local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.errors import InvalidInput
-from asterism.runtime.ports import Device
+from asterism.runtime.ports.device import Device
 
 SKILLS = """
 from asterism import skill

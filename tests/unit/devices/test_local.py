@@ -8,7 +8,7 @@ from pathlib import Path
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports import Attempt, AttemptEnd
+from asterism.runtime.ports.device import Attempt, AttemptEnd
 
 FLEET = """
 [[devices]]

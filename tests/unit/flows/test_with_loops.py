@@ -13,7 +13,7 @@ from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Me
 from asterism.loops import ChildWorker, Handoff, OrchestrationLoop, Worker
 from asterism.loops.definition import find_loop
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from tests.flows import NEVER, Stage, talk
 

@@ -15,7 +15,7 @@ from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.editor import RESOURCE, editor_server, tools
-from asterism.runtime.ports import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerQuestion
 from tests.agents import FLEET
 from tests.stars import SEVEN
 

@@ -40,7 +40,7 @@ from asterism.planner.strategies import (
     ConstellationLLMInteractionStrategy,
     ConstellationStrategyFactory,
 )
-from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.simulation import loop
 from tests.agents import FLEET
 from tests.models import Told, access

@@ -22,7 +22,7 @@ from asterism.planner.prompter import (
     ToolView,
 )
 from asterism.planner.reply import parse_reply
-from asterism.runtime.ports import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerQuestion
 from tests.agents import FLEET
 from tests.stars import constellation
 

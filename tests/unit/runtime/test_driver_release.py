@@ -16,7 +16,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import Commit, InboxRow
+from asterism.runtime.ports.store import Commit, InboxRow
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 from tests.agents import FLEET

@@ -12,7 +12,8 @@ from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
 from asterism.machines.usage import Usage
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress, PlannerQuestion, PlanningUnavailable, ProgressSink, Proposal
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from tests.agents import Agent
 from tests.stars import action, plan
 

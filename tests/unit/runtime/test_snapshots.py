@@ -13,7 +13,7 @@ from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.snapshots import Freezer, load, rules
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent, memory_of

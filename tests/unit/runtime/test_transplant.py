@@ -14,7 +14,7 @@ from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports import RunRow
+from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import Journal, journal_lines, read_journals, renamed
 from asterism.stores.memory import MemoryStore

@@ -7,7 +7,7 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.runtime.ports import Attempt, AttemptEnd, AttemptProgress
+from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, by_skill
 from asterism.simulation.loop import run
 

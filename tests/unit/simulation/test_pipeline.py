@@ -9,7 +9,7 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.ports import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.simulation.loop import run
 from asterism.simulation.model_wire import Say
 from asterism.simulation.pipeline import PipelinePlanner

@@ -9,7 +9,7 @@ import pytest
 
 from asterism.errors import StoreUnavailable
 from asterism.kernel.journal import Record
-from asterism.runtime.ports import Commit, RunRow
+from asterism.runtime.ports.store import Commit, RunRow
 from asterism.stores.memory import MemoryStore
 
 ROW = RunRow(run="r1", machine="m", title="t", state="START")

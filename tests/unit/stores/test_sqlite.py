@@ -15,7 +15,7 @@ import pytest
 from asterism.errors import InvalidInput, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports import Commit, InboxRow, InquiryRow, RunRow
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.stores.database import open_database
 from asterism.stores.sqlite import SqliteStore
 

@@ -9,7 +9,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
 from asterism.machines.control import Claimed
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.telemetry.observer import Telemetry
 from tests.agents import Agent
 from tests.stars import plan

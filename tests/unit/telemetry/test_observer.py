@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
 from asterism.machines.control import Cancel, Claimed
-from asterism.runtime.ports import Attempt
+from asterism.runtime.ports.device import Attempt
 from asterism.telemetry import observer
 from asterism.telemetry.observer import Telemetry
 from tests.agents import Agent
