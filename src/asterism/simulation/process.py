@@ -7,6 +7,7 @@ instant, its devices let go, and whatever of its tasks is still unwinding can wr
 from __future__ import annotations
 
 import asyncio
+import collections
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -29,7 +30,7 @@ from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Tell
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
-from asterism.simulation.checkers import WATCHED
+from asterism.simulation.checkers import WATCHED, Checker
 from asterism.simulation.device import How as Performed
 from asterism.simulation.device import Ledger
 from asterism.simulation.people import StoreTrouble
@@ -56,6 +57,8 @@ class Surroundings(Protocol):
     away: Mapping[str, str]
     spacing: int
     program: Program
+    checker: Checker
+    counts: collections.Counter[str]
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices of a process of that name."""

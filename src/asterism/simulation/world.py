@@ -25,7 +25,6 @@ import asyncio
 import collections
 import contextlib
 import functools
-import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +32,6 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import AsterismError
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record, story_line
@@ -49,6 +47,7 @@ from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
+from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
 from asterism.simulation.ending import Ending, ending_of
@@ -61,8 +60,6 @@ from asterism.simulation.process import Process
 from asterism.simulation.program import Program
 from asterism.stores.memory import Memory
 
-MAX_PROCESSES = 200
-"""Processes of one world; one that needs more goes round in circles."""
 LONGEST_SILENCE_S = 70.0
 """How long a session goes on trying to write before it lets go, and a little more."""
 MAX_STEPS = 3_000_000
@@ -140,14 +137,18 @@ class World:
         self._people = people
         self._crashes = list(crashes)
         self._happenings = happenings
-        self._trouble = store or StoreTrouble()
         self.checker.patience_s = LONGEST_SILENCE_S if store else 0.0
-        self._drivers = drivers
-        self._restart_s = restart_s
         self._limit_s = limit_s
-        self._processes: list[Process] = []
         self._pending = 0
-        self._failure: BaseException | None = None
+        self._crew = Crew(
+            self,
+            seed,
+            store or StoreTrouble(),
+            at_once=drivers,
+            restart_s=restart_s,
+            awaits=lambda: self._pending > 0,
+            changed=self._changed,
+        )
         self._group: asyncio.TaskGroup
 
     # -- what is lived -----------------------------------------------------------------------------
@@ -220,14 +221,14 @@ class World:
                 around = [self._outside(functools.partial(self._happen, happening), f"{happening}") for happening in self._happenings]
                 around.append(group.create_task(self._watch(), name="watch"))
                 around += [self._outside(person, "person") for person in people]
-                await self._supervise()
+                await self._crew.drive(run, group)
                 for task in around:
                     task.cancel()
         return self._ending()
 
     def _ending(self) -> Ending:
-        if self._failure is not None and self.checker.violation is None:
-            raise self._failure
+        if self._crew.failure is not None and self.checker.violation is None:
+            raise self._crew.failure
         self.checker.secrets = self._desk.secrets - self._desk.spoken
         self.checker.over(self.memory, self.ledger)
         if self.checker.violation is not None:
@@ -236,67 +237,13 @@ class World:
         root, *below = [ending_of(row, lived.records[row.run], lasted_s) for row in lived.runs.values() if self._run in (row.run, row.root)]
         return msgspec.structs.replace(root, children=tuple(below))
 
-    # -- who drives --------------------------------------------------------------------------------
-
-    async def _supervise(self) -> None:
-        """See to it that somebody drives while there is something to drive."""
-        while not self._is_broken():
-            living = [process for process in self._processes if not process.how]
-            if living or self._parked():
-                if not living and not self._pending:
-                    return
-                self._changed.clear()
-                await self._changed.wait()
-                continue
-            if self.memory.runs[self._run].status == "ended" and not self._unfolded():
-                return
-            if len(self._processes) >= MAX_PROCESSES:
-                raise InvariantViolated(8, f"{MAX_PROCESSES} processes have driven it, and it goes on")
-            self.checker.let_go.update(process.name for process in self._processes if process.how in ("let go", "robbed"))
-            if self._processes and self._processes[-1].how != "done":
-                await asyncio.sleep(self._restart_s)
-            for _ in range(self._drivers):
-                self._start(self._run)
-        for process in self._processes:
-            process.crash()
-
-    def _is_broken(self) -> bool:
-        return self.checker.violation is not None or self._failure is not None
-
-    def _parked(self) -> bool:
-        """True when nobody need drive: only people can move it, and they have not."""
-        drove = [process.how for process in self._processes if process.how != "turned away"]
-        return bool(drove) and drove[-1] == "done" and self.memory.runs[self._run].status in ("waiting", "paused") and not self._unfolded()
-
-    def _unfolded(self) -> bool:
-        """True when something waits for a run; what comes for a child that has ended nobody takes."""
-        addressed = (self.memory.runs[row.run] for row in self.memory.inbox.values() if not row.verdict)
-        return any(row.status != "ended" or not row.parent for row in addressed)
-
-    def _start(self, run: str) -> None:
-        number = len(self._processes) + 1
-        name = f"process-{number}"
-        process = Process(name, self, self._trouble, random.Random(f"{self.seed}:{name}"), self._changed.set)
-        self._processes.append(process)
-        self.counts["processes"] += 1
-        self._group.create_task(self._lived(process, run), name=name)
-
-    async def _lived(self, process: Process, run: str) -> None:
-        try:
-            await process.drive(run)
-        except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
-            self._failure = self._failure or error
-            self._changed.set()
-        self.counts[process.how or "broke"] += 1
-        self.counts["store faults"] += process.faults
+    # -- what its processes are given, and how they are watched ------------------------------------
 
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices as a process has them."""
         return {
             device_id: FakeDevice(profile, self.ledger, self._script, self._faults, process) for device_id, profile in self.fleet.items()
         }
-
-    # -- what is watched ---------------------------------------------------------------------------
 
     def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
         """A process has written a child run, and does not know it yet."""
@@ -308,7 +255,7 @@ class World:
         """A process has written something, and does not know it yet."""
         self.checker.committed(process.name, commit, process.live(commit.run))
         self._desk.written.set()
-        if self._is_broken():
+        if self._crew.is_broken:
             self._changed.set()
             self._kill(process)
             return
@@ -337,26 +284,26 @@ class World:
 
     def _began(self, performance: Performance) -> None:
         self.checker.began(performance, self.ledger)
-        if self._is_broken():
+        if self._crew.is_broken:
             self._changed.set()
         what = (performance.task_id, performance.device_id, performance.skill)
         for crash in [crash for crash in self._crashes if crash.during in what and crash.during and self._is_of(crash, performance.run)]:
-            self._die(crash, next(process for process in self._processes if process.name == performance.process))
+            self._die(crash, next(process for process in self._crew.processes if process.name == performance.process))
 
     async def _watch(self) -> None:
         """Ask a run that is quiet what it waits for, and bound its life."""
         loop = asyncio.get_running_loop()
         seen = -1
-        while loop.time() < self._limit_s and not self._is_broken():
+        while loop.time() < self._limit_s and not self._crew.is_broken:
             await asyncio.sleep(QUIET_S)
             written = sum(row.seq for row in self.memory.runs.values())
             if written == seen:
-                for process in self._processes:
+                for process in self._crew.processes:
                     for run in self.memory.runs if not process.how and not process.faults else ():
                         self.checker.quiet(run, process.name, process.live(run))
             seen = written
-        if not self._is_broken():
-            self._failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s", self._tail())
+        if not self._crew.is_broken:
+            self._crew.failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s", self._tail())
         self._changed.set()
 
     # -- what comes from outside -------------------------------------------------------------------
@@ -383,7 +330,7 @@ class World:
             self._befall(happening)
 
     def _befall(self, happening: Happening) -> None:
-        living = [process for process in self._processes if not process.how]
+        living = self._crew.living
         if happening.what == "lose":
             self.away = {**self.away, happening.device: "simulated"}
         elif happening.what == "find":
@@ -395,7 +342,7 @@ class World:
             if happening.what == "rob":
                 self.checker.rob()
                 self.memory.runs[self._run] = msgspec.structs.replace(self.memory.runs[self._run], owner="")
-            self._start(self._desk.aimed_at(happening, self._run))
+            self._crew.start(self._desk.aimed_at(happening, self._run), self._group)
         for process in living if happening.what in ("lose", "find") else ():
             if process.dispatcher is not None and happening.device not in self.program.unopened:
                 (process.dispatcher.lose if happening.what == "lose" else process.dispatcher.find)(happening.device)
