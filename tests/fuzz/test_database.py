@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from asterism.cli import UNUSABLE, main
+from asterism.cli import main
+from asterism.cli.codes import UNUSABLE
 from tests.end_to_end.desk import Desk
 
 COLUMNS = {

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Group
 
+from asterism.cli.codes import FAILED, INTERRUPTED, UNUSABLE
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
 
-FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 _UNUSABLE = (InvalidInput, MissingExtra, RunNotFound, StoreUnavailable)
 
 

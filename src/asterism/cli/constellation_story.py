@@ -26,7 +26,7 @@ from asterism.constellation.edits import (
 )
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.kernel.machine import Effect, Event, Machine, Outcome
 from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -117,7 +117,7 @@ class ConstellationStory(Story):
             told.append(Happening(entry, f"the run pauses itself: {plain(memory.limit)}"))
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
             told.append(Happening(entry, "the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
-        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event).__name__, type(entry.event).__name__), weight="detail")]
+        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event), type(entry.event).__name__), weight="detail")]
 
     # -- what an entry may settle besides what it is about -----------------------------------------
 
@@ -150,7 +150,7 @@ class ConstellationStory(Story):
                     seen.add(following)
                     queue.append(board.constellation.tasks[following])
 
-    # -- words -------------------------------------------------------------------------------------
+    # -- what events and effects mean --------------------------------------------------------------
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event
@@ -301,4 +301,4 @@ def _standing(task: TaskStar) -> str:
     return f"{task.status} ({preview(task.result)})" if task.result is not None else str(task.status)
 
 
-_PLAIN_WORDS = {"Drained": "looked at the whole", Withdrawn.__name__: "called off"}
+_PLAIN_WORDS: dict[type[Event], str] = {Drained: "looked at the whole", Withdrawn: "called off"}

@@ -18,7 +18,7 @@ from typing import Any
 from rich.text import Text
 
 from asterism.bootstrap import open_devices, open_runtime, workers_folder
-from asterism.cli.codes import INTERRUPTED, code_of
+from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
@@ -217,6 +217,13 @@ def _is_heeded(number: signal.Signals) -> bool:
 
 
 # -- the end ---------------------------------------------------------------------------------------
+
+
+def code_of(row: RunRow) -> int:
+    """The exit code for a run that is driven no further."""
+    if row.status == "ended":
+        return {"finished": FINISHED, "cancelled": INTERRUPTED}.get(row.outcome, FAILED)
+    return WAITING if row.status == "waiting" else INTERRUPTED
 
 
 def result_of(story: Story, row: RunRow) -> dict[str, Any]:

@@ -18,13 +18,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from asterism.bootstrap import open_planner, open_runtime
+from asterism.cli.beginning import choice_of, first_of, fleet_file_of
 from asterism.cli.codes import FINISHED, INTERRUPTED
+from asterism.cli.driving import opened_devices
 from asterism.cli.finding import actor, find_run, reading
-from asterism.cli.looping import check_definitions, devices_of
+from asterism.cli.looping import check_definitions
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
 from asterism.cli.planning import profiles
-from asterism.cli.running import check_fleet_of, choice_of, first_of, fleet_file_of
+from asterism.cli.running import check_fleet_of
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
@@ -155,7 +157,7 @@ class _Standby:
             first = await first_of(self._store, row)
             fleet_file = self._fleet_file or fleet_file_of(first, row)
             await check_definitions(self._store, row)
-            async with open_planner(choice_of(first)) as planner, devices_of(fleet_file, self._database) as devices:
+            async with open_planner(choice_of(first)) as planner, opened_devices(fleet_file, self._database) as (_, devices):
                 await check_fleet_of(self._store, row, devices)
                 async with open_runtime(self._store, devices, self._database, planner=planner) as runtime:
                     await runtime.drive(row.run)

@@ -26,7 +26,7 @@ class FlowStory(Story):
     parts = "field or child"
 
     @property
-    def flow(self) -> FlowMemory:
+    def memory(self) -> FlowMemory:
         """What the conversation remembers."""
         memory: FlowMemory = self.run.memory
         return memory
@@ -34,11 +34,11 @@ class FlowStory(Story):
     # -- words -------------------------------------------------------------------------------------
 
     def _told(self, entry: Entry) -> list[Happening]:
-        was, before, message = self.run.state, self.flow.view, None if self.flow.entered else self.flow.message
+        was, before, message = self.run.state, self.memory.view, None if self.memory.entered else self.memory.message
         self.run.replay([entry])
         told = [*self._event(entry), *self._fields(entry, before, message)]
         if self.run.state != was:
-            sub_state = self.flow.view.metadata.get("sub_state")
+            sub_state = self.memory.view.metadata.get("sub_state")
             told.append(Happening(entry, f"{was} → {self.run.state}" + (f" ({plain(str(sub_state))})" if sub_state else "")))
         told += self._effects(entry)
         return told or [Happening(entry, type(entry.event).__name__, weight="detail")]
@@ -67,7 +67,7 @@ class FlowStory(Story):
 
     def _fields(self, entry: Entry, before: View, message: Message | None) -> Iterator[Happening]:
         """What a handler has given to fields, and by which words; None for those of ``on_running`` itself."""
-        after = self.flow.view
+        after = self.memory.view
         by_words = f", said {plain(message.by)}: {preview(message.text or message.values)}" if message else " in on_running"
         for name in dict.fromkeys((*before.fields, *after.fields, *after.withheld)):
             if name in after.withheld:
@@ -84,7 +84,7 @@ class FlowStory(Story):
         if event.interrupted:
             called = self.spans[event.effect].effect if event.effect in self.spans else None
             handler = called.handler if isinstance(called, Handle) else "a handler"
-            if self.flow.unclear and handler not in ASIDE:
+            if self.memory.unclear and handler not in ASIDE:
                 return "on_running was interrupted; what came of it is not known"
             return f"{handler} was interrupted: {plain(event.reason)}"
         words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
@@ -92,7 +92,7 @@ class FlowStory(Story):
         return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
 
     def _part(self, effect_id: str, effect: Effect) -> str:  # noqa: ARG002 - a child is known by its effect
-        return next((key for key, child in self.flow.children.items() if child.effect == effect_id), "")
+        return next((key for key, child in self.memory.children.items() if child.effect == effect_id), "")
 
     def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
         match effect:
@@ -109,7 +109,7 @@ class FlowStory(Story):
 
     def picture(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - it does not move
         """Its fields, its metadata, its children, and what it said last."""
-        memory = self.flow
+        memory = self.memory
         lines = [
             Text("● ", "green").append(f"{plain(name)}  ", "bold").append(preview(value)) for name, value in memory.view.fields.items()
         ]
@@ -127,18 +127,18 @@ class FlowStory(Story):
 
     def counted(self) -> str:
         """How much is collected."""
-        return f"{count(len(self.flow.view.fields) + len(self.flow.view.withheld), 'field')} collected"
+        return f"{count(len(self.memory.view.fields) + len(self.memory.view.withheld), 'field')} collected"
 
     def standing(self) -> dict[str, str]:
         """What each field and child has come to, by its name."""
-        found = dict.fromkeys(self.flow.view.withheld, "withheld") | {
-            name: json.dumps(value, ensure_ascii=False) for name, value in self.flow.view.fields.items()
+        found = dict.fromkeys(self.memory.view.withheld, "withheld") | {
+            name: json.dumps(value, ensure_ascii=False) for name, value in self.memory.view.fields.items()
         }
-        return found | {key: child.ended.outcome if child.ended else "under way" for key, child in self.flow.children.items()}
+        return found | {key: child.ended.outcome if child.ended else "under way" for key, child in self.memory.children.items()}
 
     def outcome(self) -> dict[str, Any]:
         """What it has come to, for programs."""
-        memory = self.flow
+        memory = self.memory
         view, history = memory.view, msgspec.to_builtins(memory.history)
         return {"fields": view.fields, "withheld": list(view.withheld), "metadata": view.metadata, "history": history}
 

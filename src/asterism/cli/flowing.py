@@ -19,11 +19,11 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import Minds, open_minds, open_store
 from asterism.bootstrap import open as open_all
+from asterism.cli.beginning import fleet_file_below
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import MAX_RUNS, actor
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
-from asterism.cli.running import fleet_file_below
 from asterism.cli.words import plain
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent

@@ -10,11 +10,12 @@ import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import open_planner
+from asterism.cli.beginning import choice_of, first_of, fleet_file_of
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.driving import opened_devices
 from asterism.cli.finding import check_planned, find_run, read_story, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
-from asterism.cli.running import begin, choice_of, first_of, fleet_file_of
+from asterism.cli.running import begin
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
 from asterism.settings import database_path

@@ -49,7 +49,7 @@ class LoopStory(Story):
     parts = "step"
 
     @property
-    def loop(self) -> LoopMemory:
+    def memory(self) -> LoopMemory:
         """What the loop remembers."""
         memory: LoopMemory = self.run.memory
         return memory
@@ -60,7 +60,7 @@ class LoopStory(Story):
         was = self.run.state
         self.run.replay([entry])
         told = [*self._event(entry), *self._effects(entry)]
-        memory = self.loop
+        memory = self.memory
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
             ends = "the loop is complete" if memory.code == "finished" else f"the loop fails: {plain(memory.reason)}"
             told.append(Happening(entry, ends))
@@ -85,21 +85,21 @@ class LoopStory(Story):
                 yield Happening(entry, "the question is withdrawn", step, weight="detail")
             case Answered():
                 yield Happening(entry, answer_words(entry, event), step)
-            case PlanMade() if self.loop.plan and not event.error:
+            case PlanMade() if self.memory.plan and not event.error:
                 yield Happening(entry, f"planned {count(len(event.steps), 'step')}")
-                for planned in self.loop.plan[:MAX_PLANNED]:
+                for planned in self.memory.plan[:MAX_PLANNED]:
                     yield Happening(entry, f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
             case Outcome() if event.effect in self.copied and self.forked:
                 yield Happening(entry, f"it was under way in {plain(self.forked.origin)}, and is called off here", step, weight="detail")
             case Outcome() if words := _outcome_words(event):
                 yield Happening(entry, words, step)
-                for it in self.loop.again if isinstance(event, Reflected) else ():
+                for it in self.memory.again if isinstance(event, Reflected) else ():
                     yield Happening(entry, f"is to be tried again by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
             case _:
                 pass
 
     def _part(self, effect_id: str, effect: Effect) -> str:
-        asking = (it.step.step_id for it in self.loop.active.values() if effect_id in it.effects())
+        asking = (it.step.step_id for it in self.memory.active.values() if effect_id in it.effects())
         return str(getattr(effect, "step_id", "")) or next(asking, "")
 
     def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
@@ -112,7 +112,7 @@ class LoopStory(Story):
 
     def picture(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - it does not move
         """Each step with its worker, how it stands, and what came of it."""
-        memory = self.loop
+        memory = self.memory
         settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
         lines = [_found_line(finding) for finding in (*memory.findings, *settled)]
         for activity in memory.active.values():
@@ -128,14 +128,14 @@ class LoopStory(Story):
 
     def counted(self) -> str:
         """How many steps have come to what."""
-        found = self.loop.findings
+        found = self.memory.findings
         kinds = {status: sum(1 for it in found if it.status == status) for status in ("ok", "failed", "timeout", "denied")}
         told = ", ".join(f"{number} {status}" for status, number in kinds.items() if number)
         return f"{count(len(found), 'step')}: {told or 'none yet'}"
 
     def standing(self) -> dict[str, str]:
         """What each step has come to, in words, by its id."""
-        memory = self.loop
+        memory = self.memory
         standing = {step.step_id: "not begun" for step in memory.plan}
         for step_id, activity in memory.active.items():
             standing[step_id] = "waits for a person" if any(activity.questions()) else "under way"
@@ -147,7 +147,7 @@ class LoopStory(Story):
 
     def outcome(self) -> dict[str, Any]:
         """What it has come to, for programs."""
-        memory = self.loop
+        memory = self.memory
         return {
             "answer": memory.answer,
             "plan": msgspec.to_builtins(memory.plan),
@@ -164,7 +164,7 @@ class LoopStory(Story):
         for happening in happenings:
             if happening.weight == "event":
                 told.setdefault(happening.task_id, []).append(happening)
-        memory = self.loop
+        memory = self.memory
         lines = [Text("steps", "bold")]
         for step_id, its in told.items():
             lines.append(Text(f"  {plain(step_id) or 'the loop'}", "bold" if step_id else "dim"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +22,6 @@ from asterism.loops.definition import OrchestrationLoop, definition_of, find_loo
 from asterism.loops.models import opened
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.snapshots import load
 from asterism.settings import database_path
@@ -70,7 +67,7 @@ async def _run(
     for model in [model for it in loop.family() for model in it.models]:  # a missing key, too
         async with opened(model):
             pass
-    async with devices_of(fleet, database) as devices, open_store(database, create=True) as store:
+    async with opened_devices(fleet, database) as (_, devices), open_store(database, create=True) as store:
         async with open_runtime(store, {}, database) as runtime:
             submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
         if not as_json:
@@ -94,13 +91,3 @@ async def check_definitions(store: Store, root: RunRow) -> None:
                 raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
             except InvalidInput as error:
                 raise InvalidInput(f"run {row.run}: {error}") from error
-
-
-@contextlib.asynccontextmanager
-async def devices_of(fleet: Path | None, database: Path) -> AsyncIterator[Mapping[str, Device]]:
-    """The devices of a fleet file; none where there is no file."""
-    if fleet is None:
-        yield {}
-        return
-    async with opened_devices(fleet, database) as (_, devices):
-        yield devices

@@ -10,12 +10,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from asterism.bootstrap import check_database, open_minds, open_planner, open_runtime, open_store
+from asterism.cli.beginning import choice_of, first_of, fleet_file_below, fleet_file_of
 from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, read_story, reading
-from asterism.cli.looping import check_definitions, devices_of
+from asterism.cli.finding import MAX_RUNS, actor, find_run, read_story, reading
+from asterism.cli.looping import check_definitions
 from asterism.cli.options import (
     BackupModel,
     Database,
@@ -35,21 +36,16 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.kernel.machine import Event
-from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
-from asterism.machines.flow_agent.events import Begun
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.events import LoopSubmitted
-from asterism.planner.model_choice import ModelChoice, choose_model
+from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.settings import database_path, model_choice
 
-First = Submitted | LoopSubmitted | Begun
-"""What begins the runs that can name a fleet."""
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 """Which exit code counts when several runs were driven."""
 
@@ -231,7 +227,7 @@ async def take_up(
     fleet_file = fleet or fleet_file_of(first, row) or await fleet_file_below(store, row)
     await check_definitions(store, row)
     choice = choice or (model_choice() if row.machine == FLOW_AGENT.name else choice_of(first))  # a conversation names none
-    async with open_minds(choice) as minds, devices_of(fleet_file, database) as devices:
+    async with open_minds(choice) as minds, opened_devices(fleet_file, database) as (_, devices):
         story = await check_fleet_of(store, row, devices)
         if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
             paused.append(row.run)
@@ -272,39 +268,6 @@ def _check_tasks(row: RunRow, tasks: Iterable[TaskStar], devices: Mapping[str, D
         if not task.settled and (device is None or (task.resolved_skill and device.profile.skill(task.resolved_skill) is None)):
             what = f"no skill {task.resolved_skill!r} on device {task.device!r}" if device else f"no device {task.device!r}"
             raise InvalidInput(f"run {row.run}: this fleet has {what}, which task {task.task_id} needs; name another one with --fleet")
-
-
-async def first_of(store: Store, row: RunRow) -> First | None:
-    """What a run was started with; None where it was not started from a request, a plan or somebody's words."""
-    event = next((packer(machine_of(row)).unpack(first).event for first in await store.records(row.run, limit=1)), None)
-    return event if isinstance(event, First) else None
-
-
-def fleet_file_of(first: First | None, row: RunRow) -> Path | None:
-    """The fleet file that a run was started with; None for a loop or a conversation that has no devices.
-
-    Raises:
-        InvalidInput: it does not say.
-    """
-    if isinstance(first, LoopSubmitted | Begun) and not first.fleet_file:
-        return None
-    if first is None or not first.fleet_file:
-        raise InvalidInput(f"run {row.run} does not say which fleet it was started with; give one with --fleet")
-    return Path(first.fleet_file)
-
-
-async def fleet_file_below(store: Store, root: RunRow) -> Path | None:
-    """The fleet file of a run, or of a constellation below one that has none itself; None where there is none that has not ended."""
-    for row in await store.runs(root=root.run, limit=MAX_RUNS):
-        first = await first_of(store, row) if row.status != "ended" else None
-        if first is not None and first.fleet_file:
-            return Path(first.fleet_file)
-    return None
-
-
-def choice_of(first: First | None) -> ModelChoice | None:
-    """The model that a run was started with; None for none."""
-    return choose_model(**first.planner) if isinstance(first, Submitted) and first.planner else None
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:
