@@ -155,12 +155,24 @@ async def open_runtime(
             **loops,
             **flow_performers(process_vault(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
         }
+        telemetry: Telemetry | None = None
+        if telemetry_wanted(os.environ):
+            from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - who does not want it does not load it
+
+            telemetry = Telemetry(
+                lambda run: driver.live(run),  # noqa: PLW0108 - there is no driver yet
+                clock.now,
+                queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
+                starter_of=lambda run: driver.starters.get(run, ""),
+            )
+            taken.append(telemetry.taken)
+            performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,
             clock=clock,
             machines=MACHINES,
             performers=performers,
-            observers=observers,
+            observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
             news=lambda: [(DeviceLost(device=device), f"device:{device}") for device in devices if dispatcher.is_lost(device)],
             owner=f"process {os.getpid()} on {socket.gethostname()}",
@@ -174,19 +186,8 @@ async def open_runtime(
 
         with contextlib.ExitStack() as stack:
             stack.callback(dispatcher.subscribe(notice))
-            if telemetry_wanted(os.environ):
-                from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - who does not want it does not load it
-
-                telemetry = Telemetry(
-                    driver.live,
-                    clock.now,
-                    queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
-                    starter_of=lambda run: driver.starters.get(run, ""),
-                )
+            if telemetry:
                 stack.callback(telemetry.close)
-                driver.observe(telemetry)
-                taken.append(telemetry.taken)
-                performers[AskPlanner] = telemetry.within(performers[AskPlanner])
             async with driver.opened():
                 yield Runtime(store, driver, clock, fleet_file=fleet)
 
