@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asterism.constellation.profile import Fleet
-from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
+from asterism.devices.news import announcing, lost_now
 from asterism.devices.pool import WorkerPool
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.flows.device import FLOW_KIND
@@ -24,7 +25,7 @@ from asterism.flows.vault import process_vault
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
-from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -174,18 +175,12 @@ async def open_runtime(
             performers=performers,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
-            news=lambda: [(DeviceLost(device=device), f"device:{device}") for device in devices if dispatcher.is_lost(device)],
+            news=lambda: lost_now(dispatcher, devices),
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
 
-        def notice(news: DeviceNotice) -> None:
-            if news.kind == "lost":
-                driver.announce(DeviceLost(device=news.device_id, reason=news.message), f"device:{news.device_id}")
-            elif news.kind == "found":
-                driver.announce(DeviceFound(device=news.device_id), f"device:{news.device_id}")
-
         with contextlib.ExitStack() as stack:
-            stack.callback(dispatcher.subscribe(notice))
+            stack.callback(dispatcher.subscribe(announcing(driver.announce)))
             if telemetry:
                 stack.callback(telemetry.close)
             async with driver.opened():

@@ -12,7 +12,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.devices.dispatcher import Dispatcher
+from asterism.devices.news import announcing, lost_now
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.flows.performer import flow_performers
 from asterism.flows.vault import Vault
@@ -20,7 +21,7 @@ from asterism.kernel.journal import Record
 from asterism.kernel.machine import Effect, Outcome
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
-from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.flow_agent.events import Handle, Wake
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.runtime.clock import Clock
@@ -151,19 +152,13 @@ class Process:
                 clock=world.clock,
                 machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
-                news=lambda: [(DeviceLost(device=device), f"device:{device}") for device in opened if dispatcher.is_lost(device)],
+                news=lambda: lost_now(dispatcher, opened),
                 owner=self.name,
                 poll_s=POLL_S,
                 spacing=world.spacing,
             )
 
-            def notice(news: DeviceNotice) -> None:
-                if news.kind == "lost":
-                    driver.announce(DeviceLost(device=news.device_id, reason=news.message), f"device:{news.device_id}")
-                elif news.kind == "found":
-                    driver.announce(DeviceFound(device=news.device_id), f"device:{news.device_id}")
-
-            dispatcher.subscribe(notice)
+            dispatcher.subscribe(announcing(driver.announce))
             self._driver = driver
             driver.observe(self.watcher)
             async with driver.opened():
