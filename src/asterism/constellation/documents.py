@@ -5,7 +5,6 @@ Parsing only: nothing here knows a graph. Errors name the place (``tasks[2].time
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar, get_args
@@ -16,12 +15,10 @@ from asterism.constellation.line import DependencyType
 from asterism.constellation.references import INPUTS
 from asterism.constellation.task import ErrorCode, RetryPolicy
 from asterism.errors import InvalidInput
+from asterism.kernel.data import check_encodable, check_json
 
 MAX_TASKS = 20_000
 """Tasks of one constellation; more are refused."""
-MAX_DEPTH = 100
-"""Lists and objects within each other in a task's inputs; deeper ones are refused."""
-
 MAX_NESTED = 5
 """Constellations within each other, the outermost included; deeper ones are refused."""
 
@@ -120,53 +117,6 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(plan), type=dict[str, Any])  # as a journal would give it back
 
 
-def check_json(value: Any, where: str) -> None:
-    """See that a value can be told from what a journal would give back.
-
-    Raises:
-        InvalidInput: it is not what JSON has, or too deep; names ``where``.
-    """
-    if why := _why_not_json(value):
-        raise InvalidInput(f"{where}: {why}")
-    _encode(value, where)
-
-
-def _why_not_json(value: Any) -> str:
-    level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                odd = next((key for key in item if not isinstance(key, str)), None)
-                if odd is not None:
-                    return f"the name {odd!r} is not text; JSON has no other names"
-                below.extend(item.values())
-            elif isinstance(item, list):
-                below.extend(item)
-            elif isinstance(item, float) and not math.isfinite(item):
-                return f"{item} is not a JSON number"
-            elif item is not None and not isinstance(item, str | int | float):
-                return f"{item!r} is {type(item).__name__}, which JSON does not have; put it in quotes"
-        if not below:
-            return ""
-        level = below
-    return f"more than {MAX_DEPTH} lists and objects within each other"
-
-
-def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON from its pairs, as a reader of JSON asks for it (``object_pairs_hook``).
-
-    Raises:
-        InvalidInput: a name is there twice.
-    """
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise InvalidInput(f"{name!r} is there twice in one object; names and ids are unique")
-        found[name] = value
-    return found
-
-
 def parse_line(value: Any, where: str = "dependency") -> LineSpec:
     """A dependency from JSON (``id`` or ``dependency_id``, ``from``, ``to``, ``type``, ``condition``).
 
@@ -252,17 +202,8 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
         told, _, at = str(error).partition(" - at `$")
         place = at.rstrip("`")
         raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}") from None
-    _encode(found, where)
+    check_encodable(found, where)
     return found
-
-
-def _encode(value: Any, where: str) -> None:
-    try:
-        msgspec.json.encode(value)
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{where}: half a character (a lone surrogate) in {error.object[:40]!r}") from None
-    except (RecursionError, TypeError) as error:
-        raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
 
 
 def _allowed(told: str, place: str, kind: type) -> str:

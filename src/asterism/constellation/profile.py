@@ -89,7 +89,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         device_id: unique in the fleet.
-        kind: ``local``, later ``mcp``, ``a2a``, ``ssh``, ``agent``, …
+        kind: ``local``, ``agent`` or ``flow``.
         description: one sentence.
         aliases: other names a request may use for it.
         capabilities: words that say what it is good at.

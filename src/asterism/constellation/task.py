@@ -37,7 +37,7 @@ ErrorCode = Literal[
     "unsatisfied",  # a dependency can never be satisfied
     "no_result",  # an input refers to something that a result does not have
     "no_device",  # no device of the fleet can do it
-    "child_failed",  # the constellation that carried it out failed
+    "child_failed",  # the run that carried it out failed
 ]
 
 

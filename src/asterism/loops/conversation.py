@@ -20,8 +20,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput
+from asterism.kernel.data import check_json
 from asterism.loops.tool import Tool, judged
 from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.memory import Round

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput
+from asterism.kernel.data import check_json
 from asterism.kernel.machine import Effect, Outcome
 from asterism.loops.blame import blamed
 from asterism.loops.keeper import Keeper

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import check_json
 from asterism.constellation.edits import EditRefused, parse_action, refusal_of
 from asterism.errors import AsterismError, InvalidInput
+from asterism.kernel.data import check_json
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run

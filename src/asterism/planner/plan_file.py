@@ -22,11 +22,12 @@ import yaml
 
 from asterism.constellation.batch import line_spec_of, spec_of
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.documents import LineSpec, PlanDocument, each_once, parse_plan
+from asterism.constellation.documents import LineSpec, PlanDocument, parse_plan
 from asterism.constellation.edits import Edit, EditRefused, parse_action
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
+from asterism.kernel.data import each_once
 from asterism.planner.draft import Taken, apply
 
 MAX_ALIASES = 20

@@ -12,9 +12,10 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from asterism.constellation.documents import PlanDocument, check_json, each_once, parse_plan
+from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.edits import EditRefused, parse_action
 from asterism.errors import AsterismError, InvalidInput
+from asterism.kernel.data import check_json, each_once
 
 MAX_REPLY = 1_000_000
 """Characters of one reply; a longer one is refused."""

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asterism.constellation.documents import check_json
 from asterism.errors import AsterismError, InvalidInput
+from asterism.kernel.data import check_json
 from asterism.kernel.machine import Event
 
 MAX_BYTES = 1024 * 1024

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.constellation.documents import check_json
 from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
+from asterism.kernel.data import check_json
 from asterism.kernel.machine import Outcome, run_of
 from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.documents import check_json
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
+from asterism.kernel.data import check_json
 from asterism.kernel.journal import Entry, Record, check_whole
 from asterism.kernel.machine import Event, Machine, run_of
 from asterism.kernel.packing import event_body, packer

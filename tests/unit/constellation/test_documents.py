@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.documents import MAX_DEPTH, LineSpec, TaskSpec, parse_line, parse_plan, parse_task
+from asterism.constellation.documents import LineSpec, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
 from asterism.constellation.task import RetryPolicy
 from asterism.errors import InvalidInput
+from asterism.kernel.data import MAX_DEPTH
 from tests.stars import plan, seed
 
 
