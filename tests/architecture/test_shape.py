@@ -97,6 +97,16 @@ def test_every_task_belongs_to_a_group(path: Path) -> None:
     assert not ownerless_tasks(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize(
+    "folder", [it.parent for it in SOURCES if it.name == "__init__.py"], ids=lambda it: str(it.relative_to(ROOT / "src"))
+)
+def test_a_folder_that_has_a_map_has_every_module_on_it(folder: Path) -> None:
+    page = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    named = set(re.findall(r"``(\w+)``", page))
+    modules = {it.stem for it in folder.glob("*.py")} - {"__init__", "__main__"}
+    assert not named & modules or not modules - named
+
+
 def test_no_file_names_a_machine_or_a_registry() -> None:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")

@@ -17,7 +17,7 @@ from asterism.kernel.machine import Machine
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, Planned, PlanningFailed, Submitted
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Answered
+from asterism.machines.control import Answered, Ask
 from asterism.machines.usage import Usage
 
 MAX_CHANGES = 20
@@ -113,7 +113,7 @@ class Chronicle:
                 remarks=tuple(remarks),
                 usage=event.usage if isinstance(event, Planned | PlanningFailed) else Usage(),
             )
-        )  # fmt: skip
+        )
 
 
 def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarted: bool) -> str:
@@ -138,7 +138,7 @@ _APPROVED = {"approve": "approved", "edit": "approved with changes"}
 
 
 def _waits(entry: Entry) -> bool:
-    return any(type(effect).__name__ == "Ask" for effect in entry.effects)
+    return any(isinstance(effect, Ask) for effect in entry.effects)
 
 
 # -- words -----------------------------------------------------------------------------------------

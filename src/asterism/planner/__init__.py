@@ -1,1 +1,10 @@
-"""Planners: who turns a request into a constellation."""
+"""Planners: who turns a request into a constellation.
+
+Without a model: ``offline_planner`` over ``offline``: a request as ``tokens`` and ``clauses``, each with its ``placement`` on the
+fleet (``mentions``, ``arguments``, ``vocabulary``, ``spoken_condition``), or a ``refusal``.
+
+With a model: ``processor`` and its phases (``processing``, ``strategies``) · ``prompter``, ``excerpt`` what a model is told ·
+``conversation`` about one question · ``reply`` what it says · ``model`` who is asked (``model_choice``) · ``recording`` what was said.
+
+What both, and people, edit: a ``draft``, a ``plan_file`` or a ``live_run``, through the tools of ``editor``.
+"""

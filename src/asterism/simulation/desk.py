@@ -70,7 +70,9 @@ class Desk:
             if answer.past_the_desk:
                 event = Answered(effect=inquiry.inquiry, verb=answer.verb, value=answer.value, reason=answer.reason)
                 key = f"{self._clock.new_id()}-{answer.by}"
-                row = InboxRow(run=inquiry.run, key=key, actor=answer.by, kind="Answered", body=event_body(event), at=self._clock.now())
+                row = InboxRow(
+                    run=inquiry.run, key=key, actor=answer.by, kind=Answered.__name__, body=event_body(event), at=self._clock.now()
+                )
                 await self.runtime.store.send(row)
             else:
                 await self.runtime.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
