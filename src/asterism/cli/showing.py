@@ -29,7 +29,7 @@ from asterism.cli.words import count, duration, moment, place_of, plain, preview
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record
-from asterism.kernel.run import packer, state_history, time_per_state
+from asterism.kernel.run import check_whole, packer, state_history, time_per_state
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import child_of
 from asterism.runtime.clock import SystemClock
@@ -353,6 +353,7 @@ async def _log(named: str, database: Path | None, after: int, *, follow: bool, a
         story = story_for(machine_of(row), row.run)
         while True:
             await _print_on(store, row, story, after, as_json=as_json)
+            check_whole(row.run, row.seq, story.run.seq)
             if not follow or story.run.ended:
                 return FINISHED
             await asyncio.sleep(FOLLOW_S)
