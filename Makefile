@@ -37,8 +37,8 @@ check: .venv/.ok ## format, lint, types, layers, shape, docs: all must be clean
 	.venv/bin/lint-imports
 	$(PY) -m pytest tests/architecture
 
-simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60)
-	$(PY) -m asterism.simulation --seconds $(SECONDS)
+simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60; ARGS="--profile talks")
+	$(PY) -m asterism.simulation --seconds $(SECONDS) $(ARGS)
 
 explore: .venv/.ok ## walk small worlds whole, state by state (ARGS="agent-4-edit"; without, their names)
 	$(PY) -m tests.simulation.explore $(ARGS)

@@ -205,3 +205,5 @@ def test_a_journal_edited_by_hand_is_named(desk: Desk, statement: str, told: str
     said = desk.do("show", run, code=None)
     assert told in said.stderr
     assert "Traceback" not in said.stderr
+    if statement.startswith("DELETE"):
+        assert told in desk.do("log", run, "--follow", code=1).stderr

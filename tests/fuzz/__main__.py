@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import math
 import subprocess
 import sys
 import time
@@ -15,7 +16,13 @@ from tests.fuzz.guided import FOLDER, TESTS
 
 
 def main(arguments: list[str]) -> int:
-    seconds, first = float(arguments[0]), int(arguments[1]) if arguments[1:] else int(time.time())
+    try:
+        seconds, first = float(arguments[0]), int(arguments[1]) if arguments[1:] else int(time.time())
+    except (ValueError, IndexError):
+        seconds, first = -1.0, 0
+    if not 0 <= seconds < math.inf:
+        print("python -m tests.fuzz SECONDS [FIRST_SEED]: both are numbers from 0 on; with 0 seconds one round is tried")
+        return 2
     guided = seconds > 0 and importlib.util.find_spec("atheris") is not None
     end = time.monotonic() + (seconds / 2 if guided else seconds)
     for seed in itertools.count(first):

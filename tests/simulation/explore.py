@@ -95,6 +95,8 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     if not given.names:
         print("\n".join(ROWS))
+    if unknown := [name for name in given.names if name not in (*ROWS, "all")]:
+        parser.error(f"there is no row {', '.join(unknown)}; without a name all are listed")
     sound = True
     for name in ROWS if given.names == ["all"] else given.names:
         parts: list[Explored] = []

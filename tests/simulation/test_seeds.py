@@ -6,9 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 import pytest
+from pydantic_ai.messages import ToolCallPart
 
 from asterism.simulation import campaign as campaigns
 from asterism.simulation.__main__ import main
@@ -60,17 +63,40 @@ def test_the_same_seed_leaves_the_same_journal(profile: str) -> None:
         assert setting_of(profile, seed).play()[1].journal == setting_of(profile, seed).play()[1].journal
 
 
-@pytest.mark.parametrize("profiles", [PORT, pytest.param(PIPELINE, marks=pytest.mark.slow)], ids=["port", "pipeline"])
-def test_two_processes_with_two_hash_seeds_leave_the_same_journals(profiles: Sequence[str]) -> None:
-    told = []
-    for hash_seed in ("1", "271828"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        told.append(
-            subprocess.run([sys.executable, "-c", DIGEST, *profiles], env=environment, capture_output=True, text=True, check=True).stdout
-        )
-    assert told[0] == told[1]
-    ours = [hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest() for profile in profiles for seed in range(2)]
-    assert told[0].split() == ours
+def test_two_processes_with_two_hash_seeds_leave_the_same_journals(tmp_path: Path) -> None:
+    here = _digests({"PYTHONHASHSEED": "1"}, *PORT)
+    assert here == _digests({"PYTHONHASHSEED": "271828", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}, *PORT, folder=tmp_path)
+    assert here == _ours(PORT)
+
+
+@pytest.mark.slow
+def test_the_pipeline_leaves_the_same_journals_without_assertions_and_docstrings() -> None:
+    assert _digests({"PYTHONHASHSEED": "1"}, *PIPELINE, python=("-OO",)) == _ours(PIPELINE)
+
+
+def test_a_call_whose_arguments_are_no_object_is_read_alike_without_assertions(monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = 4_000_120  # asks for tasks with the arguments null, which pydantic-ai tells from an object by an assertion
+    journal = setting_of("model", seed).play()[1].journal
+    asserted = ToolCallPart.args_as_dict
+    optimized: list[bool] = []
+
+    def as_json(call: ToolCallPart) -> object:
+        optimized.append("INVALID_JSON" in (arguments := asserted(call)))
+        return msgspec.json.decode(str(call.args)) if optimized[-1] else arguments
+
+    monkeypatch.setattr(ToolCallPart, "args_as_dict", as_json)
+    assert setting_of("model", seed).play()[1].journal == journal
+    assert True in optimized
+
+
+def _ours(profiles: Sequence[str]) -> list[str]:
+    return [hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest() for profile in profiles for seed in range(2)]
+
+
+def _digests(environment: Mapping[str, str], *profiles: str, python: Sequence[str] = (), folder: Path | None = None) -> list[str]:
+    command = [sys.executable, *python, "-c", DIGEST, *profiles]
+    done = subprocess.run(command, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
 
 def test_one_seed_in_twenty_goes_through_the_pipeline_and_the_seed_says_which() -> None:
@@ -119,6 +145,16 @@ def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFi
     assert "happened:" in told
 
 
-def test_the_command_lives_one_seed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lives_one_seed_and_tells_its_story(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--one", "7", "--profile", "storm"]) == 0
-    assert capsys.readouterr().out.startswith("1 runs")
+    told = capsys.readouterr().out
+    assert "\n1 runs, " in told
+    assert told.startswith("#1 Submitted by user -> ")
+
+
+@pytest.mark.parametrize("seconds", ["abc", "nan", "inf", "0", "-1"])
+def test_a_search_that_could_not_begin_or_end_is_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--seconds", seconds])
+    assert ended.value.code == 2
+    assert f"argument --seconds: {seconds!r} is no number of seconds above 0" in capsys.readouterr().err

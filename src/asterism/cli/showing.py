@@ -28,7 +28,7 @@ from asterism.cli.telling import differences, story_for
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import Record, state_history, time_per_state
+from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.kernel.packing import packer
 from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.memory import AgentMemory
@@ -353,6 +353,7 @@ async def _log(named: str, database: Path | None, after: int, *, follow: bool, a
         story = story_for(machine_of(row), row.run)
         while True:
             await _print_on(store, row, story, after, as_json=as_json)
+            check_whole(row.run, row.seq, story.run.seq)
             if not follow or story.run.ended:
                 return FINISHED
             await asyncio.sleep(FOLLOW_S)

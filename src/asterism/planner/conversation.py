@@ -148,7 +148,8 @@ class Conversation:
     def _read(self, response: ModelResponse, page: Page) -> Sequence[ToolReturnPart]:
         parts = []
         for call in response.tool_calls:
-            offset = call.args_as_dict().get("offset", 0)
+            arguments: object = call.args_as_dict()  # python -O: any JSON, since what makes it an object is an assertion
+            offset = arguments.get("offset", 0) if isinstance(arguments, dict) else 0
             self._reads += 1
             content = page(offset) if isinstance(offset, int) else "offset is a number"
             if self._reads > MAX_READS:

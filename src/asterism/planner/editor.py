@@ -88,7 +88,7 @@ def _schemas() -> dict[str, dict[str, Any]]:
             found[name]["properties"][field] = (
                 {"anyOf": [shown], "description": description} if "$ref" in shown else {**shown, "description": description}
             )
-        del found[name]["description"]
+        found[name].pop("description", None)  # python -OO keeps no docstrings
     found["RetryPolicy"]["description"] = _TASK["retry"]
     task, line, plan = (found[kind.__name__]["properties"] for kind in kinds)
     clear = {"type": "boolean", "default": True, "description": "In place of what is there; false merges the plan into it."}

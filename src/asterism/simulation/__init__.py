@@ -1,7 +1,7 @@
 """The world in a box: the production machines under virtual time, seeded schedules and faults.
 
 For tests of yours (docs/testing.md): ``world`` a run with all around it · ``device``, ``planner``, ``people``, ``program`` what
-is around it · ``ending`` how it came out · ``scripted_model`` a model by a script · ``pipeline`` the whole planner in a world.
+is around it (``given`` checks it) · ``ending`` how it came out · ``scripted_model`` a model by a script · ``pipeline`` the whole planner in a world.
 Beneath: ``loop`` virtual time, ``clock``, ``desk`` how people reach it, ``crew`` and ``process`` who drives it, ``model_wire``.
 
 For the search (docs/reliability.md): ``profiles`` and ``shapes`` (``loop_shapes``, ``flow_shapes``, ``random_model``) make a ``setting`` of

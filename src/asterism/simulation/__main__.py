@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+import math
 import shlex
 import sys
 
 from asterism.simulation.campaign import Tally, campaign
-from asterism.simulation.profiles import PROFILES
+from asterism.simulation.profiles import PROFILES, setting_of
 from asterism.simulation.shrinking import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run seeds until the time is up; 0 if nothing broke, else 1."""
     parser = argparse.ArgumentParser(prog="python -m asterism.simulation", description="Search for broken invariants, seed after seed.")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long to search (60)")
+    parser.add_argument("--seconds", type=_seconds, default=60.0, help="how long to search (60)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--profile", choices=sorted(PROFILES), action="append", help="a kind of trouble; may be given again (all)")
     parser.add_argument("--one", type=int, metavar="SEED", help="live this one seed, under --profile, and tell its story")
@@ -23,7 +25,23 @@ def main(arguments: list[str] | None = None) -> int:
     profiles = tuple(given.profile or PROFILES)
     if given.one is None:
         return _report(campaign(given.seed, profiles, seconds=given.seconds))
-    return max(_report(campaign(given.one, (profile,), runs=1)) for profile in profiles)
+    return max(_one(given.one, profile) for profile in profiles)
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < (seconds := float(text)) < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+
+
+def _one(seed: int, profile: str) -> int:
+    tally = campaign(seed, (profile,), runs=1)
+    if tally.runs:
+        _, ending = setting_of(profile, seed).play()
+        for run in (ending, *ending.children):
+            print("\n".join(run.story), end="\n\n")
+    return _report(tally)
 
 
 def _report(tally: Tally) -> int:

@@ -62,6 +62,12 @@ class Desk:
         self._counts = counts
         self._sent = sent
 
+    def first(self) -> Runtime:
+        """The runtime, for the first run of the world. Raises InvalidInput where there was one."""
+        if self._memory.runs:
+            raise InvalidInput("a world is lived once; make another one")
+        return self.runtime
+
     async def answer(self, inquiry: InquiryRow, answer: Answer) -> None:
         """Somebody answers a question, in their own time."""
         await asyncio.sleep(answer.after_s)

@@ -16,8 +16,10 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.errors import InvalidInput
 from asterism.kernel.machine import run_of
 from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.simulation import given
 
 How = Literal["done", "failed", "killed", "broke"]
 """``killed``: its cancel was honoured, or its world crashed. ``broke``: the device itself raised."""
@@ -45,6 +47,12 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     ignores_cancel_s: float = 0.0
     breaks: str = ""
 
+    def __post_init__(self) -> None:
+        given.seconds("a behaviour's duration_s", self.duration_s)
+        given.seconds("a behaviour's ignores_cancel_s", self.ignores_cancel_s)
+        if self.error is not None and not isinstance(self.error, TaskError):
+            raise InvalidInput(f"a behaviour's error: {self.error!r} is no TaskError")
+
 
 _ODD: tuple[Any, ...] = (math.nan, {"value": math.inf}, "half a character: \ud800", {"\udfff": 1}, 10**400, {1: 2}, object, b"bytes")
 """Results that no journal would give back."""
@@ -55,6 +63,16 @@ Script = Callable[[Attempt], Behaviour]
 def by_skill(behaviours: Mapping[str, Behaviour], otherwise: Behaviour = Behaviour()) -> Script:  # noqa: B008 - frozen
     """A script that goes by the name of the skill."""
     return lambda attempt: behaviours.get(attempt.skill, otherwise)
+
+
+def script_for(fleet: Mapping[str, AgentProfile], behaviours: Mapping[str, Behaviour]) -> Script:
+    """The same for a fleet. Raises InvalidInput for a skill that no device has, and for what is no behaviour."""
+    skills = [skill.name for profile in fleet.values() for skill in profile.skills]
+    for skill, behaviour in behaviours.items():
+        given.one_of("script", skill, skills)
+        if not isinstance(behaviour, Behaviour):
+            raise InvalidInput(f"script: what {skill} does is no Behaviour: {behaviour!r}")
+    return by_skill(behaviours)
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +100,9 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     breaks: float = 0.0
     sore: float = 0.0
     odd: float = 0.0
+
+    def __post_init__(self) -> None:
+        given.chances("faults", [getattr(self, name) for name in self.__struct_fields__ if name != "seed"])
 
     def befall(self, behaviour: Behaviour, key: str, earlier: int) -> Behaviour:
         """The behaviour with the fault that the seed holds for the performance number ``earlier`` of this key, if any."""

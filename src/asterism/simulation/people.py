@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
+from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.control import Verb
 from asterism.runtime.ports.store import InquiryRow
+from asterism.simulation import given
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +30,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     by: str = "ada"
     past_the_desk: bool = False
 
+    def __post_init__(self) -> None:
+        given.one_of("an answer's verb", self.verb, get_args(Verb))
+        given.seconds("an answer's after_s", self.after_s)
+
+
+What = Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob", "letter"]
 
 Answerer = Callable[[InquiryRow], Iterable[Answer]]
 """What is said to each question: nothing, once, twice, too late."""
@@ -60,6 +68,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     after_s: float = 1.0
     waits: bool = True
 
+    def __post_init__(self) -> None:
+        given.seconds("a line's after_s", self.after_s)
+
 
 class Crash(msgspec.Struct, frozen=True, kw_only=True):
     """The process that drives the run dies once, as by kill -9.
@@ -76,6 +87,11 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
     during: str = ""
     after_s: float = 0.0
     run: str = ""
+
+    def __post_init__(self) -> None:
+        given.seconds("a crash's after_s", self.after_s)
+        if bool(self.during) == bool(given.whole("a crash's entry", self.entry, least=0)):
+            raise InvalidInput("a crash: say entry, from 1 on, or during; not both")
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,13 +111,17 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at_s: float
-    what: Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob", "letter"]
+    what: What
     device: str = ""
     run: str = ""
     actions: tuple[dict[str, Any], ...] = ()
     key: str = ""
     kind: str = ""
     body: str = "{}"
+
+    def __post_init__(self) -> None:
+        given.one_of("a happening's what", self.what, get_args(What))
+        given.seconds("a happening's at_s", self.at_s)
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,3 +137,8 @@ class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 2
     lost_word: float = 0.0
     slow: float = 0.0
+
+    def __post_init__(self) -> None:
+        given.whole("a store's times", self.times, least=1)
+        for chance in (self.fails, self.lost_word, self.slow):
+            given.chances("a store's trouble", [chance])

@@ -15,8 +15,7 @@ It is what users test their own plans with, and what searches for our mistakes. 
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
 After every entry that becomes durable the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``.
-One seed is one story, to the byte. ``run_loop`` and ``run_flow`` live an orchestration loop and a conversation in the same way.
-Not here: a second root in the same world.
+One seed is one story, to the byte, and a world is lived once. ``run_loop`` and ``run_flow`` live a loop, a conversation in the same way.
 """
 
 from __future__ import annotations
@@ -49,8 +48,9 @@ from asterism.simulation.checkers import Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk
-from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, by_skill
+from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, script_for
 from asterism.simulation.ending import Ending, ending_of
+from asterism.simulation.given import alone, by_id, whole
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
@@ -116,8 +116,8 @@ class World:
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
     ) -> None:
-        self.seed = seed
-        self.fleet = {profile.device_id: profile for profile in fleet}
+        self.seed = whole("seed", seed)
+        self.fleet = by_id(fleet)
         self.clock: Clock = WorldClock()
         self.memory = Memory()
         self.checker = Checker(self.clock.now)
@@ -132,7 +132,7 @@ class World:
         self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set)
         self.refusals = self._desk.refusals
         self._loops = list(loops)
-        self._script = by_skill(script) if isinstance(script, Mapping) else script
+        self._script = script_for(self.fleet, script) if isinstance(script, Mapping) else script
         self._faults = faults
         self._people = people
         self._crashes = list(crashes)
@@ -144,7 +144,7 @@ class World:
             self,
             seed,
             store or StoreTrouble(),
-            at_once=drivers,
+            at_once=whole("drivers", drivers, least=1),
             restart_s=restart_s,
             awaits=lambda: self._pending > 0,
             changed=self._changed,
@@ -211,9 +211,9 @@ class World:
         return [story_line(record) for records in self.memory.records.values() for record in records[-8:]]
 
     async def _live(self, begin: Callable[[Runtime], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
-        run = await begin(self._desk.runtime)
+        run = await begin(self._desk.first())
         self.checker.submitted(self.memory.runs[run], *self.memory.records[run])
-        with contextlib.ExitStack() as stack:
+        with alone(), contextlib.ExitStack() as stack:
             for loop in self._loops:
                 stack.enter_context(loop.here())
             async with asyncio.TaskGroup() as group:
@@ -303,7 +303,7 @@ class World:
                         self.checker.quiet(run, process.name, process.live(run))
             seen = written
         if not self._crew.is_broken:
-            self._crew.failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s", self._tail())
+            self._crew.failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s (limit_s)", self._tail())
         self._changed.set()
 
     # -- what comes from outside -------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""What a user gives to a world, refused where it could only make a test that tries nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
+
+from asterism.constellation.profile import AgentProfile
+from asterism.errors import InvalidInput
+
+
+def seconds(what: str, given: object) -> None:
+    """Raises InvalidInput where it is no number of seconds from 0 on."""
+    if not isinstance(given, int | float) or not (0 <= given < math.inf):
+        raise InvalidInput(f"{what}: {given!r} is no time; say seconds, 0 or more")
+
+
+def chances(what: str, given: Iterable[object]) -> None:
+    """Raises InvalidInput where these are no chances that exclude each other."""
+    listed = list(given)
+    numbers = [chance for chance in listed if isinstance(chance, int | float) and 0 <= chance <= 1]
+    if len(numbers) < len(listed) or math.fsum(numbers) > 1 + 1e-9:
+        raise InvalidInput(f"{what}: chances are numbers from 0 to 1, and together at most 1; not {', '.join(map(repr, listed))}")
+
+
+def one_of(what: str, given: object, known: Iterable[str]) -> None:
+    """Raises InvalidInput where it is none of these."""
+    if given not in (names := list(known)):
+        raise InvalidInput(f"{what}: there is no {given!r}; there are {', '.join(map(repr, names)) or 'none'}")
+
+
+def whole(what: str, given: object, *, least: int | None = None) -> int:
+    """The same number. Raises InvalidInput where it is no whole one, or below the least."""
+    if not isinstance(given, int) or (least is not None and given < least):
+        raise InvalidInput(f"{what}: {given!r} is no whole number{'' if least is None else f' from {least} on'}")
+    return given
+
+
+def by_id(fleet: object) -> dict[str, AgentProfile]:
+    """The profiles of a fleet. Raises InvalidInput where it is none, or two share an id."""
+    profiles = list(fleet) if isinstance(fleet, Iterable) else [fleet]
+    found: dict[str, AgentProfile] = {}
+    for number, profile in enumerate(profiles):
+        if not isinstance(profile, AgentProfile):
+            raise InvalidInput(f"fleet[{number}]: {profile!r} is no AgentProfile")
+        if profile.device_id in found:
+            raise InvalidInput(f"fleet[{number}]: there is another device {profile.device_id!r}; ids are unique")
+        found[profile.device_id] = profile
+    return found
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """The first error of a task group, in place of the group."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        first: BaseException = group
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None

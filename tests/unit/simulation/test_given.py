@@ -1,0 +1,91 @@
+"""What a user gives to a world: what could only make a test that tries nothing is refused, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.errors import InvalidInput, RunNotFound
+from asterism.simulation.device import Behaviour, Faults
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.people import Answer, Crash, Happening, Line, StoreTrouble, everyone_says
+from asterism.simulation.world import World
+
+GPU = AgentProfile(device_id="gpu", skills=(Skill(name="train", idempotent=True),))
+PLAN = {"tasks": [{"task_id": "a", "device": "gpu", "skill": "train"}]}
+ANY: Any = {"result": 3}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: World(ANY), "seed: {'result': 3} is no whole number"),
+        (lambda: World(drivers=0), "drivers: 0 is no whole number from 1 on"),
+        (lambda: World(fleet=ANY), "fleet[0]: 'result' is no AgentProfile"),
+        (lambda: World(fleet=[GPU, GPU]), "fleet[1]: there is another device 'gpu'; ids are unique"),
+        (lambda: World(fleet=[GPU], script={"trian": Behaviour()}), "script: there is no 'trian'; there are 'train'"),
+        (lambda: World(fleet=[GPU], script={"train": ANY}), "script: what train does is no Behaviour: {'result': 3}"),
+        (lambda: Behaviour(duration_s=-1), "a behaviour's duration_s: -1 is no time; say seconds, 0 or more"),
+        (lambda: Behaviour(error=ANY), "a behaviour's error: {'result': 3} is no TaskError"),
+        (lambda: Faults(raised=0.9, hangs=0.2), "faults: chances are numbers from 0 to 1, and together at most 1"),
+        (lambda: StoreTrouble(fails=7), "a store's trouble: chances are numbers from 0 to 1"),
+        (lambda: StoreTrouble(times=0), "a store's times: 0 is no whole number from 1 on"),
+        (lambda: Happening(at_s=1, what=ANY), "a happening's what: there is no {'result': 3}; there are 'cancel', "),
+        (lambda: Happening(at_s=math.nan, what="cancel"), "a happening's at_s: nan is no time"),
+        (Crash, "a crash: say entry, from 1 on, or during; not both"),
+        (lambda: Crash(entry=3, during="a"), "a crash: say entry, from 1 on, or during; not both"),
+        (lambda: Crash(entry=-3), "a crash's entry: -3 is no whole number from 0 on"),
+        (lambda: Crash(entry=3, after_s=-1), "a crash's after_s: -1 is no time"),
+        (lambda: Answer(verb=ANY), "an answer's verb: there is no {'result': 3}; there are 'approve', "),
+        (lambda: Answer(verb="approve", after_s=ANY), "an answer's after_s: {'result': 3} is no time"),
+        (lambda: Line(text="yes", after_s=-1), "a line's after_s: -1 is no time"),
+    ],
+)
+def test_what_could_only_try_nothing_is_refused_where_it_is_made(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        make()
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("happening", "error", "words"),
+    [
+        (Happening(at_s=1, what="lose", device="gpuu"), InvalidInput, "there is no device 'gpuu'"),
+        (Happening(at_s=1, what="rival", run="nix"), RunNotFound, "there is no run 'nix'"),
+    ],
+)
+def test_what_goes_wrong_while_it_lives_is_raised_as_it_is(happening: Happening, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        World(7, fleet=[GPU], happenings=[happening]).run(PLAN)
+
+
+def test_a_person_who_breaks_is_raised_as_it_is() -> None:
+    def breaks(_: object) -> list[Answer]:
+        raise KeyError("mine")
+
+    asks = {"tasks": [{**PLAN["tasks"][0], "requires_approval": True}]}
+    with pytest.raises(KeyError, match="mine"):
+        World(7, fleet=[GPU], people=breaks).run(asks)
+
+
+def test_a_store_that_always_fails_breaks_the_eighth_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("asterism.simulation.crew.MAX_PROCESSES", 5)
+    with pytest.raises(InvariantViolated, match="5 processes have driven it"):
+        World(7, fleet=[GPU], store=StoreTrouble(fails=1)).run(PLAN)
+
+
+def test_a_world_is_lived_once() -> None:
+    world = World(7, fleet=[GPU], people=everyone_says("approve"))
+    world.run(PLAN)
+    with pytest.raises(InvalidInput, match="a world is lived once; make another one"):
+        world.run(PLAN)
+
+
+def test_a_crash_that_never_comes_is_not_counted() -> None:
+    world = World(7, fleet=[GPU], crashes=[Crash(entry=2), Crash(entry=99)])
+    world.run(PLAN)
+    assert world.counts["crashed"] == 1
