@@ -195,8 +195,10 @@ class Watched(Generic[M]):
             return ""
         if limit_s is not None and self.began_at + limit_s < by:
             return f"it may take {limit_s:g} s, and goes on"
-        asked = {key: effect for key, effect in run.outstanding.items() if key not in run.withdrawn | self._copied}
-        late = [key for key, effect in asked.items() if isinstance(effect, Ask) and 0 < effect.expires_at < by]
+        gone = run.withdrawn | self._copied
+        late = [
+            key for key, effect in run.outstanding.items() if isinstance(effect, Ask) and 0 < effect.expires_at < by and key not in gone
+        ]
         return f"{late[0]} is still asked, and its time is over" if late else ""
 
     def check_performance(self, performance: Performance, ledger: Ledger, *, patience_s: float, let_go: set[str]) -> None:

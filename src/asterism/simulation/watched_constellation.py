@@ -72,9 +72,9 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def overdue(self) -> str:
         """Attempts, too: past their timeout, or their deadline."""
-        by = self.now() - GRACE_S - NOTICED_S
+        by, gone = self.now() - GRACE_S - NOTICED_S, self.replayed.withdrawn | self._copied
         for key, effect in self.replayed.outstanding.items():
-            if not isinstance(effect, Dispatch) or key in self.replayed.withdrawn | self._copied:
+            if not isinstance(effect, Dispatch) or key in gone:
                 continue
             since = self._since.get(key)
             if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline or by) < by:
