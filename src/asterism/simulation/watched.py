@@ -81,6 +81,10 @@ class Watched(Generic[M]):
     def performed(self, performance: Performance) -> None:
         """One of its effects has begun to be performed."""
 
+    def is_once(self, effect: Effect) -> bool:
+        """Whether it must never be performed again."""
+        return effect.redo is Redo.NEVER
+
     def limit_s(self) -> float | None:
         """How long it may take in all."""
         return None
@@ -220,7 +224,7 @@ class Watched(Generic[M]):
         called_off_at = self.called_off_at.get(key)
         if called_off_at is not None and self.now() > called_off_at + patience_s and not self.robbed:
             raise self.fail(2, f"{key} is performed after it was called off")
-        if earlier and effect.redo is Redo.NEVER:
+        if earlier and self.is_once(effect):
             raise self.fail(2, f"{key} is performed again, and it must never be")
         if any(one.ended_at is None and one.process not in let_go for one in earlier) and not self.robbed:
             raise self.fail(2, f"{key} is performed twice at once")
@@ -258,7 +262,7 @@ class Watched(Generic[M]):
             raise self.fail(6, f"{', '.join(ledger.performing)} still performed, and nobody waits for it")
         for key, effect in self.effects.items():
             done = [performance for performance in ledger.of(key) if performance.how == "done"]
-            if len(done) > 1 and effect.redo is Redo.NEVER:
+            if len(done) > 1 and self.is_once(effect):
                 raise self.fail(6, f"{key} was done {len(done)} times")
 
     def check_children(self, store: Memory) -> None:

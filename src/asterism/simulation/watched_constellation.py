@@ -6,7 +6,7 @@ from typing import Any
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Outcome, Redo
+from asterism.kernel.machine import Effect, Outcome, Redo
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch, Planned, PlanningFailed, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
@@ -66,6 +66,12 @@ class WatchedConstellation(Watched[AgentMemory]):
         held = held_by(memory)
         startable = [task_id for task_id in (memory.board.startable if memory.board else ()) if task_id not in held]
         return f"{', '.join(startable)} can start" if startable else ""
+
+    def is_once(self, effect: Effect) -> bool:
+        if not isinstance(effect, Dispatch):
+            return False
+        profile = self.replayed.memory.fleet.get(effect.device)
+        return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
 
     def limit_s(self) -> float | None:
         return self.replayed.memory.options.wall_limit_s

@@ -50,16 +50,21 @@ class WatchedLoop(Watched[LoopMemory]):
         self._plans = self._reflections = self._refused = 0
         self._drafted: list[Any] = []
         self._was_paused = False
+        self._must_ask = False
         self._found = 0
+
+    def is_once(self, effect: Effect) -> bool:
+        return isinstance(effect, RunWorker | CallTool) and not effect.idempotent
 
     def limit_s(self) -> float | None:
         return self.replayed.memory.options.wall_limit_s
 
     def before(self, entry: Entry) -> None:
         memory = self.replayed.memory
-        self._was_paused, self._found = memory.paused, len(memory.findings)
+        self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
         if isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.effect in memory.leaving:
             return  # it was called off, and has no consequence
+        self._must_ask = isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.interrupted and not entry.note
         self._hear(entry)
 
     def after(self, entry: Entry) -> None:
@@ -72,6 +77,8 @@ class WatchedLoop(Watched[LoopMemory]):
             self._done[finding.step_id] = finding.status
             self._unsure.discard(finding.step_id)
             self._anew.discard(finding.step_id)
+        if self._must_ask and not any(isinstance(effect, Ask) for effect in entry.effects):
+            raise self.fail(9, f"entry {entry.seq} tells of what may have finished, and nobody is asked about it")
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self._check_effect(entry, effect_id, effect)
         self._check_under_way()
