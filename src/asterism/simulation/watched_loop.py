@@ -50,7 +50,7 @@ class WatchedLoop(Watched[LoopMemory]):
         self._plans = self._reflections = self._refused = 0
         self._drafted: list[Any] = []
         self._was_paused = False
-        self._must_ask = False
+        self._must_ask = self._is_left = False
         self._found = 0
 
     def is_once(self, effect: Effect) -> bool:
@@ -62,7 +62,8 @@ class WatchedLoop(Watched[LoopMemory]):
     def before(self, entry: Entry) -> None:
         memory = self.replayed.memory
         self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
-        if isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.effect in memory.leaving:
+        self._is_left = getattr(entry.event, "effect", "") in memory.leaving
+        if isinstance(entry.event, WorkerEnded | ToolReturned) and self._is_left:
             return  # it was called off, and has no consequence
         self._must_ask = isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.interrupted and not entry.note
         self._hear(entry)
@@ -184,7 +185,7 @@ class WatchedLoop(Watched[LoopMemory]):
     def _check_bounds(self, entry: Entry) -> None:
         """Nothing is done more often than the options say; past a bound it is over."""
         options = self.replayed.memory.options
-        if isinstance(entry.event, Reflected | Synthesized | Critiqued) and not entry.note:
+        if isinstance(entry.event, Reflected | Synthesized | Critiqued) and not entry.note and not self._is_left:
             self._refused = self._refused + 1 if entry.event.error else 0
         done = {
             "max_replans": self._plans - 1,
