@@ -188,7 +188,7 @@ class Watched(Generic[M]):
                 raise self.fail(8, f"it is in {replayed.state}, and has not told {child_of(living[0])} to end")
             if asked := [key for key, effect in replayed.outstanding.items() if isinstance(effect, Ask) and key not in gone]:
                 raise self.fail(8, f"it is in {replayed.state}, and still asks {asked[0]}")
-        must_hear = living if isinstance(entry.event, Pause | Unpause) and not entry.note else []
+        must_hear = living if isinstance(entry.event, Pause | Unpause | Cancel) and not entry.note else []
         if deaf := [key for key in must_hear if told.get(key) != kind]:
             raise self.fail(6, f"entry {entry.seq} is a {kind}, and {child_of(deaf[0])} is not told of it")
 
