@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.constellation.batch import _Batch
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
+from asterism.devices import dispatcher
+from asterism.flows import performer, seat
 from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
 from asterism.machines.children import Relayed, child_of
-from asterism.machines.constellation_agent import planning, table, tasks
+from asterism.machines.constellation_agent import asking, planning, table, tasks
+from asterism.machines.constellation_agent.events import RunOptions, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
 from asterism.machines.control import Answered
+from asterism.machines.flow_agent import moves
+from asterism.machines.flow_agent import table as flow_table
+from asterism.machines.flow_agent.events import Handled
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.orchestration_loop import reflecting
+from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.wiring import Board
 from asterism.runtime import children
 from asterism.runtime.children import RelayPerformer
@@ -25,6 +39,9 @@ from asterism.runtime.ports.store import Commit
 from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
 from asterism.simulation.campaign import Tally, campaign
+from asterism.simulation.device import Behaviour
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.world import World
 from asterism.stores.memory import MemoryStore
 
 SEEDS = 1000
@@ -192,6 +209,113 @@ def test_chance_that_no_seed_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Driver, "__init__", named)
     found({10}, "calm")
+
+
+def test_a_task_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tasks.take_end
+
+    def once_more(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) -> None:
+        task = board.constellation.tasks[memory.attempts[event.effect].task_id]
+        task.attempts -= task.attempts == task.retry.max_attempts
+        real(memory, board, event, turn)
+
+    monkeypatch.setattr(table, "take_end", once_more)
+    found({8}, "devices")
+
+
+def test_a_task_that_does_not_wait_before_it_is_tried_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_backoff_s", lambda task, effect, turn: 0.0)
+    found({2}, "devices")
+
+
+def test_a_planner_that_is_asked_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "over_limit", lambda memory: "")
+    found({8}, "decisions")
+
+
+def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tasks.ask_person
+
+    def unwoken(memory: AgentMemory, *about: Any) -> str:
+        before = list(memory._timers)
+        inquiry = real(memory, *about)
+        memory._timers = before
+        return inquiry
+
+    monkeypatch.setattr(tasks, "ask_person", unwoken)
+    asks = {"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}
+    works = {"task_id": "b", "device": "d", "skill": "once"}  # else nobody would drive it
+    fleet = [AgentProfile(device_id="d", skills=(Skill(name="once"),))]
+    world = World(fleet=fleet, script={"once": Behaviour(duration_s=60)})
+    with pytest.raises(InvariantViolated, match="its time is over"):
+        world.run({"tasks": [asks, works]}, options=RunOptions(inquiry_timeout_s=20, wall_limit_s=100))
+
+
+def test_children_that_do_not_hear_of_a_pause_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "tell_children", lambda children, command, turn: None)
+    found({6}, "trees")
+
+
+def test_a_device_that_is_given_more_than_it_can_do_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = dispatcher._Lane.__init__
+
+    def wide(self: dispatcher._Lane, device: Any, queue_limit: int) -> None:
+        real(self, device, queue_limit)
+        self.slots += 1
+
+    monkeypatch.setattr(dispatcher._Lane, "__init__", wide)
+    found({2}, "calm")
+
+
+def test_an_attempt_that_outlives_its_timeout_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = dispatcher.Dispatcher._stop
+
+    def patient(self: dispatcher.Dispatcher, lane: Any, item: Any, error: TaskError) -> None:
+        if error.code not in ("timeout", "deadline"):
+            real(self, lane, item, error)
+
+    monkeypatch.setattr(dispatcher.Dispatcher, "_stop", patient)
+    found({8}, "devices")
+
+
+def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = reflecting._again
+
+    def anew(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity | None:
+        return real(memory, msgspec.structs.replace(finding, attempt=0), elsewhere=elsewhere)
+
+    monkeypatch.setattr(reflecting, "_again", anew)
+    found({8}, "storm of loops")
+
+
+def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = moves.take_in
+
+    def eager(memory: FlowMemory, event: Handled) -> None:
+        real(memory, event)
+        memory.again, memory.unclear = memory.again or memory.unclear, False
+
+    monkeypatch.setattr(flow_table, "take_in", eager)
+    found({9}, "talks")
+
+
+def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgotten(memory: FlowMemory, turn: Turn) -> None:
+        memory.ask, memory.due = "", None
+
+    monkeypatch.setattr(moves, "withdraw_ask", forgotten)
+    found({8}, "talks")
+
+
+def test_a_child_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "tell_children", lambda children, command, turn: None)
+    found({8}, "storm of talks")
+
+
+@pytest.mark.parametrize("module", [performer, seat])
+def test_a_secret_that_is_told_is_found(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "hide", lambda value, *_: value)
+    found({11}, "talks")
 
 
 def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(

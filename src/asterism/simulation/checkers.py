@@ -90,9 +90,10 @@ class Checker:
     def quiet(self, run: str, process: str, live: Run[Any] | None) -> None:
         """Nothing was written for a while; a process that has not written its claim yet need not know why."""
         it = self._runs.get(run)  # a run that was taken in from elsewhere is not driven
-        if live is None or it is None or it.writer != process or live.ended or live.outstanding or live.memory.paused:
+        if live is None or it is None or it.writer != process or live.ended:
             return
-        if why := it.unnamed_wait(live):
+        waits = bool(live.outstanding or live.memory.paused)
+        if why := it.overdue() or ("" if waits else it.unnamed_wait(live)):
             self._fail(it.fail(8, why))
 
     def rob(self) -> None:

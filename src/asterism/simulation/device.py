@@ -133,6 +133,7 @@ class Performance(msgspec.Struct, kw_only=True):
         task_id: the task; of a loop the step, or what its supervisor was asked; of a conversation the handler.
         device_id, skill: who performs what: the device and its skill; of a loop the worker and its tool.
         process: who performed it.
+        slots: how much its device may perform at once; 0 for any number.
         number: its place in the ledger, from 0.
         started_at, ended_at: by the clock of the ledger.
         how: how it ended.
@@ -143,6 +144,7 @@ class Performance(msgspec.Struct, kw_only=True):
     task_id: str = ""
     device_id: str = ""
     skill: str = ""
+    slots: int = 0
     number: int
     started_at: float
     process: str = ""
@@ -178,7 +180,11 @@ class Ledger:
         """The performances of one key."""
         return list(self._by_key.get(key, ()))
 
-    def begin(self, key: str, process: str = "", *, task_id: str = "", device_id: str = "", skill: str = "") -> Performance:
+    def going_on(self, process: str, device_id: str) -> int:
+        """How much a device of a process performs now."""
+        return sum((one.process, one.device_id) == (process, device_id) for one in self._open.values())
+
+    def begin(self, key: str, process: str = "", *, task_id: str = "", device_id: str = "", skill: str = "", slots: int = 0) -> Performance:
         """Somebody has begun to perform an effect; the rest is as a ``Performance`` has it."""
         entry = Performance(
             key=key,
@@ -186,6 +192,7 @@ class Ledger:
             task_id=task_id,
             device_id=device_id,
             skill=skill,
+            slots=slots,
             number=len(self.performances),
             started_at=self._clock(),
             process=process,
@@ -240,7 +247,8 @@ class FakeDevice:
         if self._process in self._ledger.dead:
             await asyncio.get_running_loop().create_future()  # what is left of a dead process does nothing
         behaviour = self._faults.befall(self._script(attempt), attempt.key, len(self._ledger.of(attempt.key)))
-        entry = self._ledger.begin(attempt.key, self._process, task_id=attempt.task_id, device_id=attempt.device_id, skill=attempt.skill)
+        what = {"task_id": attempt.task_id, "device_id": attempt.device_id, "skill": attempt.skill}
+        entry = self._ledger.begin(attempt.key, self._process, **what, slots=self.profile.concurrency)
         how: How = "killed"
         try:
             await _work(behaviour, attempt.key, progress)

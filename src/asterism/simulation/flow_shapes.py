@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
 from asterism.flows.children import ChildFailed
 from asterism.machines.children import StartChild
@@ -65,21 +67,27 @@ class Simulated(StandardAgent):
         self.used[self.key] += 1
         rng = random.Random(f"{self.seed}:{self.key}:{self.used[self.key]}")
         await asyncio.sleep(rng.choice((0.0, 0.0, 1.0, 15.0)))
-        self.metadata["round"] = self.metadata.get("round", 0) + 1
-        self.report(f"round {self.metadata['round']}")
+        told = str(self.collected_fields)  # it says all that it knows, wherever it can
+        self.metadata["round"], self.metadata["told"] = self.metadata.get("round", 0) + 1, told
+        self.report(f"round {self.metadata['round']} with {told}")
+        self.outputs["result"] = told
+        habits = random.Random(f"habits:{self.seed}:{self.key}")
+        indiscreet, patience_s = likely(habits, 0.1), habits.choice((None, None, 3.0))
         for number, start in enumerate(self.children):
+            started = msgspec.structs.replace(start(rng), title=told) if indiscreet else start(rng)
             try:
-                self.outputs[f"child_{number}"] = await self.child(f"child-{number}", start(rng))
-            except ChildFailed as failed:
+                async with asyncio.timeout(patience_s):
+                    self.outputs[f"child_{number}"] = await self.child(f"child-{number}", started)
+            except (ChildFailed, TimeoutError) as failed:
                 self.outputs[f"child_{number}"] = str(failed)
         if likely(rng, self.wild):
-            raise rng.choice((ValueError("simulated"), OSError(), RuntimeError("simulated"), KeyError("x")))
+            raise rng.choice((ValueError(f"simulated: {told}"), OSError(), RuntimeError("simulated"), KeyError("x")))
         if likely(rng, self.wild):
             await asyncio.sleep(100_000)
         if likely(rng, 0.3) and self.metadata["round"] <= MAX_ROUNDS:
             status = rng.choice((AgentStatus.WAITING_FOR_INPUT, AgentStatus.RUNNING, AgentStatus.PAUSED, AgentStatus.ERROR))
             return self.make_result(status, f"and now? ({msg.get_text()[:9]})")
-        return self.make_result(AgentStatus.COMPLETED, "done", data={"value": rng.random()})
+        return self.make_result(AgentStatus.COMPLETED, f"done with {told}", data={"value": rng.random(), "told": told})
 
 
 async def _on_running(self: Simulated, msg: Message) -> AgentResult | None:

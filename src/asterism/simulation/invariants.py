@@ -9,7 +9,7 @@ from __future__ import annotations
 import graphlib
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -165,7 +165,7 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     return facts
 
 
-def unnamed_wait(run: Run[Any], now: float) -> str:
+def unnamed_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
     """Why a quiet run cannot say what it waits for; empty when it can: an effect, a person, a pause, a backoff, a device."""
     memory = run.memory
     if run.ended or run.outstanding or memory.paused:
@@ -174,6 +174,6 @@ def unnamed_wait(run: Run[Any], now: float) -> str:
     for task_id in board.startable if board else ():
         task = board.constellation.tasks[task_id]
         able = [name for name, profile in memory.fleet.items() if name == task.device or profile.skill(task.resolved_skill)]
-        if task.not_before > now or all(name in memory.lost for name in able):
+        if task.not_before > now or all(name in lost for name in able):
             return ""
     return f"it is in {run.state}, nothing is outstanding, it is not paused, and no task waits for a backoff or a lost device"

@@ -89,7 +89,9 @@ class RandomLoop:
             **(children or {}),
         }
         if models:
-            self.workers["model"] = ModelWorker(self._model(), "You do anything.", tools=self._tools(), timeout_s=rng.choice((None, 30.0)))
+            timeout_s = rng.choice((None, 30.0))
+            for name in ("model", "other"):  # their tools have the same names
+                self.workers[name] = ModelWorker(self._model(), "You do anything.", tools=self._tools(), timeout_s=timeout_s)
         self.options = LoopOptions(
             max_steps=rng.choice((4, 30, 60)),
             max_parallel=rng.choice((1, 2, 16)),

@@ -264,7 +264,7 @@ class _Recorded:
             ledger.end(entry, how)
 
 
-def _what(effect: Effect) -> dict[str, str]:
+def _what(effect: Effect) -> dict[str, Any]:
     """What is performed, in the words of the ledger."""
     match effect:
         case RunWorker() | AskModel():

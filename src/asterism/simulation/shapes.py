@@ -274,6 +274,8 @@ def people(seed: int) -> Answerer:
             if verb == "edit" and (proposed := _by_hand(inquiry)):
                 nobody = {"actions": [{"tool": "update_task", "parameters": {"task_id": "nobody", "priority": 1}}]}
                 value = rng.choice((proposed, proposed, {"tasks": []}, nobody))
+            if verb == "approve" and '"tool":' in inquiry.subject:
+                value = random.Random(f"always:{seed}:{inquiry.inquiry}").choice((None, {"always": True}))
             after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
             found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
         return found

@@ -96,7 +96,7 @@ class AgentSpace(SmallRun[AgentMemory]):
 
     def why_quiet(self, run: Run[AgentMemory]) -> str:
         """As the world's checker judges it."""
-        return unnamed_wait(run, NOW)
+        return unnamed_wait(run, NOW, run.memory.lost)
 
     # -- what can happen ---------------------------------------------------------------------------
 

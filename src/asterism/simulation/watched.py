@@ -17,13 +17,16 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, thaw
 from asterism.machines.children import ChildEnded, Relay, StartChild, child_of
-from asterism.machines.control import Answered, Ask, Claimed, Forked
+from asterism.machines.control import Answered, Ask, Cancel, Claimed, Forked, Pause, Unpause
 from asterism.runtime.ports.store import Commit
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated, difference
 from asterism.stores.memory import Memory
 
 M = TypeVar("M")
+
+NOTICED_S = 5.0
+"""How long after a time has come it may still be unnoticed: a store can be slow."""
 
 
 class Watched(Generic[M]):
@@ -39,6 +42,7 @@ class Watched(Generic[M]):
         epoch, writer: who has claimed it.
         effects, outcomes: all that were asked for, and the kinds of what came of them, by id.
         called_off_at: when effects were called off.
+        began_at: when it began; of a fork, as much later as it was idle.
         repeated: the effects that its last claim said are performed again.
         robbed: an owner was declared dead while it lived, so that two may perform at once for a while.
     """
@@ -57,10 +61,12 @@ class Watched(Generic[M]):
         self.effects: dict[str, Effect] = {}
         self.outcomes: dict[str, str] = {}
         self.called_off_at: dict[str, float] = {}
+        self.began_at = 0.0
         self.robbed = False
         self._keys: set[str] = set()
         self._ends: dict[str, ChildEnded] = {}
         self._copied: set[str] = set()
+        self._cancelled: set[str] = set()  # children that were told to end
 
     def fail(self, number: int, words: str) -> InvariantViolated:
         """What was found, with the last entries."""
@@ -76,6 +82,14 @@ class Watched(Generic[M]):
 
     def performed(self, performance: Performance) -> None:
         """One of its effects has begun to be performed."""
+
+    def is_once(self, effect: Effect) -> bool:
+        """Whether it must never be performed again."""
+        return effect.redo is Redo.NEVER
+
+    def limit_s(self) -> float | None:
+        """How long it may take in all."""
+        return None
 
     def unnamed_wait(self, run: Run[M]) -> str:
         """Why a quiet run with nothing outstanding cannot say what it waits for; empty when it can."""
@@ -139,11 +153,15 @@ class Watched(Generic[M]):
                 self.effects[effect_id] = effect
                 if effect.withdraws:
                     self.called_off_at[effect.withdraws] = self.now()
+            self._check_told(entry)
             self.after(entry)
 
     def _check_accepted(self, entry: Entry) -> None:
         event = entry.event
+        if entry.seq == 1:
+            self.began_at = entry.at
         if isinstance(event, Forked):
+            self.began_at += event.idle_s
             self._keys.clear()  # those were of the origin's inbox, and its children stay its own
             self._copied.update(self.effects)
         if entry.key and entry.key in self._keys:
@@ -159,6 +177,35 @@ class Watched(Generic[M]):
         self.outcomes[event.effect] = type(event).__name__
         if isinstance(event, ChildEnded):
             self._ends[event.effect] = event
+
+    def _check_told(self, entry: Entry) -> None:
+        """What a person wants of a run its children hear in the same entry, and one that has ended has cancelled them."""
+        told = {effect.target: effect.command["type"] for effect in entry.effects if isinstance(effect, Relay)}
+        self._cancelled.update(target for target, kind in told.items() if kind == Cancel.__name__)
+        replayed, kind = self.replayed, type(entry.event).__name__
+        gone = self._cancelled | replayed.withdrawn
+        living = [key for key, effect in replayed.outstanding.items() if isinstance(effect, StartChild) and key not in gone]
+        if self.machine.is_terminal(replayed.state):
+            if living:
+                raise self.fail(8, f"it is in {replayed.state}, and has not told {child_of(living[0])} to end")
+            if asked := [key for key, effect in replayed.outstanding.items() if isinstance(effect, Ask) and key not in gone]:
+                raise self.fail(8, f"it is in {replayed.state}, and still asks {asked[0]}")
+        must_hear = living if isinstance(entry.event, Pause | Unpause | Cancel) and not entry.note else []
+        if deaf := [key for key in must_hear if told.get(key) != kind]:
+            raise self.fail(6, f"entry {entry.seq} is a {kind}, and {child_of(deaf[0])} is not told of it")
+
+    def overdue(self) -> str:
+        """What should have ended by now, and has not, though somebody drives it; empty for nothing."""
+        run, limit_s, by = self.replayed, self.limit_s(), self.now() - NOTICED_S
+        if self.machine.is_terminal(run.state):
+            return ""
+        if limit_s is not None and self.began_at + limit_s < by:
+            return f"it may take {limit_s:g} s, and goes on"
+        gone = run.withdrawn | self._copied
+        late = [
+            key for key, effect in run.outstanding.items() if isinstance(effect, Ask) and 0 < effect.expires_at < by and key not in gone
+        ]
+        return f"{late[0]} is still asked, and its time is over" if late else ""
 
     def check_performance(self, performance: Performance, ledger: Ledger, *, patience_s: float, let_go: set[str]) -> None:
         """One of its effects has begun to be performed.
@@ -179,10 +226,13 @@ class Watched(Generic[M]):
         called_off_at = self.called_off_at.get(key)
         if called_off_at is not None and self.now() > called_off_at + patience_s and not self.robbed:
             raise self.fail(2, f"{key} is performed after it was called off")
-        if earlier and effect.redo is Redo.NEVER:
+        if earlier and self.is_once(effect):
             raise self.fail(2, f"{key} is performed again, and it must never be")
         if any(one.ended_at is None and one.process not in let_go for one in earlier) and not self.robbed:
             raise self.fail(2, f"{key} is performed twice at once")
+        busy = ledger.going_on(performance.process, performance.device_id)
+        if busy > performance.slots > 0:
+            raise self.fail(2, f"{performance.device_id} performs {busy} at once, and may {performance.slots}")
         self.performed(performance)
 
     # -- the end -----------------------------------------------------------------------------------
@@ -214,7 +264,7 @@ class Watched(Generic[M]):
             raise self.fail(6, f"{', '.join(ledger.performing)} still performed, and nobody waits for it")
         for key, effect in self.effects.items():
             done = [performance for performance in ledger.of(key) if performance.how == "done"]
-            if len(done) > 1 and effect.redo is Redo.NEVER:
+            if len(done) > 1 and self.is_once(effect):
                 raise self.fail(6, f"{key} was done {len(done)} times")
 
     def check_children(self, store: Memory) -> None:

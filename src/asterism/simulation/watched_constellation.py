@@ -6,12 +6,14 @@ from typing import Any
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Outcome, Redo
+from asterism.kernel.machine import Effect, Outcome, Redo
 from asterism.kernel.run import Run
-from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
+from asterism.machines.children import ChildEnded, StartChild
+from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch, Planned, PlanningFailed, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Answered, Ask
+from asterism.machines.control import Answered, Ask, Claimed, Forked
+from asterism.machines.usage import Usage
+from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
     EDITABLE,
     SETTLED,
@@ -22,12 +24,16 @@ from asterism.simulation.invariants import (
     unnamed_wait,
     why_not_startable,
 )
-from asterism.simulation.watched import Watched, canonical
+from asterism.simulation.watched import NOTICED_S, Watched, canonical
 
 SMALL = 64
 """Tasks up to which everything is checked after every entry; larger constellations are looked through at intervals."""
 STRIDE = 200
 """Entries between two looks through a large constellation."""
+MOST_LOST = 10
+"""Attempts at one task that may be lost with their device."""
+GRACE_S = 10.0
+"""How long what is stopped may go on before its caller is answered."""
 
 
 class WatchedConstellation(Watched[AgentMemory]):
@@ -41,6 +47,11 @@ class WatchedConstellation(Watched[AgentMemory]):
         self._approved_plans: set[int] = set()
         self._unsure: set[str] = set()
         self._running: set[str] = set()
+        self._lost: set[str] = set()  # devices, as this owner has heard
+        self._asked, self._used = 0, Usage()
+        self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # attempts at each task, and when the next may be
+        self._ending: TaskStar | None = None
+        self._since: dict[str, float] = {}
 
     def looks_through(self, written: int) -> bool:
         """A large one is, now and then."""
@@ -48,7 +59,7 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def unnamed_wait(self, run: Run[AgentMemory]) -> str:
         """A backoff and a lost device are names, too."""
-        return unnamed_wait(run, self.now())
+        return unnamed_wait(run, self.now(), self._lost)
 
     def goes_on(self) -> str:
         """Tasks that can start."""
@@ -57,11 +68,39 @@ class WatchedConstellation(Watched[AgentMemory]):
         startable = [task_id for task_id in (memory.board.startable if memory.board else ()) if task_id not in held]
         return f"{', '.join(startable)} can start" if startable else ""
 
-    def before(self, _: Entry) -> None:
-        board = self.replayed.memory.board
+    def is_once(self, effect: Effect) -> bool:
+        if not isinstance(effect, Dispatch):
+            return False
+        profile = self.replayed.memory.fleet.get(effect.device)
+        return not any(skill.name == effect.skill and skill.idempotent for skill in (profile.skills if profile else ()))
+
+    def limit_s(self) -> float | None:
+        return self.replayed.memory.options.wall_limit_s
+
+    def overdue(self) -> str:
+        """Attempts, too: past their timeout, or their deadline."""
+        by, gone = self.now() - GRACE_S - NOTICED_S, self.replayed.withdrawn | self._copied
+        for key, effect in self.replayed.outstanding.items():
+            if not isinstance(effect, Dispatch) or key in gone:
+                continue
+            since = self._since.get(key)
+            if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline or by) < by:
+                return f"{key} goes on, and its time is over (timeout {effect.timeout_s}, deadline {effect.deadline})"
+        return super().overdue()
+
+    def performed(self, performance: Performance) -> None:
+        self._since[performance.key] = performance.started_at
+
+    def before(self, entry: Entry) -> None:
+        memory, event = self.replayed.memory, entry.event
+        board = memory.board
         self._running = set(board.running if board else ())
+        ended = memory.attempts.get(event.effect) if isinstance(event, TaskEnded | ChildEnded) and not entry.note else None
+        self._ending = memory.constellation.tasks[ended.task_id] if ended and ended.task_id in self._running else None
+        self._hear_of_devices(entry)
 
     def after(self, entry: Entry) -> None:
+        self._check_again(entry)
         self._check_graph(entry)
         self._check_outcome(entry)
         self._check_effects(entry)
@@ -76,7 +115,9 @@ class WatchedConstellation(Watched[AgentMemory]):
             raise self.fail(9, f"entry {entry.seq} changes the constellation, and nobody has approved it")
         if generation[0] != self._generation[0]:
             self._check_archived()
-            for known in (self._frozen, self._approved, self._unsure):
+            if generation[0] > memory.options.max_restarts:
+                raise self.fail(8, f"it was planned anew {generation[0]} times (max_restarts {memory.options.max_restarts})")
+            for known in (self._frozen, self._approved, self._unsure, self._tried):
                 known.clear()
         self._generation = generation
         if not edited and not self.looks_through(1):
@@ -107,6 +148,8 @@ class WatchedConstellation(Watched[AgentMemory]):
     def _check_outcome(self, entry: Entry) -> None:
         event = entry.event
         effect = self.effects.get(event.effect) if isinstance(event, Outcome) and not entry.note else None
+        if isinstance(event, Planned | PlanningFailed) and effect is not None:
+            self._used = self._used.plus(event.usage)
         if isinstance(event, Answered) and isinstance(effect, Ask) and event.verb in ("approve", "edit") and not event.withdrawn:
             if "kind" in effect.subject:
                 self._approved_plans.add(self.replayed.memory.restarts)
@@ -127,6 +170,8 @@ class WatchedConstellation(Watched[AgentMemory]):
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, AskPlanner):
+                self._check_asked()
             if not isinstance(effect, Dispatch | StartChild | Ask) or (isinstance(effect, Ask) and "kind" in effect.subject):
                 continue
             task_id = _task_of(memory, effect_id, effect)
@@ -134,6 +179,7 @@ class WatchedConstellation(Watched[AgentMemory]):
             if task_id not in self._running:
                 self._check_start(task)
             if not isinstance(effect, Ask):
+                self._check_wait(entry, task)
                 if memory.paused:
                     raise self.fail(2, f"{task_id} was started while the run was paused")
                 if memory.options.approve_plan and memory.restarts not in self._approved_plans:
@@ -145,6 +191,50 @@ class WatchedConstellation(Watched[AgentMemory]):
                 if task_id in self._unsure and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, as nobody has approved")
                 self._unsure.discard(task_id)
+
+    def _check_asked(self) -> None:
+        """The planner is asked within its limits."""
+        options, used = self.replayed.memory.options, self._used
+        self._asked += 1
+        if self._asked > options.max_asks:
+            raise self.fail(8, f"the planner is asked for the {self._asked}th time (max_asks {options.max_asks})")
+        tokens, cost_usd = options.max_tokens, options.max_cost_usd
+        if (tokens is not None and used.tokens >= tokens) or (cost_usd is not None and used.cost_usd >= cost_usd):
+            raise self.fail(8, f"the planner is asked, and planning has used {used}")
+
+    def _check_again(self, entry: Entry) -> None:
+        """What has failed is tried again as often as its task says."""
+        task, event = self._ending, entry.event
+        if task is None or task.status != "PENDING":
+            return
+        lost = isinstance(event, TaskEnded) and event.error is not None and event.error.code == "device_lost"
+        attempts, most = self._attempts(task), max(task.retry.max_attempts, MOST_LOST if lost else 0)
+        if attempts >= most:
+            raise self.fail(8, f"{task.task_id} was tried {attempts} times, and is tried again (at most {most})")
+        wait_s = 0.0 if lost else min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** (attempts - 1)) / 2
+        self._tried[task.task_id] = (task, attempts, entry.at + wait_s)
+
+    def _attempts(self, task: TaskStar) -> int:
+        known, attempts, _ = self._tried.get(task.task_id, (task, 0, 0.0))
+        return attempts if known is task else 0  # one that was removed, and added again, is another one
+
+    def _check_wait(self, entry: Entry, task: TaskStar) -> None:
+        """Not before its time, after an attempt that failed; counts this one."""
+        known, _, not_before = self._tried.get(task.task_id, (task, 0, 0.0))
+        if known is task and entry.at < not_before:
+            raise self.fail(2, f"{task.task_id} started {not_before - entry.at:g} s before it was to be tried again")
+        self._tried[task.task_id] = (task, self._attempts(task) + 1, 0.0)
+
+    def _hear_of_devices(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, Claimed):
+            self._lost.clear()
+        elif isinstance(event, DeviceLost):
+            self._lost.add(event.device)
+        elif isinstance(event, DeviceFound):
+            self._lost.discard(event.device)
+        elif isinstance(event, Forked):
+            self._tried = {name: (task, count, at and at + event.idle_s) for name, (task, count, at) in self._tried.items()}
 
     def _check_start(self, task: TaskStar) -> None:
         memory = self.replayed.memory

@@ -36,7 +36,11 @@ class WatchedFlow(Watched[FlowMemory]):
         self._spent: set[str] = set()  # questions whose yes was acted upon
         self._entered: set[str] = set()
         self._unsure: set[str] = set()
+        self._in_doubt = False  # it was interrupted while it acted, and nobody has said yet that it shall act again
         self._paused_in = ""
+
+    def limit_s(self) -> float | None:
+        return self.replayed.memory.limits.wall_s
 
     def performed(self, performance: Performance) -> None:
         """What had entered ``on_running`` and is performed again may go on only if the agent says so."""
@@ -59,6 +63,8 @@ class WatchedFlow(Watched[FlowMemory]):
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, Ask):
                 self._asked_in[effect_id] = str(entry.state)
+            if isinstance(effect, Handle) and effect.handler == "on_running" and self._in_doubt:
+                raise self.fail(9, f"{effect_id} acts again, what was interrupted may have finished, and nobody has said yes")
         handlers = [key for key, it in self.replayed.outstanding.items() if isinstance(it, Handle) and key not in self.replayed.withdrawn]
         if len(handlers) > 1:
             raise self.fail(2, f"{', '.join(handlers)} are called at once")
@@ -84,6 +90,10 @@ class WatchedFlow(Watched[FlowMemory]):
             raise self.fail(6, f"{event.effect} was interrupted while it acted, and goes on")
         if not isinstance(handle, Handle):
             raise self.fail(2, f"{event.effect} was handled, and is no handler")
+        if event.interrupted and (event.effect in self._entered or handle.handler == "on_running"):
+            self._in_doubt = True
+        elif handle.handler == "on_interrupted" and _is_yes(handle.message):
+            self._in_doubt = False
         if "RUNNING" in event.path:
             agent, view = agent_class(self.replayed.memory.agent), event.view or self.replayed.memory.view
             self._check_approved(agent, handle.message, view.shown)
@@ -104,3 +114,7 @@ class WatchedFlow(Watched[FlowMemory]):
         if message.to in self._spent:
             raise self.fail(9, f"it acts twice upon one yes ({message.to})")
         self._spent.add(message.to)
+
+
+def _is_yes(message: Message) -> bool:
+    return message.verb == "approve" or (message.verb == "respond" and words.is_yes(message.text))

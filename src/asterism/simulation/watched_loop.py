@@ -10,8 +10,8 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
 from asterism.machines.children import StartChild
 from asterism.machines.control import Answered, Ask, Forked
-from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
-from asterism.machines.orchestration_loop.events import ModelReplied, PlanMade, Synthesized, ToolReturned, WorkerEnded
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Reflect, RunWorker
+from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Step, ToolCall
 from asterism.simulation.watched import Watched, canonical
@@ -47,30 +47,44 @@ class WatchedLoop(Watched[LoopMemory]):
         self._used: set[tuple[str, str]] = set()
         self._trusted: set[tuple[str, str]] = set()  # by worker: another's tool of the same name is another tool
         self._begun = 0
+        self._tries: collections.Counter[str] = collections.Counter()  # of the steps of the current plan
+        self._plans = self._reflections = self._refused = 0
         self._drafted: list[Any] = []
         self._was_paused = False
+        self._must_ask = self._is_left = False
         self._found = 0
+
+    def is_once(self, effect: Effect) -> bool:
+        return isinstance(effect, RunWorker | CallTool) and not effect.idempotent
+
+    def limit_s(self) -> float | None:
+        return self.replayed.memory.options.wall_limit_s
 
     def before(self, entry: Entry) -> None:
         memory = self.replayed.memory
-        self._was_paused, self._found = memory.paused, len(memory.findings)
-        if isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.effect in memory.leaving:
+        self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
+        self._is_left = getattr(entry.event, "effect", "") in memory.leaving
+        if isinstance(entry.event, WorkerEnded | ToolReturned) and self._is_left:
             return  # it was called off, and has no consequence
+        self._must_ask = isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.interrupted and not entry.note
         self._hear(entry)
 
     def after(self, entry: Entry) -> None:
         memory = self.replayed.memory
         if isinstance(entry.event, PlanMade) and entry.state == "EXECUTING":
-            self._done.clear()
-            self._unsure.clear()
-            self._anew.clear()
+            for known in (self._done, self._unsure, self._anew, self._tries):
+                known.clear()
+            self._plans += 1
         for finding in memory.findings[self._found :]:
             self._done[finding.step_id] = finding.status
             self._unsure.discard(finding.step_id)
             self._anew.discard(finding.step_id)
+        if self._must_ask and not any(isinstance(effect, Ask) for effect in entry.effects):
+            raise self.fail(9, f"entry {entry.seq} tells of what may have finished, and nobody is asked about it")
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self._check_effect(entry, effect_id, effect)
         self._check_under_way()
+        self._check_bounds(entry)
         if entry.state == "COMPLETE" and [memory.answer] != self._drafted[-1:]:
             raise self.fail(6, f"it is complete with {memory.answer!r}, and the last answer that was made is {self._drafted[-1:]}")
 
@@ -120,6 +134,7 @@ class WatchedLoop(Watched[LoopMemory]):
 
     def _check_effect(self, entry: Entry, effect_id: str, effect: Effect) -> None:
         memory = self.replayed.memory
+        self._reflections += isinstance(effect, Reflect)
         if isinstance(effect, CallTool):
             self._check_call(effect)
         elif isinstance(effect, RunWorker | StartChild) or (isinstance(effect, AskModel) and effect.round == 1):
@@ -138,7 +153,9 @@ class WatchedLoop(Watched[LoopMemory]):
             raise self.fail(2, f"{step.step_id} began while the run was paused")
         if entry.at > memory.started_at + memory.options.wall_limit_s:
             raise self.fail(8, f"{step.step_id} began after the time of the run was up")
-        self._begun += step.step_id not in self._unsure | self._anew  # what a person or a fork has begin again is no new step
+        is_new = step.step_id not in self._unsure | self._anew  # what a person or a fork has begin again is no new step
+        self._begun += is_new
+        self._tries[step.step_id] += is_new
         if self._begun > memory.options.max_steps:
             raise self.fail(8, f"{self._begun} steps were begun (max_steps {memory.options.max_steps})")
         wants = memory.workers[activity.worker].requires_approval or step.requires_approval or step.step_id in self._unsure
@@ -165,6 +182,22 @@ class WatchedLoop(Watched[LoopMemory]):
         said_yes = self._yes[canonical(subject)] > 0
         self._yes[canonical(subject)] -= said_yes
         return said_yes
+
+    def _check_bounds(self, entry: Entry) -> None:
+        """Nothing is done more often than the options say; past a bound it is over."""
+        options = self.replayed.memory.options
+        if isinstance(entry.event, Reflected | Synthesized | Critiqued) and not entry.note and not self._is_left:
+            self._refused = self._refused + 1 if entry.event.error else 0
+        done = {
+            "max_replans": self._plans - 1,
+            "max_attempts": max(self._tries.values(), default=0),
+            "max_reflections": self._reflections,
+            "max_revisions": len(self._drafted) - 1,
+            "max_calls": self._refused + (entry.state == "REFLECTING"),
+        }
+        for name, count in done.items():
+            if count > getattr(options, name):
+                raise self.fail(8, f"{count} ({name} {getattr(options, name)}), and it goes on")
 
     def _check_under_way(self) -> None:
         """No more at once than it may, and no step twice."""

@@ -331,6 +331,15 @@ def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> No
     assert not talk.memory.unclear
 
 
+def test_a_handler_that_was_called_off_enters_no_body() -> None:
+    talk = Talk()
+    old = talk.memory.handling
+    talk.take(Forked(origin="o", seq=1, idle_s=0))
+    assert talk.memory.handling not in ("", old)
+    assert talk.run.take(Entered(of=old, path=(S.RUNNING,), view=View()), at=talk.now, actor="agent") is None
+    assert talk.run.state is S.INITIALIZING
+
+
 def test_a_fork_keeps_what_a_person_is_asked_about_an_interrupted_body() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)

@@ -95,6 +95,20 @@ def test_nobody_answering_is_a_no() -> None:
     assert (agent.state, agent.run.ended) == ("FAIL", True)
 
 
+@pytest.mark.parametrize(("skill", "status"), [("once", "FAILED"), ("again", "PENDING")])
+def test_a_retry_that_names_no_errors_repeats_nothing_that_may_have_happened(skill: str, status: str) -> None:
+    agent = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": skill, "retry": {"max_attempts": 3}}]})
+    agent.ends("a", error="crashed")
+    assert agent.task("a").status == status
+
+
+def test_nobody_answering_is_a_no_while_the_run_is_paused_too() -> None:
+    agent = Agent(careful(), inquiry_timeout_s=60)
+    agent.batch(Pause())
+    agent.wait_until(1060.0)
+    assert agent.task("a").status == "FAILED"
+
+
 def test_a_deadline_passes_while_nobody_answers() -> None:
     agent = Agent(careful(deadline_s=30))
     agent.wait_until(1030.0)

@@ -149,6 +149,14 @@ def test_the_ladder_is_climbed_with_each_failure_of_the_step() -> None:
     loop.assert_replays()
 
 
+def test_a_step_that_needs_a_yes_needs_another_to_be_tried_again() -> None:
+    loop = Loop(*steps("a:asks"))
+    loop.answers("approve")
+    loop.fails("a")
+    loop.says(strategy=Strategy.RETRY)
+    assert (loop.state, len(loop.asked()), loop.working()) == ("WAITING", 1, [])
+
+
 def test_attempts_of_one_step_are_bounded_by_name() -> None:
     loop = Loop(*steps("a"), max_attempts=2)
     loop.fails("a")
