@@ -242,6 +242,11 @@ for name in "abcdef":
 @example("(" * 500 + "x" + ")" * 400, 1)
 @example("!" * (MAX_LENGTH - 1) + "x", True)  # noqa: FBT003
 @example("x" + "+x" * 400, "a" * 10_000)
+@example("(x+x+x+x+x+x).size() > 3", "a" * 1_000_000)
+@example("x.exists(i, (x+x).size() < 0)", list(range(9_000)))
+@example("x.map(i, x.map(j, x)).size() > 3", list(range(2_000)))
+@example("x.exists(i, x.exists(j, x != x || x != x || x != x))", [{"k": 1}] * 1_000)
+@example("x.map(i, x.map(j, string(string(x[0])))).size() > 3", ["a" * 40_000] * 2)
 @given(conditions | st.text(max_size=30), finite)
 def test_a_condition_is_answered_or_refused_in_bounded_time_and_memory(text: str, value: Any) -> None:
     begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,8 +1,8 @@
 """Condition: a yes-or-no question over a task's result, in CEL.
 
-The language is the Common Expression Language (https://cel.dev), evaluated by cel-cpp under its own
-budget; there is no ``eval`` here. A name that stands alone is a top-level field of the source's
-result; ``result``, ``status`` and ``tasks["id"]`` are always there.
+The language is the Common Expression Language (https://cel.dev), evaluated by cel-cpp; there is no ``eval`` here. Its own budget counts
+the steps of macros (``exists`` and the like), and not what a step costs; so what a step may look at, and copy, is bounded here.
+A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and ``tasks["id"]`` are always there.
 """
 
 from __future__ import annotations
@@ -23,12 +23,21 @@ Facts = Mapping[str, Mapping[str, Any]]
 MAX_LENGTH = 1000
 """Characters of a condition; longer ones are refused."""
 
+MAX_ADDITIONS = 10
+"""``+`` and ``bytes()`` in a condition: each may copy a whole text or list. With a macro there are none."""
+MAX_WORK = 50_000
+"""Characters of a condition with a macro, times the values it may look at: entries of lists and maps, and every hundred characters."""
+CHARACTERS_A_VALUE = 100
+"""Characters of texts and keys that count as one value."""
+
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 # Strings and comments; within them nothing is a name.
 _STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')|//[^\n]*""")
 _NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
 _LOOP_NAMES = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
+_MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
+_COPIES = re.compile(r"(?<![\d.][eE])\+|\bbytes\s*\(")  # the plus of 1e+5 is none
 _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
 _FIXED = frozenset({"result", "status", "tasks"})
 _WORDS = frozenset({"true", "false", "null", "in"})
@@ -42,7 +51,7 @@ class Condition:
         text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
 
     Raises:
-        InvalidInput: it does not parse, is too long, or cannot be a yes or no.
+        InvalidInput: it does not parse, is too long, adds too much, or cannot be a yes or no.
     """
 
     def __init__(self, text: str) -> None:
@@ -50,6 +59,7 @@ class Condition:
         self._compiled = _compile(text)
         bare = _STRINGS.sub('""', text)
         self.names = _free_names(bare)
+        self._repeats = _MACROS.search(bare) is not None
         self.refers_to_status = re.search(r"(?<![\w.])status(?!\w)", bare) is not None
 
     @property
@@ -68,14 +78,18 @@ class Condition:
         Args:
             result: the source's JSON result.
             status: the source's status.
-            ancestors: facts for ``tasks["id"]``.
+            ancestors: facts for ``tasks["id"]``; where it names ids, it sees no other ones.
 
         Returns:
             Whether it is met, and why it is not: never raises for what a result holds.
         """
         fields = result if isinstance(result, dict) else {}
         missing = sorted(name for name in self.fields if name not in fields)
-        data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": ancestors}
+        tasks = {it: ancestors[it] for it in self.task_ids if it in ancestors} if self.task_ids else ancestors
+        data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": tasks}
+        most = MAX_WORK // len(self.text)
+        if self._repeats and _has_more([data[name] for name in self.names], most):
+            return False, f"{self.text}: with a macro it looks at {most} values at most; have the task sum its result up"
         try:
             value = self._compiled.eval(data=data)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
@@ -87,6 +101,24 @@ class Condition:
             told = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
             return False, f"{self.text}: {told}"
         return (True, "") if value.value() else (False, f"{self.text} is false{_shown(fields, self.fields)}")
+
+
+def _has_more(values: list[Any], most: int) -> bool:
+    """True where there are more values in these, themselves included, than that."""
+    pending, found = values, 0.0
+    while pending:  # bounded by what is found
+        value = pending.pop()
+        found += 1
+        if isinstance(value, str):
+            found += len(value) / CHARACTERS_A_VALUE
+        elif isinstance(value, Mapping):
+            found += sum(map(len, value)) / CHARACTERS_A_VALUE
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+        if found + len(pending) > most:
+            return True
+    return False
 
 
 def _shown(fields: Mapping[str, Any], names: frozenset[str]) -> str:
@@ -115,7 +147,12 @@ def _compile(text: str) -> Any:
         raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
     if len(text) > MAX_LENGTH or _UNPRINTABLE.search(text):
         raise InvalidInput(f"a condition may have {MAX_LENGTH} printable characters; this one starts with {text[:40]!r}")
-    names = _free_names(_STRINGS.sub('""', text)) - _FIXED
+    bare = _STRINGS.sub('""', text)
+    if _MACROS.search(bare) and _COPIES.search(bare):
+        raise InvalidInput(f"a condition with all, exists, exists_one, filter or map has no + and no bytes(); this one is {text[:80]!r}")
+    if len(_COPIES.findall(bare)) > MAX_ADDITIONS:
+        raise InvalidInput(f"a condition has {MAX_ADDITIONS} + or bytes() at most; this one starts with {text[:40]!r}")
+    names = _free_names(bare) - _FIXED
     variables = dict.fromkeys(sorted(names), cel.Type.DYN) | {
         "result": cel.Type.DYN,
         "status": cel.Type.STRING,
