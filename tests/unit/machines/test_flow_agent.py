@@ -258,6 +258,19 @@ def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_
     assert late.states()[-1] == "COMPLETED"
 
 
+@pytest.mark.parametrize("resuming", [False, True])
+def test_a_cancel_that_waits_for_a_handler_is_not_forgotten_for_a_pause_or_its_end(*, resuming: bool) -> None:
+    talk = talk_in(S.PAUSED) if resuming else Talk()
+    if resuming:
+        talk.take(Unpause())
+    talk.take(Cancel())
+    for late in (Pause(), Unpause()):
+        with pytest.raises(Refused, match="is being cancelled"):
+            talk.take(late)
+    talk.handled(S.WAITING_FOR_INPUT)
+    assert talk.states()[-2:] == ["PAUSED", "CANCELLED"]
+
+
 @pytest.mark.parametrize("state", [S.COMPLETED, S.CANCELLED])
 def test_a_terminal_conversation_refuses_what_people_say(state: AgentStatus) -> None:
     for event in (Said(text="hello?"), Cancel(), Pause(), Unpause()):
@@ -275,6 +288,8 @@ def test_pausing_and_resuming_are_calls_on_the_agent() -> None:
         talk.take(Pause())
     talk.take(Unpause())
     assert talk.handler == "resume"
+    with pytest.raises(Refused, match="being resumed already"):
+        talk.take(Unpause())
     talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?")
     assert not talk.memory.paused
     assert talk.question().prompt == "Order pizza?"

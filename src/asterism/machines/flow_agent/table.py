@@ -92,6 +92,7 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return state
 
     def paused(memory: FlowMemory, event: Pause, turn: Turn) -> AgentStatus:
+        _refuse_where_cancelled(memory)
         if state is PAUSED:
             raise Refused("this conversation is paused already")
         memory.wants, memory.wanted_by = "pause", event.reason
@@ -99,8 +100,11 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return state
 
     def unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> AgentStatus:
+        _refuse_where_cancelled(memory)
         if state is not PAUSED and memory.wants != "pause":
             raise Refused("this conversation is not paused")
+        if memory.wants == "resume" or (memory.handling and memory.handler == "resume"):
+            raise Refused("this conversation is being resumed already")
         memory.wants = "resume" if state is PAUSED else ""
         tell_children(memory.live_children(), event, turn)
         return state
@@ -109,6 +113,11 @@ def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return state
 
     return {Recalled: row(recalled), Said: row(said), Answered: row(answered), Pause: row(paused), Unpause: row(unpaused)}
+
+
+def _refuse_where_cancelled(memory: FlowMemory) -> None:
+    if memory.wants == "cancel":
+        raise Refused("this conversation is being cancelled")
 
 
 def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
