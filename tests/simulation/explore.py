@@ -32,8 +32,9 @@ Spaces = Callable[[], Iterable[SmallRun[Any]]]
 
 
 def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunOptions = ALWAYS, **each: Any) -> list[AgentSpace]:
-    """One space for each plan of so many tasks; ``each`` is planned of each task."""
-    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in small_plans(tasks, **each)]
+    """One space for each plan of so many tasks, those with the fewest orders first; ``each`` is planned of each task."""
+    plans = reversed(small_plans(tasks, **each))
+    return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in plans]
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
@@ -41,9 +42,9 @@ def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) 
     return [LoopSpace(small_steps(len(groups), groups=groups, **steps), budget, critiques=critiques)]
 
 
-def flow(fields: int, budget: Budget, *, approval: bool = False) -> list[FlowSpace]:
+def flow(fields: int, budget: Budget, **given: bool) -> list[FlowSpace]:
     """One flow that collects so many fields."""
-    return [FlowSpace(fields, budget, approval=approval)]
+    return [FlowSpace(fields, budget, **given)]
 
 
 ROWS: Mapping[str, Spaces] = {
@@ -54,6 +55,7 @@ ROWS: Mapping[str, Spaces] = {
     "agent-3-edit": lambda: agents(3, Budget(edits=1)),
     "agent-3": lambda: agents(3, FOUR),
     "agent-3-edits": lambda: agents(3, Budget(edits=2)),
+    "agent-3-all": lambda: agents(3, msgspec.structs.replace(FOUR, edits=2)),
     "agent-4-edit": lambda: agents(4, Budget(edits=1)),
     "agent-4": lambda: agents(4, FOUR),
     **{f"loop-{groups}": lambda groups=groups: loop(groups, FOUR if len(groups) < 4 else Budget(edits=1, crashes=1)) for groups in GROUPS},  # type: ignore[misc]
@@ -62,6 +64,8 @@ ROWS: Mapping[str, Spaces] = {
     "loop-model-child": lambda: loop("aa", Budget(failures=1, crashes=1, cancels=1), workers=["model", "child"]),
     **{f"flow-{fields}": lambda fields=fields: flow(fields, FOUR) for fields in (1, 2, 3)},  # type: ignore[misc]
     **{f"flow-{fields}-yes": lambda fields=fields: flow(fields, FOUR, approval=True) for fields in (1, 2, 3)},  # type: ignore[misc]
+    "flow-1-child": lambda: flow(1, FOUR, child=True),
+    "flow-1-child-pause": lambda: flow(1, msgspec.structs.replace(FIVE, edits=0), child=True),
     "flow-3-words": lambda: flow(3, WORDS),
     "flow-2-yes-words": lambda: flow(2, WORDS, approval=True),
 }

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
 
 import pytest
 
 from asterism.constellation.task import TaskStar
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Hold, RunOptions
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.exploration import Explored, Explorer
-from asterism.simulation.small_run import Budget
-from asterism.simulation.small_worlds import small_plans
-from tests.simulation.explore import FIVE, agents, main
+from asterism.simulation.small_flows import FlowSpace
+from asterism.simulation.small_run import Budget, SmallRun
+from asterism.simulation.small_worlds import AgentSpace, small_edits, small_plans
+from tests.simulation.explore import ALWAYS, FIVE, agents, main
 
 
 class Grid:
@@ -39,6 +43,43 @@ class Grid:
 
     def is_end(self, state: tuple[int, int]) -> bool:
         return state == (self._size, self._size)
+
+
+class WholeAgent(AgentSpace):
+    """Tells states apart by all that they remember."""
+
+    def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
+        facts = SmallRun.remembered(self, run)
+        board = facts.pop("board")
+        if board is not None:
+            facts["constellation"] = board.constellation.to_dict()
+            facts["board"] = [list(board.startable), list(board.running), list(board.doomed)]
+        return facts
+
+
+class WholeFlow(FlowSpace):
+    """Tells states apart by all that they remember."""
+
+    remembered = SmallRun.remembered
+
+
+def assert_same_moves(whole: SmallRun[Any], told: SmallRun[Any]) -> None:
+    """States that ``told`` takes for one can do the same, and are taken for one after it; no move changes the state it is made in."""
+    can: dict[Hashable, tuple[bool, Counter[tuple[str, Hashable]]]] = {}
+    stack = [whole.start()]
+    seen = {whole.key(stack[0])}
+    while stack:
+        state = stack.pop()
+        before, moves = whole.key(state), Counter[tuple[str, Hashable]]()
+        for name, take in whole.moves(state):
+            after = take()
+            moves[name, told.key(after)] += 1
+            if (key := whole.key(after)) not in seen:
+                seen.add(key)
+                stack.append(after)
+        assert whole.key(state) == before
+        assert can.setdefault(told.key(state), (told.is_end(state), moves)) == (told.is_end(state), moves)
+    assert 10 < len(can) < len(seen)
 
 
 def explored(size: int, budget: Budget, *, hold: Hold = "successors") -> list[Explored]:
@@ -71,6 +112,28 @@ def test_every_interleaving_of_two_tasks_and_one_edit_is_sound() -> None:
     for found in (*explored(2, Budget(edits=1, cancels=1)), *explored(2, Budget(live_edits=1, crashes=1))):
         assert found.violation is None, (found.violation, found.path)
         assert found.is_sound
+
+
+def assert_same_moves_of_agents(budget: Budget, options: RunOptions = ALWAYS) -> None:
+    for plan in small_plans(2):
+        whole, told = (kind(plan, budget, options=options, edits=small_edits) for kind in (WholeAgent, AgentSpace))
+        assert_same_moves(whole, told)
+
+
+def test_what_is_left_out_of_a_state_decides_nothing() -> None:
+    assert_same_moves_of_agents(Budget(edits=1))
+    whole, told = (kind(1, Budget(edits=1, cancels=1), approval=True) for kind in (WholeFlow, FlowSpace))
+    assert_same_moves(whole, told)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("budget", [Budget(edits=1, failures=1, cancels=1), Budget(edits=2), Budget(live_edits=1, crashes=1, pauses=1)])
+def test_what_is_left_out_of_a_state_decides_nothing_among_trouble_of_every_kind(budget: Budget) -> None:
+    assert_same_moves_of_agents(budget)
+    assert_same_moves_of_agents(budget, RunOptions(replan="always", approve_plan=True, approve_edits=True))
+    whole, told = (kind(1, budget, child=True) for kind in (WholeFlow, FlowSpace))
+    assert_same_moves(whole, told)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.machines.flow_agent import moves
+from asterism.machines.flow_agent import moves, table
 from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
@@ -22,8 +22,8 @@ def below(worker: str, budget: Budget) -> Explored:
     return Explorer(explore.loop("-", budget, workers=[worker])[0]).explore()
 
 
-def flow(fields: int, budget: Budget, *, approval: bool) -> Explored:
-    return Explorer(explore.flow(fields, budget, approval=approval)[0]).explore()
+def flow(fields: int, budget: Budget, **given: bool) -> Explored:
+    return Explorer(explore.flow(fields, budget, **given)[0]).explore()
 
 
 def assert_sound(found: Explored) -> None:
@@ -52,10 +52,15 @@ def test_every_interleaving_of_a_loop_with_a_model_or_a_child_and_one_trouble_is
     assert_sound(below(worker, budget))
 
 
+@pytest.mark.parametrize("budget", [Budget(edits=1), Budget(failures=1), Budget(crashes=1), Budget(cancels=1, pauses=1)])
+def test_every_interleaving_of_a_flow_with_a_child_and_a_trouble_or_two_is_sound(budget: Budget) -> None:
+    assert_sound(flow(1, budget, child=True))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["loop-model", "loop-child", "loop-model-child"])
-def test_every_interleaving_of_a_loop_with_a_model_or_a_child_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["loop-model", "loop-child", "loop-model-child", "flow-1-child", "flow-1-child-pause"])
+def test_every_interleaving_of_a_run_with_a_model_or_a_child_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert explore.main([name]) == 0, capsys.readouterr().out
 
 
@@ -97,3 +102,10 @@ def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.
     monkeypatch.setattr(moves, "withdraw_ask", lambda memory, turn: None)
     found = flow(2, Budget(live_edits=1), approval=False)
     assert found.violation is not None or found.stuck
+
+
+def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_refuse_where_cancelled", lambda memory: None)
+    found = flow(1, Budget(cancels=1, pauses=1))
+    assert found.violation is not None
+    assert found.violation.number == 8

@@ -1,15 +1,17 @@
 """Small worlds of a flow agent: every order of words, answers, handlers, pauses, cancels and crashes of one that collects a few fields.
 
 A handler is what it leaves behind: its transitions and its view, one way to go on and one for each way to go wrong. Not here: what
-words mean (``flows``), child runs.
+words mean (``flows``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
+from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
 from asterism.machines.control import Answered, Ask
 from asterism.machines.flow_agent.events import (
     CANCELLED,
@@ -22,6 +24,7 @@ from asterism.machines.flow_agent.events import (
     WAITING_FOR_INPUT,
     AgentStatus,
     Begun,
+    ChildWanted,
     Entered,
     Handle,
     Handled,
@@ -37,6 +40,9 @@ from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.small_run import Budget, Move, Situation, SmallRun
 
+KEY = "below"
+BELOW = StartChild(machine="flow agent", first_kind="Begun", first={"type": "Begun", "agent": "small:Below"})
+
 
 class FlowSpace(SmallRun[FlowMemory]):
     """What can happen to one conversation.
@@ -45,29 +51,46 @@ class FlowSpace(SmallRun[FlowMemory]):
         fields: how many it asks for, one by one.
         budget: how much trouble there may be; words that come to nothing are ``edits``.
         approval: a person must say yes before it acts.
+        child: to act is to start another conversation, and to wait for its end.
     """
 
     exits = frozenset({(ERROR, CANCELLED)})
 
-    def __init__(self, fields: int, budget: Budget, *, approval: bool = False) -> None:
+    def __init__(self, fields: int, budget: Budget, *, approval: bool = False, child: bool = False) -> None:
         super().__init__(FLOW_AGENT, budget)
         self._fields = fields
         self._approval = approval
+        self._child = child
 
     def first(self) -> Event:
         """Somebody says hello."""
         return Begun(agent="small:Agent", message=Message(text="hello"), limits=Limits())
 
     def name_of(self, effect: Effect) -> str:
-        """The handler, the one that is told, or the question."""
+        """The handler, the one that is told, the question, or what goes to the child."""
         if isinstance(effect, Handle):
             return f"{effect.handler} {effect.message.text}{effect.message.verb}"
+        if isinstance(effect, Relay):
+            return f"{effect.command['type']} goes down"
         return f"question: {', '.join(effect.verbs)}" if isinstance(effect, Ask) else type(effect).__name__
 
+    def remembered(self, run: Run[FlowMemory]) -> dict[str, Any]:
+        """All but what was said so far, which no rule reads (as for the agent, shown by a walk with it)."""
+        facts = super().remembered(run)
+        del facts["history"]
+        return facts
+
     def outcomes(self, state: Situation[FlowMemory], effect_id: str, effect: Effect) -> Iterator[Move[FlowMemory]]:
-        """What a handler may do, and a person say."""
+        """What a handler may do, a person say, and a child come to."""
         if isinstance(effect, Wake):
             yield "the handler is told", lambda: self.take(state, [Woken(effect=effect_id)])
+        elif isinstance(effect, Relay):
+            yield f"{self.name_of(effect)}: done", lambda: self.take(state, [Relayed(effect=effect_id)])
+        elif isinstance(effect, StartChild):
+            for outcome, spend in (("finished", ""), ("failed", "failures"), ("cancelled", "" if _is_over(state.run) else "failures")):
+                if not spend or getattr(state.left, spend):
+                    ended = ChildEnded(effect=effect_id, outcome=outcome)  # type: ignore[arg-type]
+                    yield f"the child is {outcome}", lambda ended=ended, spend=spend: self.take(state, [ended], spend=spend)  # type: ignore[misc]
         elif isinstance(effect, Ask):
             for verb in effect.verbs:
                 spend = "edits" if verb == "edit" or (verb == "respond" and "approve" in effect.verbs) else ""
@@ -86,9 +109,9 @@ class FlowSpace(SmallRun[FlowMemory]):
         memory, verb = run.memory, effect.message.verb
         yield "raises", Handled(effect=effect_id, path=(ERROR,) if run.state != ERROR else (), code="error", reason="no"), "failures"
         if memory.entered:
-            yield "done", Handled(effect=effect_id, path=(COMPLETED,), text="done"), ""
             yield "was interrupted", Handled(effect=effect_id, interrupted=True), "failures"
             yield "asks for more", Handled(effect=effect_id, path=(WAITING_FOR_INPUT,), view=View()), "edits"
+            yield from self._acted(memory, effect_id)
             return
         match effect.handler:
             case "on_initializing" | "on_waiting_for_input":
@@ -106,13 +129,30 @@ class FlowSpace(SmallRun[FlowMemory]):
             case "pause":
                 yield "pauses", Handled(effect=effect_id, path=(PAUSED,)), ""
             case "resume":
-                yield "resumes", Handled(effect=effect_id, path=(memory.before,)), ""
+                yield "resumes", Handled(effect=effect_id, path=(memory.before,) if run.state == PAUSED else ()), ""
             case "on_interrupted" if verb == "approve":
                 yield "again", Handled(effect=effect_id, again=True), ""
             case "on_interrupted" if verb == "reject":
                 yield "leaves it", Handled(effect=effect_id, path=(ERROR,), code="interrupted", reason="no"), ""
             case _:
                 yield "does nothing", Handled(effect=effect_id), ""
+
+    def _acted(self, memory: FlowMemory, effect_id: str) -> Iterator[tuple[str, Event, str]]:
+        """How what it does may come out: at once, or with its child, which it may leave, or ask for again after a crash."""
+        child = memory.children.get(KEY)
+        done = Handled(effect=effect_id, path=(COMPLETED,), text="done")
+        wanted = ChildWanted(of=effect_id, key=KEY, start=BELOW, resumable=True)
+        if not self._child or (child and child.ended and child.ended.outcome == "finished"):
+            yield "done", done, ""
+        elif child is None:
+            yield "wants a child", wanted, ""
+        elif child.ended:
+            yield "gives up", Handled(effect=effect_id, path=(ERROR,), code="error", reason="no"), ""
+        else:
+            yield "done without it", done, "edits"
+            yield "wants its child again", wanted, "edits"
+        if self._child and memory.wants == "cancel":
+            yield "is called off", Handled(effect=effect_id, view=memory.view), ""
 
     def _collected(self, run: Run[FlowMemory], effect_id: str) -> Iterator[tuple[str, Event, str]]:
         memory = run.memory
@@ -125,21 +165,33 @@ class FlowSpace(SmallRun[FlowMemory]):
             yield "enters", Entered(of=effect_id, path=(RUNNING,), view=View(fields=fields)), ""
 
     def commands(self, state: Situation[FlowMemory]) -> Iterator[Move[FlowMemory]]:
-        """Words that answer nothing."""
+        """Words that answer nothing, and whether its child waits for people."""
+        for child in state.run.memory.live_children():
+            rested = ChildRested(of=child, resting=child not in state.run.memory.resting)
+            yield f"the child {'rests' if rested.resting else 'goes on'}", lambda rested=rested: self.take(state, [rested])  # type: ignore[misc]
         if state.left.live_edits and Said in state.run.machine.table[state.run.state]:
             yield "somebody says something", lambda: self.take(state, [Said(text="by the way")], spend="live_edits")
 
     def watch(self, run: Run[FlowMemory]) -> Callable[[Event], None]:
-        """Each change of state is an edge of the table, one handler runs at a time, and nothing acts without the yes it needs."""
-        was, ran = run.state, [key for key, it in run.outstanding.items() if isinstance(it, Handle) and key not in run.withdrawn]
+        """Each change is an edge of the table, one handler and one child at a time, no act without its yes, no cancel forgotten."""
+        was, wanted = run.state, run.memory.wants
 
         def look_after(_: Event) -> None:
             handlers = [key for key, it in run.outstanding.items() if isinstance(it, Handle) and key not in run.withdrawn]
             if run.state != was and AgentStatus(run.state) not in STATE_TRANSITIONS[AgentStatus(was)]:
                 raise InvariantViolated(4, f"from {was} to {run.state}, which is no edge of the table", run.story)
             if len(handlers) > 1:
-                raise InvariantViolated(2, f"{len(handlers)} handlers run at once, after {len(ran)}", run.story)
+                raise InvariantViolated(2, f"{len(handlers)} handlers run at once", run.story)
+            if len(children := [key for key, it in run.outstanding.items() if isinstance(it, StartChild)]) > 1:
+                raise InvariantViolated(2, f"{len(children)} children run at once", run.story)
+            if wanted == "cancel" and run.memory.wants in ("pause", "resume"):
+                raise InvariantViolated(8, f"it was to be cancelled, and now it is to {run.memory.wants}", run.story)
             if self._approval and run.state == RUNNING and was not in (WAITING_FOR_APPROVAL, RUNNING, PAUSED):
                 raise InvariantViolated(9, f"it runs, from {was}, without a yes", run.story)
 
         return look_after
+
+
+def _is_over(run: Run[FlowMemory]) -> bool:
+    """Whether its child has been, or will be, told to cancel."""
+    return run.machine.is_terminal(run.state) or run.memory.wants == "cancel"

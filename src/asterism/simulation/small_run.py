@@ -6,8 +6,9 @@ remembers, and the name of an effect is what it is about rather than its place i
 
 from __future__ import annotations
 
+import copy
 import hashlib
-import pickle
+import operator
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.machines.control import Answered, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
 from asterism.simulation.invariants import InvariantViolated, difference
 
@@ -67,18 +69,65 @@ class Situation(Generic[M]):
         self.left = left
         self.drained = drained
         self.epoch = epoch
-        self._packed = b""
+        self._frozen: Snapshot | None = None
 
     def copy_of_run(self) -> Run[M]:
         """A run in this state that shares nothing which a step changes."""
         run = self.run
-        self._packed = self._packed or pickle.dumps(run.memory)
-        copy: Run[M] = Run(run.machine, run.id)
-        copy.state, copy.seq = run.state, run.seq
-        copy.memory = pickle.loads(self._packed)  # noqa: S301 - our own bytes, from two lines above
-        copy.outstanding = dict(run.outstanding)
-        copy.withdrawn = set(run.withdrawn)
-        return copy
+        made: Run[M] = Run(run.machine, run.id)
+        made.state, made.seq = run.state, run.seq
+        made.memory = _copied(run.memory, {})
+        made.outstanding = dict(run.outstanding)
+        made.withdrawn = set(run.withdrawn)
+        return made
+
+    def twin(self) -> Run[M]:
+        """A run in this state as a snapshot gives it back.
+
+        Raises:
+            InvariantViolated: the snapshot cannot be read.
+        """
+        self._frozen = self._frozen or freeze(self.run, "")
+        twin = thaw(self.run.machine, self._frozen, "") if self._frozen else None
+        if twin is None:
+            raise InvariantViolated(5, "its snapshot cannot be read", self.run.story)
+        return twin
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), tuple})
+
+
+def _copied(value: Any, known: dict[int, Any]) -> Any:
+    """A copy of what a memory holds; ``known`` by id, for what it holds twice. What is frozen is shared: no step changes it."""
+    kind = type(value)
+    if kind is dict:
+        return {key: it if type(it) in _PLAIN else _copied(it, known) for key, it in value.items()}
+    if kind is list:
+        return [_copied(it, known) for it in value]
+    if kind is set:
+        return set(value)
+    if isinstance(value, str) or kind in _PLAIN or getattr(getattr(kind, "__struct_config__", None), "frozen", False):
+        return value
+    if id(value) not in known:
+        known[id(value)] = made = copy.copy(value)
+        for name in getattr(value, "__struct_fields__", None) or vars(value):
+            if type(held := getattr(value, name)) not in _PLAIN:
+                setattr(made, name, _copied(held, known))
+    return known[id(value)]
+
+
+def _in_order(value: Any, names: dict[str, str]) -> Any:
+    """What is remembered of several things, in the order of their names; all else as it is."""
+    if isinstance(value, set):
+        return sorted(names.get(it, it) for it in value)
+    if isinstance(value, dict):
+        return sorted(([names.get(key, key), it] for key, it in value.items()), key=operator.itemgetter(0))
+    return value
+
+
+def _difference(run: Run[Any], twin: Run[Any]) -> str:
+    """In what two runs differ; empty when they agree. Most do, and are written alike: that is seen sooner than told."""
+    return "" if freeze(run, "") == freeze(twin, "") else difference(run, twin)
 
 
 Move = tuple[str, Callable[[], Situation[M]]]
@@ -122,9 +171,9 @@ class SmallRun(ABC, Generic[M]):
         """What may come from outside besides what every machine knows."""
 
     def remembered(self, run: Run[M]) -> dict[str, Any]:
-        """All that the run remembers, as JSON; sets in order."""
+        """All that the run remembers, by name."""
         memory: Any = run.memory
-        return {name: sorted(value) if isinstance(value, set) else value for name, value in msgspec.structs.asdict(memory).items()}
+        return msgspec.structs.asdict(memory)
 
     def why_quiet(self, run: Run[M]) -> str:
         """Why a run that was looked at cannot say what it waits for; empty where it can."""
@@ -149,7 +198,9 @@ class SmallRun(ABC, Generic[M]):
         """Digest of all that the run remembers, in the names of things rather than their places in the journal."""
         run = state.run
         names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
-        told = _encode([run.state, self.remembered(run), sorted(names.values()), sorted(run.withdrawn), state.left, state.drained]).decode()
+        facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
+        outstanding = [sorted(names.values()), _in_order(run.withdrawn, names)]
+        told = _encode([run.state, facts, outstanding, state.left, state.drained]).decode()
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:
@@ -219,7 +270,7 @@ class SmallRun(ABC, Generic[M]):
             InvariantViolated: it must never be.
         """
         left = msgspec.structs.replace(state.left, **{spend: getattr(state.left, spend) - 1}) if spend else state.left
-        run, twin = state.copy_of_run(), state.copy_of_run()
+        run, twin = state.copy_of_run(), state.twin()
         for event in events:
             self._take_checked(run, twin, event, at)
         if drained and at == NOW and (why := self.why_quiet(run)):
@@ -244,7 +295,7 @@ class SmallRun(ABC, Generic[M]):
         except (AsterismError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise InvariantViolated(5, f"{type(event).__name__} breaks its move: {type(error).__name__}: {error}", run.story) from error
         if entry is None:
-            if found := difference(run, twin):
+            if found := _difference(run, twin):
                 raise InvariantViolated(5, f"{type(event).__name__} made no entry and changed something: {found}", run.story)
             return
         pack = packer(run.machine)
@@ -252,7 +303,7 @@ class SmallRun(ABC, Generic[M]):
             twin.replay([pack.unpack(pack.pack(entry))])
         except JournalMismatch as mismatch:
             raise InvariantViolated(5, str(mismatch), run.story) from None
-        if found := difference(run, twin):
+        if found := _difference(run, twin):
             raise InvariantViolated(5, found, run.story)
         if run.machine.is_terminal(before) and run.state != before and (before, run.state) not in self.exits:
             raise InvariantViolated(4, f"from {before} to {run.state}", run.story)

@@ -79,15 +79,27 @@ class AgentSpace(SmallRun[AgentMemory]):
         if isinstance(effect, Dispatch):
             return f"{effect.task_id}#{effect.number}"
         if isinstance(effect, AskPlanner):
-            return "planner"
+            return f"planner, {effect.mode}"
         return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else type(effect).__name__
 
     def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
-        """With what its board has; without the fleet, and without how often and when it asked: the bound of that is out of reach here."""
+        """What decides what can happen, and not what is only told.
+
+        Left out are the fleet; how often and when the planner was asked, whose bound is out of reach here; what it alone is told, in
+        words (refusals, what moved, earlier constellations), and the order of its batch; and, of a run that has ended, all but whose
+        outcomes it still takes. That two states which differ in nothing else can do the same is shown by a walk with all of it
+        (``tests/simulation/test_exploration.py``).
+        """
+        if run.machine.is_terminal(run.state):
+            return {"leaving": run.memory.leaving}
         facts = super().remembered(run)
-        del facts["fleet"], facts["asks"]
+        for unread in ("fleet", "asks", "archive"):
+            del facts[unread]
         if asking := run.memory.asking:
-            facts["asking"] = msgspec.structs.replace(asking, put_at=0)
+            batch = tuple(sorted(asking.batch))
+            facts["asking"] = msgspec.structs.replace(
+                asking, batch=batch, put_at=0, told="", refusal=None, reason="", rejections=(), moved={}
+            )  # fmt: skip
         board = facts.pop("board")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
