@@ -1,7 +1,7 @@
 """Explore small worlds whole: each row of the table in docs/reliability.md, by name.
 
 ``python -m tests.simulation.explore NAME…`` prints the rows as the table has them, and each world of them as it is done; without a name,
-the names. A row may take an hour.
+the names. A row may take many minutes.
 """
 
 from __future__ import annotations
