@@ -170,7 +170,7 @@ class Conversation:
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
         agent = await self._agent_of(runtime, asked)
-        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime)
+        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime, text)
         text, values, token = self._without_secrets(agent, runtime, text, values, in_confidence=in_confidence)
         if asked is not None and asked.verbs and not token:
             try:
@@ -184,8 +184,10 @@ class Conversation:
         await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
 
-    async def _is_hushed(self, runtime: Runtime) -> bool:
-        """True while a handler looks at a secret, so that what is said meanwhile may be that secret again."""
+    async def _is_hushed(self, runtime: Runtime, text: str) -> bool:
+        """True where nothing is asked, and a secret is said again: a handler looks at one meanwhile, or these very words are one."""
+        if self.vault.has_heard(self.run, text.strip()):
+            return True
         if (await runtime.store.run(self.run)).state != AgentStatus.WAITING_FOR_INPUT:
             return False
         return (await _lived(runtime, self.run)).memory.view.hush
@@ -203,12 +205,10 @@ class Conversation:
     ) -> tuple[str, dict[str, Any], str]:
         """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
 
-        Secret are the words that answer a secret field (``in_confidence``), repeat one or name one ("my PIN is …"), and the values of
-        secret fields.
+        Secret are the words that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and the values of secret fields.
         """
         secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
-        hushed = (in_confidence and bool(text)) or self.vault.has_heard(self.run, text.strip())
-        hushed = hushed or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
+        hushed = (in_confidence and bool(text)) or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
         if not hushed and len(shown) == len(values):
             return text, values, ""

@@ -9,7 +9,16 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Outcome, Redo
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch, Planned, PlanningFailed, TaskEnded
+from asterism.machines.constellation_agent.events import (
+    BUDGET,
+    AskPlanner,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    TaskEnded,
+)
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Claimed, Forked
 from asterism.machines.usage import Usage
@@ -150,6 +159,8 @@ class WatchedConstellation(Watched[AgentMemory]):
     def _check_outcome(self, entry: Entry) -> None:
         event = entry.event
         effect = self.effects.get(event.effect) if isinstance(event, Outcome) and not entry.note else None
+        if isinstance(event, PlanningFailed) and event.code == BUDGET:
+            self._asked -= 1  # it waits for a higher limit, and is put again then
         if isinstance(event, Planned | PlanningFailed) and effect is not None:
             self._used = self._used.plus(event.usage)
         if isinstance(event, Answered) and isinstance(effect, Ask) and event.verb in ("approve", "edit") and not event.withdrawn:

@@ -105,6 +105,19 @@ def test_a_planner_that_would_go_past_the_limit_is_asked_again_with_a_higher_one
     assert agent.running() == ["a"]
 
 
+@pytest.mark.parametrize("given", [(), (plan("a b", "a>b"),)])
+def test_a_question_that_was_put_off_is_the_same_question_when_it_is_put_again(given: tuple[Any, ...]) -> None:
+    agent = Agent(*given, replan="always", max_tokens=1000, max_asks=1)
+    if given:
+        agent.ends("a")
+    for _ in range(2):
+        agent.planning_fails(BUDGET, "too long")
+        agent.batch(Unpause())
+    question = agent.question()
+    assert (question and question.number, agent.memory.asks, agent.state) == (1, 1, "CONTINUE" if given else "START")
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
 def test_in_editing_too_the_question_waits_and_the_hold_with_it() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always", max_tokens=1000)
     agent.ends("a")

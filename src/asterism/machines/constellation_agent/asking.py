@@ -23,7 +23,7 @@ def ask_planner(memory: AgentMemory, turn: Turn, asking: Asking) -> None:
     if why := over_limit(memory):
         memory.paused, memory.limit = True, why
         return
-    memory.asks += 1
+    memory.asks += not asking.put_at  # what was put off, and is put again, is the same question
     asking.put_at = turn.seq
     asking.effect = turn.perform(
         AskPlanner(

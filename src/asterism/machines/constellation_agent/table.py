@@ -76,7 +76,7 @@ def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Statu
         return state
     if memory.paused or memory.leaving or (memory.asking and memory.asking.effect):
         return START if passed else None
-    if memory.asks >= memory.options.max_asks:
+    if memory.asks >= memory.options.max_asks and not (memory.asking and memory.asking.put_at):  # what was put off is counted
         return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
     ask_planner(memory, turn, memory.asking or Asking())
     return START
