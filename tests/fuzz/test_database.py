@@ -101,6 +101,7 @@ def try_out(desktop: Desktop, table: str, column: str, value: Any, command: list
 @example(cell=("runs", "created_at"), value=1e300, command=["runs"])
 @example(cell=("runs", "run"), value=b"r", command=["log", "WAITING"])
 @example(cell=("entries", "seq"), value="two", command=["show", "WAITING"])
+@example(cell=("entries", "seq"), value="\r", command=["show", "WAITING"])
 @example(cell=("entries", "body"), value="{", command=["fork", "WAITING", "--at", "2", "--no-drive"])
 @example(cell=("inquiries", "verbs"), value="approve", command=["inbox"])
 @example(cell=("inquiries", "subject"), value="[]", command=["inbox"])
