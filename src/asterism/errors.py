@@ -91,3 +91,10 @@ class Refused(AsterismError):
     def verdict(self) -> str:
         """What the sender is told, and the journal keeps: one line."""
         return str(self).partition("\n")[0]
+
+
+def first_of(error: BaseException) -> BaseException:
+    """What was the matter: the first error of a group, and of the groups in it; any other error as it is."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -23,7 +23,7 @@ Facts = Mapping[str, Mapping[str, Any]]
 MAX_LENGTH = 1000
 """Characters of a condition; longer ones are refused."""
 
-MAX_ADDITIONS = 10
+MAX_COPIES = 10
 """``+`` and ``bytes()`` in a condition: each may copy a whole text or list. With a macro there are none."""
 MAX_WORK = 50_000
 """Characters of a condition with a macro, times the values it may look at: entries of lists and maps, and every hundred characters."""
@@ -35,8 +35,8 @@ _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 # Strings and comments; within them nothing is a name.
 _STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')|//[^\n]*""")
 _NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
-_LOOP_NAMES = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
+_LOOP_NAMES = re.compile(_MACROS.pattern + r"\s*([A-Za-z_]\w*)\s*,")
 _COPIES = re.compile(r"(?<![\d.][eE])\+|\bbytes\s*\(")  # the plus of 1e+5 is none
 _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
 _FIXED = frozenset({"result", "status", "tasks"})
@@ -50,8 +50,13 @@ class Condition:
     Args:
         text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
 
+    Attributes:
+        names: free names in it: fields of the result, and ``result``, ``status``, ``tasks``.
+        task_ids: the tasks it asks about, by ``tasks["id"]`` or ``tasks.id``.
+        refers_to_status: whether it asks how its source ended.
+
     Raises:
-        InvalidInput: it does not parse, is too long, adds too much, or cannot be a yes or no.
+        InvalidInput: it does not parse, is too long, copies too much, or cannot be a yes or no.
     """
 
     def __init__(self, text: str) -> None:
@@ -59,6 +64,7 @@ class Condition:
         self._compiled = _compile(text)
         bare = _STRINGS.sub('""', text)
         self.names = _free_names(bare)
+        self.task_ids = frozenset("".join(spelled) for spelled in _TASK_IDS.findall(text))
         self._repeats = _MACROS.search(bare) is not None
         self.refers_to_status = re.search(r"(?<![\w.])status(?!\w)", bare) is not None
 
@@ -66,11 +72,6 @@ class Condition:
     def fields(self) -> frozenset[str]:
         """The result fields it names; what a plan is checked against where the skill's output is known."""
         return self.names - _FIXED
-
-    @property
-    def task_ids(self) -> frozenset[str]:
-        """The tasks it asks about, by ``tasks["id"]`` or ``tasks.id``."""
-        return frozenset("".join(spelled) for spelled in _TASK_IDS.findall(self.text))
 
     def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
         """Ask it.
@@ -150,8 +151,8 @@ def _compile(text: str) -> Any:
     bare = _STRINGS.sub('""', text)
     if _MACROS.search(bare) and _COPIES.search(bare):
         raise InvalidInput(f"a condition with all, exists, exists_one, filter or map has no + and no bytes(); this one is {text[:80]!r}")
-    if len(_COPIES.findall(bare)) > MAX_ADDITIONS:
-        raise InvalidInput(f"a condition has {MAX_ADDITIONS} + or bytes() at most; this one starts with {text[:40]!r}")
+    if len(_COPIES.findall(bare)) > MAX_COPIES:
+        raise InvalidInput(f"a condition has {MAX_COPIES} + or bytes() at most; this one starts with {text[:40]!r}")
     names = _free_names(bare) - _FIXED
     variables = dict.fromkeys(sorted(names), cel.Type.DYN) | {
         "result": cel.Type.DYN,

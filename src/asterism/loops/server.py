@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import InvalidInput, MissingExtra
+from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.loops.keeper import Keeper
 from asterism.loops.scope import Scope, scoped
 from asterism.loops.tool import Tool
@@ -76,7 +76,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             raise
         except Exception as error:  # boundary: a server may be anything
             keeper.forget(self.key)
-            why = _first(error)
+            why = first_of(error)
             hint = "" if self.url or isinstance(why, OSError) else "; what it says itself is in the log (ASTERISM_LOG=info)"
             raise InvalidInput(
                 f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {told(why)}{hint}"
@@ -158,10 +158,3 @@ async def _listed(client: Any) -> list[Any]:
         if not cursor:
             break
     return found
-
-
-def _first(error: BaseException) -> BaseException:
-    """What was the matter, out of the groups that a client wraps it in."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

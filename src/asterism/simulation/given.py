@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from asterism.constellation.profile import AgentProfile
-from asterism.errors import InvalidInput
+from asterism.errors import InvalidInput, first_of
 
 
 def seconds(what: str, given: object) -> None:
@@ -56,7 +56,4 @@ def alone() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        first: BaseException = group
-        while isinstance(first, BaseExceptionGroup):
-            first = first.exceptions[0]
-        raise first from None
+        raise first_of(group) from None

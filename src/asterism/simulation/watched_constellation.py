@@ -106,8 +106,6 @@ class WatchedConstellation(Watched[AgentMemory]):
         self._running = set(board.running if board else ())
         ended = memory.attempts.get(event.effect) if isinstance(event, TaskEnded | ChildEnded) and not entry.note else None
         self._ending = memory.constellation.tasks[ended.task_id] if ended and ended.task_id in self._running else None
-        if isinstance(event, Claimed):
-            self._since.clear()  # what this owner performs again waits for its turn first
         self._hear_of_devices(entry)
 
     def after(self, entry: Entry) -> None:
@@ -242,6 +240,7 @@ class WatchedConstellation(Watched[AgentMemory]):
         event = entry.event
         if isinstance(event, Claimed):
             self._lost.clear()
+            self._since.clear()  # what this owner performs again waits for its turn first
         elif isinstance(event, DeviceLost):
             self._lost.add(event.device)
         elif isinstance(event, DeviceFound):
