@@ -30,7 +30,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
-from asterism.planner.offline_planner import OfflinePlanner
+from asterism.planner.offline.planner import OfflinePlanner
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver

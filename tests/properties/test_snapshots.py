@@ -13,7 +13,7 @@ from asterism.kernel.snapshot import freeze, thaw
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.invariants import difference
 from asterism.simulation.process import MACHINES
-from asterism.simulation.profiles import PROFILES, setting_of
+from asterism.simulation.search.profiles import PROFILES, setting_of
 from tests.agents import memory_of
 
 

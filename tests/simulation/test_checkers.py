@@ -38,9 +38,9 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import Commit
 from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
-from asterism.simulation.campaign import Tally, campaign
 from asterism.simulation.device import Behaviour
 from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.search.campaign import Tally, campaign
 from asterism.simulation.world import World
 from asterism.stores.memory import MemoryStore
 

@@ -8,10 +8,10 @@ import pytest
 
 from asterism.constellation.edits import parse_action, refusal_of
 from asterism.machines.constellation_agent import planning
-from asterism.simulation.campaign import campaign
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.search.campaign import campaign
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, says, started, statuses, tasks
 from tests.stars import action

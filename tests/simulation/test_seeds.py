@@ -13,16 +13,16 @@ import msgspec
 import pytest
 from pydantic_ai.messages import ToolCallPart
 
-from asterism.simulation import campaign as campaigns
 from asterism.simulation.__main__ import main
-from asterism.simulation.campaign import campaign
-from asterism.simulation.profiles import PIPELINE, PIPELINE_EVERY, PROFILES, profile_of, setting_of
-from asterism.simulation.shrinking import shrink
+from asterism.simulation.search import campaign as campaigns
+from asterism.simulation.search.campaign import campaign
+from asterism.simulation.search.profiles import PIPELINE, PIPELINE_EVERY, PROFILES, profile_of, setting_of
+from asterism.simulation.search.shrinking import shrink
 
 PORT = tuple(name for name in PROFILES if name not in PIPELINE)
 DIGEST = """
 import hashlib, sys
-from asterism.simulation.profiles import setting_of
+from asterism.simulation.search.profiles import setting_of
 for profile in sys.argv[1:]:
     for seed in range(2):
         print(hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest())

@@ -19,9 +19,9 @@ from asterism.machines.control import Answered
 from asterism.machines.wiring import Board
 from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
-from asterism.simulation.campaign import campaign
-from asterism.simulation.profiles import PROFILES, setting_of
-from asterism.simulation.shrinking import fewest, shrink, told_of
+from asterism.simulation.search.campaign import campaign
+from asterism.simulation.search.profiles import PROFILES, setting_of
+from asterism.simulation.search.shrinking import fewest, shrink, told_of
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -8,8 +8,8 @@ from asterism.machines.flow_agent import moves, table
 from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
-from asterism.simulation.exploration import Explored, Explorer
-from asterism.simulation.small_run import Budget
+from asterism.simulation.exploration.small_run import Budget
+from asterism.simulation.exploration.space import Explored, Explorer
 from tests.simulation import explore
 from tests.simulation.explore import FOUR, GROUPS
 

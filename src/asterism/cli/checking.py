@@ -15,7 +15,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
-from asterism.planner.offline import plan_offline
+from asterism.planner.offline.planning import plan_offline
 from asterism.planner.plan_file import plan_path, read_plan
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
 

@@ -3,7 +3,7 @@
 It reads name, tags, examples, description, parameter names and result fields. It knows no language beyond
 a few suffixes and a short table of verbs that mean the same; what a fleet calls its skills is the authority.
 The same input gives the same list, ties in the order given. Not here: whether a match is good enough to act
-on for a request in words (that is ``asterism.planner.placement``, which is stricter than ``clear_match``).
+on for a request in words (that is ``asterism.planner.offline.placement``, which is stricter than ``clear_match``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Planners: who turns a request into a constellation.
 
-Without a model: ``offline_planner`` over ``offline``: a request as ``tokens`` and ``clauses``, each with its ``placement`` on the
-fleet (``mentions``, ``arguments``, ``vocabulary``, ``spoken_condition``), or a ``refusal``.
+Without a model: ``offline``.
 
 With a model: ``processor`` and its phases (``processing``, ``strategies``) · ``prompter``, ``excerpt`` what a model is told ·
 ``conversation`` about one question · ``reply`` what it says · ``model`` who is asked (``model_choice``) · ``recording`` what was said.

@@ -5,8 +5,6 @@ is around it, which ``given`` checks · ``ending`` how it came out · ``scripted
 whole planner in a world. Beneath: ``loop`` virtual time, ``clock``, ``desk`` how people reach it, ``crew`` and ``process`` who
 drives it, ``model_wire``.
 
-For the search (docs/reliability.md): ``profiles`` and ``shapes`` (``loop_shapes``, ``flow_shapes``, ``random_model``) make a ``setting`` of
-a seed · ``checkers`` watch it by the ``invariants`` (``watched``, and of each machine ``watched_constellation``, ``watched_loop``,
-``watched_flow``) · ``campaign`` lives seed after seed · ``story``, ``trimmed`` and ``shrinking`` tell the shortest that breaks ·
-``exploration`` walks small worlds whole (``small_run``, and of each machine ``small_worlds``, ``small_loops``, ``small_flows``).
+For the search (docs/reliability.md): ``invariants`` what may never be, and ``checks`` that ask it after every entry · ``search``
+of seeds, for the shortest story that breaks one · ``exploration`` of small worlds, whole.
 """

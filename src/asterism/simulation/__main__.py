@@ -9,9 +9,9 @@ import math
 import shlex
 import sys
 
-from asterism.simulation.campaign import Tally, campaign
-from asterism.simulation.profiles import PROFILES, setting_of
-from asterism.simulation.shrinking import shrink
+from asterism.simulation.search.campaign import Tally, campaign
+from asterism.simulation.search.profiles import PROFILES, setting_of
+from asterism.simulation.search.shrinking import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from asterism.kernel.journal import Entry, Record, story_line
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.ports.store import RunRow
-from asterism.simulation.checkers import WATCHED
+from asterism.simulation.checks.checker import WATCHED
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The production planner over a scripted model, without a socket: prompts, client, retries, parsing and editor are the real ones.
 
 What a ``ScriptedModel`` says is carried to the providers' clients in virtual time, so a world is a seed with this planner, too.
-Needs the ``llm`` extra. Not here: what the model says (``random_model``, or a script of yours).
+Needs the ``llm`` extra. Not here: what the model says (``search.random_model``, or a script of yours).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from asterism.planner.model import ModelAccess, PatientModel, Secrets
 from asterism.planner.model_choice import ModelChoice, split_model
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
-from asterism.simulation.random_model import KEY
-from asterism.simulation.scripted_model import Answering, HttpReply, ScriptedModel
+from asterism.simulation.scripted_model import KEY, Answering, HttpReply, ScriptedModel
 
 HOST = "http://model.invalid"
 MAX_TOLD = 1_000

@@ -31,7 +31,7 @@ from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Tell
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
-from asterism.simulation.checkers import WATCHED, Checker
+from asterism.simulation.checks.checker import WATCHED, Checker
 from asterism.simulation.device import How as Performed
 from asterism.simulation.device import Ledger
 from asterism.simulation.people import StoreTrouble

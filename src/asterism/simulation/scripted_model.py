@@ -30,6 +30,8 @@ import msgspec
 from asterism.simulation.model_wire import ModelRequest, Say, WireName, error_reply, streamed_reply, whole_reply
 
 PATHS: dict[str, WireName] = {"/v1/chat/completions": "chat", "/v1/responses": "responses", "/v1/messages": "messages"}
+KEY = "sk-simulated-and-told-to-nobody"
+"""What a world sends with each request; a model may quote it, and nothing may keep it."""
 MAX_BODY = 64 * 2**20
 """Bytes of one request."""
 

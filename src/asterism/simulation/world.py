@@ -44,7 +44,7 @@ from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Commit, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
-from asterism.simulation.checkers import Checker
+from asterism.simulation.checks.checker import Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk

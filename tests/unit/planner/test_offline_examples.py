@@ -15,8 +15,8 @@ from asterism.constellation.condition import Condition
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.devices.skill import describe
 from asterism.devices.source import load
-from asterism.planner.offline import plan_offline
-from asterism.planner.refusal import PlanRefused
+from asterism.planner.offline.planning import plan_offline
+from asterism.planner.offline.refusal import PlanRefused
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

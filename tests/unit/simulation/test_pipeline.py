@@ -13,8 +13,7 @@ from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable,
 from asterism.simulation.loop import run
 from asterism.simulation.model_wire import Say
 from asterism.simulation.pipeline import PipelinePlanner
-from asterism.simulation.random_model import KEY
-from asterism.simulation.scripted_model import DROP, HANG, Fault
+from asterism.simulation.scripted_model import DROP, HANG, KEY, Fault
 
 GIVES_UP = '{"thought": "there is nothing to do", "status": "FAIL"}'
 GPU = AgentProfile(device_id="gpu", skills=(Skill(name="train"),))

@@ -11,8 +11,8 @@ from asterism.kernel.journal import Entry
 from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handle, Handled, Message
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.simulation.checks.watched import Watched, canonical
 from asterism.simulation.device import Performance
-from asterism.simulation.watched import Watched, canonical
 
 
 class WatchedFlow(Watched[FlowMemory]):

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from asterism.constellation.ranker import words
-from asterism.planner.mentions import FleetWords
-from asterism.planner.refusal import ClauseRefused
-from asterism.planner.spoken_condition import Spoken, comparison_follows, read
-from asterism.planner.tokens import Token, tokens
-from asterism.planner.vocabulary import (
+from asterism.planner.offline.mentions import FleetWords
+from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.spoken_condition import Spoken, comparison_follows, read
+from asterism.planner.offline.tokens import Token, tokens
+from asterism.planner.offline.vocabulary import (
     DEVICE_PREPOSITIONS,
     IF,
     LEADING,

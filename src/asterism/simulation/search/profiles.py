@@ -18,14 +18,14 @@ from asterism.machines.orchestration_loop.events import StepOnce
 from asterism.machines.usage import Usage
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.snapshots import SPACING
-from asterism.simulation import shapes
 from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import Program
-from asterism.simulation.random_model import RandomModel
-from asterism.simulation.setting import FlowSetting, LoopSetting, MixedSetting, Setting
-from asterism.simulation.shapes import likely
+from asterism.simulation.search import shapes
+from asterism.simulation.search.random_model import RandomModel
+from asterism.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
+from asterism.simulation.search.shapes import likely
 
 Trouble = Callable[[random.Random, Setting], None]
 

@@ -14,13 +14,10 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.simulation import shapes
 from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.scripted_model import DROP, HANG, Fault
-from asterism.simulation.shapes import likely
-
-KEY = "sk-simulated-and-told-to-nobody"
-"""The key that is sent with each request; a model may quote it, and nothing may keep it."""
+from asterism.simulation.scripted_model import DROP, HANG, KEY, Fault
+from asterism.simulation.search import shapes
+from asterism.simulation.search.shapes import likely
 
 _FAULTS: tuple[Fault | Say, ...] = (
     Fault(status=429, message="slow down"),

@@ -9,8 +9,8 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.constellation.ranker import SkillWords, is_common_verb, skill_words, words
-from asterism.planner.tokens import Token
-from asterism.planner.vocabulary import (
+from asterism.planner.offline.tokens import Token
+from asterism.planner.offline.vocabulary import (
     COMMON_VERBS,
     DETERMINERS,
     DEVICE_CAUSATIVES,

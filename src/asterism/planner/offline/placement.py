@@ -15,12 +15,12 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.constellation.ranker import VERB_KINDS, Ranked, clear_winner, head, is_generic, rank, skill_words, stem, unknown, words
-from asterism.planner.arguments import fill
-from asterism.planner.clauses import Clause
-from asterism.planner.mentions import FleetWords, Mention
-from asterism.planner.refusal import ClauseRefused
-from asterism.planner.tokens import Token
-from asterism.planner.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS, UNSUPPORTED, UNSUPPORTED_OPENINGS
+from asterism.planner.offline.arguments import fill
+from asterism.planner.offline.clauses import Clause
+from asterism.planner.offline.mentions import FleetWords, Mention
+from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.tokens import Token
+from asterism.planner.offline.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS, UNSUPPORTED, UNSUPPORTED_OPENINGS
 
 MAX_CLAUSE_WORDS = 200
 

@@ -22,6 +22,7 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Claimed, Forked
 from asterism.machines.usage import Usage
+from asterism.simulation.checks.watched import NOTICED_S, Watched, canonical
 from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
     EDITABLE,
@@ -33,7 +34,6 @@ from asterism.simulation.invariants import (
     unnamed_wait,
     why_not_startable,
 )
-from asterism.simulation.watched import NOTICED_S, Watched, canonical
 
 SMALL = 64
 """Tasks up to which everything is checked after every entry; larger constellations are looked through at intervals."""

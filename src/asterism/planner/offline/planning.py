@@ -16,11 +16,11 @@ import msgspec
 
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
-from asterism.planner.clauses import Clause, split
-from asterism.planner.mentions import FleetWords
-from asterism.planner.placement import Earlier, Placed, place
-from asterism.planner.refusal import ClauseRefused, PlanRefused, Refusal
-from asterism.planner.spoken_condition import Spoken, Tied, Upstream, tie
+from asterism.planner.offline.clauses import Clause, split
+from asterism.planner.offline.mentions import FleetWords
+from asterism.planner.offline.placement import Earlier, Placed, place
+from asterism.planner.offline.refusal import ClauseRefused, PlanRefused, Refusal
+from asterism.planner.offline.spoken_condition import Spoken, Tied, Upstream, tie
 
 MAX_REQUEST_LENGTH = 10_000
 """Characters."""

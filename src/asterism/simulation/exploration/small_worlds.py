@@ -31,6 +31,7 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Ask, Drained
+from asterism.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
@@ -40,7 +41,6 @@ from asterism.simulation.invariants import (
     unnamed_wait,
     why_not_startable,
 )
-from asterism.simulation.small_run import NOW, Budget, Move, Situation, SmallRun
 
 
 class AgentSpace(SmallRun[AgentMemory]):

@@ -15,9 +15,9 @@ import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.constellation.ranker import skill_words, unknown, words
-from asterism.planner.refusal import ClauseRefused
-from asterism.planner.tokens import Token
-from asterism.planner.vocabulary import (
+from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.tokens import Token
+from asterism.planner.offline.vocabulary import (
     COMPARISONS,
     CONDITION_FILLERS,
     COPULAS,

@@ -28,7 +28,7 @@ from asterism.loops import (
 )
 from asterism.loops.worker import AnyWorker
 from asterism.machines.orchestration_loop.model import Gate
-from asterism.simulation.shapes import likely
+from asterism.simulation.search.shapes import likely
 from asterism.simulation.world import FOLDER
 
 WORDS: tuple[Any, ...] = (

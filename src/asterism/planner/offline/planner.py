@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
-from asterism.planner.offline import plan_offline
+from asterism.planner.offline.planning import plan_offline
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 
 

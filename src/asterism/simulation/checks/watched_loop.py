@@ -14,7 +14,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Ref
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Step, ToolCall
-from asterism.simulation.watched import Watched, canonical
+from asterism.simulation.checks.watched import Watched, canonical
 
 Call = tuple[str, str]
 """The step and the model's name for a call."""

@@ -17,11 +17,11 @@ from asterism.loops import constellation as constellation_worker
 from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.simulation import flow_shapes, shapes
 from asterism.simulation.ending import Ending
-from asterism.simulation.loop_shapes import RandomLoop
 from asterism.simulation.people import Line
-from asterism.simulation.shapes import likely
+from asterism.simulation.search import flow_shapes, shapes
+from asterism.simulation.search.loop_shapes import RandomLoop
+from asterism.simulation.search.shapes import likely
 from asterism.simulation.world import FOLDER, World
 
 Life = tuple[World, Ending]

@@ -16,7 +16,7 @@ from asterism.flows.children import ChildFailed
 from asterism.machines.children import StartChild
 from asterism.machines.control import Cancel, Pause, Unpause
 from asterism.simulation.people import Line
-from asterism.simulation.shapes import likely
+from asterism.simulation.search.shapes import likely
 
 SECRET = "correct-horse-battery"  # noqa: S105 - nobody's
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from asterism.simulation.people import Line
-from asterism.simulation.setting import FlowSetting, Setting
+from asterism.simulation.search.setting import FlowSetting, Setting
 
 _LISTS = ("crashes", "happenings")
 _CIRCUMSTANCES = ("people", "faults", "store", "drivers", "spacing")

@@ -37,8 +37,8 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.small_run import Budget, Move, Situation, SmallRun
 
 KEY = "below"
 BELOW = StartChild(machine="flow agent", first_kind="Begun", first={"type": "Begun", "agent": "small:Below"})

@@ -12,8 +12,8 @@ import msgspec
 
 from asterism.constellation.profile import JsonSchema, Skill
 from asterism.constellation.ranker import words
-from asterism.planner.tokens import Token
-from asterism.planner.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
+from asterism.planner.offline.tokens import Token
+from asterism.planner.offline.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
 
 _TARGET_PREPOSITIONS = frozenset({"into", "to", "as", "onto", "called", "named"})
 _TARGET_NAMES = frozenset(words("target destination dest output out to into dst name"))

@@ -17,12 +17,12 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import Commit, RunRow
+from asterism.simulation.checks.watched import Watched
+from asterism.simulation.checks.watched_constellation import WatchedConstellation
+from asterism.simulation.checks.watched_flow import WatchedFlow
+from asterism.simulation.checks.watched_loop import WatchedLoop
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.watched import Watched
-from asterism.simulation.watched_constellation import WatchedConstellation
-from asterism.simulation.watched_flow import WatchedFlow
-from asterism.simulation.watched_loop import WatchedLoop
 from asterism.stores.memory import Memory
 
 WATCHED: Mapping[str, tuple[Machine[Any], type[Watched[Any]]]] = {
