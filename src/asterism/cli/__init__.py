@@ -1,15 +1,19 @@
 """The command line. Each command is a function of one of these modules, imported when it is asked for and not before.
 
-    running      run, resume, cancel, pause, unpause: what drives a run, or tells its driver something
-    following    follow: the next round of a session
-    planning     plan, fleet check, diagram: what can be said without a run
-    showing      runs, show, log: what journals say
-    reasons      why: how one task came about
-    people       inbox, answer
-    editing      mcp edit: a run or a plan file, for MCP clients
-    looping      loop run
-    flowing      chat, flow run
-    journals     fork, export, import, prune: whole journals
+    ``running``    run, resume, cancel, pause, unpause: what drives a run, or tells its driver something
+    ``following``  follow: the next round of a session
+    ``planning``   plan, fleet check, diagram: what can be said without a run
+    ``showing``    runs, show, log: what journals say
+    ``reasons``    why: how one task came about
+    ``people``     inbox, answer
+    ``editing``    mcp edit: a run or a plan file, for MCP clients
+    ``looping``    loop run
+    ``flowing``    chat, flow run
+    ``journals``   fork, export, import, prune: whole journals
+
+What they share: ``options`` and ``behaviour`` parameters · ``finding`` what was named, ``beginning`` what a run began with, ``checking``
+what it would come to · ``driving`` a run in the foreground, ``reporting`` while it goes on · ``stories`` what journals say, ``words``
+foreign text made harmless · ``output`` and ``codes`` how a command ends.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.
 """

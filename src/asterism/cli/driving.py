@@ -19,13 +19,13 @@ from rich.text import Text
 
 from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.finding import actor, machine_of
 from asterism.cli.output import complain, console, put, put_line
-from asterism.cli.proposals import proposal_lines, subject_of
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
-from asterism.cli.story import Story
-from asterism.cli.telling import story_for
+from asterism.cli.stories.constellation_story import ConstellationStory
+from asterism.cli.stories.proposals import proposal_lines, subject_of
+from asterism.cli.stories.story import Story
+from asterism.cli.stories.telling import story_for
 from asterism.cli.words import duration, plain
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused

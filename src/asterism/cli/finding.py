@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from asterism.bootstrap import MACHINES, open_store
-from asterism.cli.story import Happening, Story
-from asterism.cli.telling import story_for
+from asterism.cli.stories.story import Happening, Story
+from asterism.cli.stories.telling import story_for
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine

@@ -15,8 +15,8 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.finding import actor, answers_to, find_inquiries, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
-from asterism.cli.proposals import answer_line, how_to_edit, proposal_lines, subject_of
 from asterism.cli.running import take_up
+from asterism.cli.stories.proposals import answer_line, how_to_edit, proposal_lines, subject_of
 from asterism.cli.words import duration, moment, plain
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered

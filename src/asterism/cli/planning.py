@@ -16,10 +16,10 @@ from rich.text import Text
 from asterism.bootstrap import open_devices, open_planner
 from asterism.cli.checking import Order, check, order_of, plan_with
 from asterism.cli.codes import FINISHED
-from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
-from asterism.cli.picture import plan_lines
+from asterism.cli.stories.drawing import mermaid_flowchart
+from asterism.cli.stories.picture import plan_lines
 from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument

@@ -12,13 +12,13 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
-from asterism.cli.chronicle import Chronicle, Decision, change_words
 from asterism.cli.codes import FINISHED
-from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.finding import find_run, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.story import Happening
+from asterism.cli.stories.chronicle import Chronicle, Decision, change_words
+from asterism.cli.stories.constellation_story import ConstellationStory
+from asterism.cli.stories.story import Happening
 from asterism.cli.words import plain, time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput

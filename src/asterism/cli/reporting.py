@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from asterism.cli.output import complain, put, put_line
-from asterism.cli.picture import plan_lines
-from asterism.cli.story import Happening, Story
+from asterism.cli.stories.picture import plan_lines
+from asterism.cli.stories.story import Happening, Story
 from asterism.cli.words import duration, plain, time_of_day
 from asterism.kernel.journal import Record
 from asterism.runtime.clock import Clock

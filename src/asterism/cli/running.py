@@ -30,7 +30,7 @@ from asterism.cli.options import (
     RunId,
 )
 from asterism.cli.output import put
-from asterism.cli.story import Story
+from asterism.cli.stories.story import Story
 from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar

@@ -12,19 +12,19 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
-from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.codes import FINISHED
-from asterism.cli.constellation_story import ConstellationStory
-from asterism.cli.drawing import mermaid_flowchart
 from asterism.cli.driving import result_of
 from asterism.cli.finding import MAX_RUNS, answers_to, check_planned, find_run, machine_of, read_story, reading
-from asterism.cli.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.reporting import happening_line, json_line
-from asterism.cli.story import Happening, Story
-from asterism.cli.telling import differences, story_for
+from asterism.cli.stories.chronicle import Chronicle, Decision, decision_words, usage_words
+from asterism.cli.stories.constellation_story import ConstellationStory
+from asterism.cli.stories.drawing import mermaid_flowchart
+from asterism.cli.stories.metrics import Metrics, TaskMetrics, measure
+from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
+from asterism.cli.stories.story import Happening, Story
+from asterism.cli.stories.telling import differences, story_for
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.errors import InvalidInput, RunNotFound

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from asterism.cli.chronicle import Chronicle, Decision, decision_words, usage_words
-from asterism.cli.constellation_story import ConstellationStory
 from asterism.cli.reasons import Reason, reasons_for, standing_of
+from asterism.cli.stories.chronicle import Chronicle, Decision, decision_words, usage_words
+from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage

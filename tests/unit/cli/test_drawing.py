@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.cli.drawing import MAX_LANES, NODE, draw, mermaid_flowchart
+from asterism.cli.stories.drawing import MAX_LANES, NODE, draw, mermaid_flowchart
 from asterism.constellation.constellation import TaskConstellation
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from asterism.bootstrap import MACHINES
 from asterism.cli.driving import tell_end
-from asterism.cli.loop_story import LoopStory
-from asterism.cli.telling import story_for
+from asterism.cli.stories.loop_story import LoopStory
+from asterism.cli.stories.telling import story_for
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore

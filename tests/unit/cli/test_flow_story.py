@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from asterism.cli.flow_story import FlowStory
 from asterism.cli.reasons import reasons_for
-from asterism.cli.telling import story_for
+from asterism.cli.stories.flow_story import FlowStory
+from asterism.cli.stories.telling import story_for
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.kernel.packing import packer
 from asterism.machines.control import Forked

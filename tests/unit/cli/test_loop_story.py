@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asterism.cli.loop_story import LoopStory
+from asterism.cli.stories.loop_story import LoopStory
 from asterism.machines.control import Answered, Ask, Forked
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from tests.loops import Loop, steps

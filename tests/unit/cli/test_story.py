@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from asterism.cli.constellation_story import ConstellationStory
-from asterism.cli.metrics import measure
+from asterism.cli.stories.constellation_story import ConstellationStory
+from asterism.cli.stories.metrics import measure
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.cli.chronicle import change_words
-from asterism.cli.picture import plan_lines
+from asterism.cli.stories.chronicle import change_words
+from asterism.cli.stories.picture import plan_lines
 from asterism.cli.words import plain
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation

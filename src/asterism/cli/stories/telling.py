@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from asterism.cli.constellation_story import ConstellationStory
-from asterism.cli.flow_story import FlowStory
-from asterism.cli.loop_story import LoopStory
-from asterism.cli.story import Story
+from asterism.cli.stories.constellation_story import ConstellationStory
+from asterism.cli.stories.flow_story import FlowStory
+from asterism.cli.stories.loop_story import LoopStory
+from asterism.cli.stories.story import Story
 from asterism.kernel.machine import Machine
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT

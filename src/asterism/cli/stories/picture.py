@@ -11,7 +11,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
-from asterism.cli.drawing import NODE, DrawnRow, draw
+from asterism.cli.stories.drawing import NODE, DrawnRow, draw
 from asterism.cli.words import count, duration, place_of, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus

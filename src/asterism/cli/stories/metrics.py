@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 
-from asterism.cli.constellation_story import ConstellationStory
+from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch

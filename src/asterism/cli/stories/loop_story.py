@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.story import Happening, Story, answer_words, control_words, last_lines
+from asterism.cli.stories.story import Happening, Story, answer_words, control_words, last_lines
 from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Outcome

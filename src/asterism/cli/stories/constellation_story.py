@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.picture import Sign, count_words, status_lines
-from asterism.cli.story import Happening, Story, Weight, answer_words, control_words
+from asterism.cli.stories.picture import Sign, count_words, status_lines
+from asterism.cli.stories.story import Happening, Story, Weight, answer_words, control_words
 from asterism.cli.words import count, duration, last_line, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import (
