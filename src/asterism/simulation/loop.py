@@ -123,8 +123,12 @@ class _SimTask(asyncio.Task[T]):
 
     def __init__(self, coro: Coroutine[Any, Any, T] | Generator[Any, None, T], *, serial: int, **options: Any) -> None:
         self._serial = serial  # first: asyncio puts the task into a set while it is being made
-        options.setdefault("name", f"Task-{serial}")
-        super().__init__(coro, **options)
+        super().__init__(coro, **{**options, "name": options.get("name") or f"Task-{serial}"})
+
+    def set_name(self, value: object) -> None:
+        """Name it; None, which Python 3.13 gives a task without a name, leaves it the number."""
+        if value is not None:
+            super().set_name(value)
 
     def __hash__(self) -> int:
         return self._serial
@@ -178,8 +182,6 @@ class SimLoop(asyncio.SelectorEventLoop):
         return future
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        if options.get("name", "") is None:
-            del options["name"]
         return _SimTask(coro, serial=next(self._serials), loop=loop, **options)
 
 
