@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.profile import Skill
 from asterism.constellation.references import MissingReference, references
 from asterism.constellation.resolution import arguments_of, stand_ins
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
@@ -134,6 +135,8 @@ def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) 
     if question is None:
         raise not_asked(event)
     check_verb(event, _VERBS[question.kind])
+    if event.verb == "respond" and not turn.replayed:  # journals from before this was checked are believed
+        _check_result(memory, question.attempt, event.value)
     task, attempt = board.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
         attempt = _edited(memory, attempt, event.value)
@@ -157,12 +160,26 @@ def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
         raise Refused("an edit gives the new arguments, as a JSON object")
     if next(references(value), None):
         raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
-    profile = memory.fleet.get(attempt.device)
-    skill = profile.skill(attempt.skill) if profile else None
+    skill = _skill(memory, attempt)
     unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
     if skill is not None and unknown:
         raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
     return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
+
+
+def _check_result(memory: AgentMemory, attempt: Dispatch, value: Any) -> None:
+    """A result that a person gives has the fields that the skill's has: what comes after it relies on them."""
+    skill = _skill(memory, attempt)
+    fields = skill.output_fields() if skill else None
+    if skill is None or skill.output is None or fields is None:
+        return
+    if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
+        raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give the result so")
+
+
+def _skill(memory: AgentMemory, attempt: Dispatch) -> Skill | None:
+    profile = memory.fleet.get(attempt.device)
+    return profile.skill(attempt.skill) if profile else None
 
 
 # -- ending ----------------------------------------------------------------------------------------
