@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from asterism.cli import main
 from tests.end_to_end import command
 
 BARE = """
@@ -62,3 +63,13 @@ def test_help_costs_at_most_a_third_more_than_a_bare_app() -> None:
 def test_version_is_that_of_the_package() -> None:
     done = subprocess.run([sys.executable, "-m", "asterism.cli", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip().count(".") == 2
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (["plan", "x"], 'Command "plan" needs --fleet.'),
+    (["answer"], 'Command "answer" needs INQUIRY.'),
+    (["plan", "x", "--fleet"], 'Command "plan" parameter --fleet requires an argument.'),
+])  # fmt: skip
+def test_what_a_command_needs_and_was_not_given_is_named(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"asterism: {told} See `asterism {words[0]} --help`.\n"

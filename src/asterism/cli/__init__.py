@@ -24,7 +24,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
 from asterism.cli.codes import FAILED, INTERRUPTED, UNUSABLE
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
@@ -124,6 +124,8 @@ def _start_logs() -> None:
 
 
 def _one_line(error: CycloptsError) -> str:
+    if isinstance(error, MissingArgumentError) and error.argument is not None and error.keyword is None:
+        return f'Command "{" ".join(error.command_chain or ())}" needs {error.argument.name}.'
     return " ".join(str(error).split())
 
 
