@@ -282,7 +282,7 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
             put(f"run {row.run} is paused already; go on with: asterism resume {row.run}")
         elif row.owner:
             await _tell(store, row, Pause(reason=reason), database)
-            put(f"run {row.run} starts nothing new; go on with: asterism resume {row.run}")
+            put(f"run {row.run} starts nothing new, and what is under way may end; go on with: asterism resume {row.run}")
         else:
             await _tell(store, row, Pause(reason=reason), database, wait=False)
             put(f"nobody drives run {row.run}; it will be paused if somebody answers its questions. Go on with: asterism resume {row.run}")

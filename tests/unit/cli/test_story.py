@@ -16,7 +16,7 @@ from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited, Progressed, Submitted, TaskEnded
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Cancel, Claimed, Drained
+from asterism.machines.control import Answered, Cancel, Claimed, Drained, Forked
 from tests.agents import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
@@ -169,3 +169,29 @@ def test_a_planner_that_gives_up_is_not_told_to_have_planned() -> None:
     agent.plans(status="FAIL", result={"summary": "nothing here can fly"})
     told = [it.text for it in ConstellationStory(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
     assert told[0] == "the planner answers FAIL, without a plan"
+
+
+def test_time_in_which_nobody_drove_the_run_is_not_work() -> None:
+    written = Written(plan("a"))
+    effect = written.run.memory.constellation.tasks["a"].effect
+    written.at(4, Progressed(of=effect, fraction=0.5))
+    written.at(44, Claimed(epoch=2, owner="you", redone=(effect,)))
+    written.end(50, "a")
+    metrics = measure(written.story()[0], now=999)
+    assert (metrics.worked_s, metrics.wall_s, metrics.attempts) == (10.0, 50.0, 1)
+
+
+def test_what_a_fork_calls_off_is_not_told_to_be_made_again() -> None:
+    written = Written(plan("a"))
+    written.at(5, Forked(origin="r0", seq=3, idle_s=0.0))
+    called_off = written.entries[-1].effect_ids()[0]
+    written.at(6, Claimed(epoch=2, owner="you", redone=(called_off,)))
+    assert not [line for line in written.story()[1] if "made again" in line]
+
+
+def test_a_planner_is_told_of_a_rejected_plan_and_a_reader_only_why() -> None:
+    agent = Agent(approve_plan=True)
+    agent.plans(plan={"tasks": [{"task_id": "a", "device": "d"}]})
+    agent.answers("reject", reason="too dear")
+    told = [it.text for it in ConstellationStory(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
+    assert told[-1] == "the planner is asked: me said no: too dear"

@@ -28,6 +28,7 @@ from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Machine, Outcome
 from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
+from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
     DeviceFound,
@@ -184,8 +185,8 @@ class ConstellationStory(Story):
     def _claimed(self, entry: Entry, event: Claimed) -> Iterator[Happening]:
         again = "taken" if event.epoch == 1 else "taken up again"
         yield Happening(entry, f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
-        for effect in filter(self.part_of, event.redone):
-            if effect not in self.children:  # whose own journal says how it is taken up
+        for effect in event.redone:
+            if isinstance(self.spans[effect].effect, Dispatch):  # the journal of a child says how it is taken up
                 yield Happening(entry, "made again, under the same key", self.part_of(effect), TaskStatus.RUNNING)
 
     def _edited(self, entry: Entry, event: Edited) -> Iterator[Happening]:
@@ -242,7 +243,7 @@ class ConstellationStory(Story):
                 again = f", attempt {effect.number}" if effect.number > 1 else ""
                 yield Happening(entry, f"started{skill} on {plain(effect.device)}{again}", task_id, TaskStatus.RUNNING)
             case AskPlanner():
-                told = f": {plain(effect.told)}" if effect.told else ""
+                told = f": {plain(why_rejected(effect.told))}" if effect.told else ""
                 yield Happening(entry, f"the planner is asked{told}", weight="event" if effect.told else "detail")
             case StartChild():
                 yield Happening(entry, f"started as run {plain(child_of(effect_id))}", task_id, TaskStatus.RUNNING)

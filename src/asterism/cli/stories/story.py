@@ -20,7 +20,7 @@ from asterism.kernel.machine import Effect, Machine, Outcome
 from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
 from asterism.machines.constellation_agent.events import RaiseLimits
-from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Unpause, Withdraw
+from asterism.machines.control import Answered, Broke, Cancel, Claimed, Forked, Pause, Unpause, Withdraw
 
 Weight = Literal["event", "progress", "detail"]
 """What a line is worth: a step of the run, a sign of life, or the machinery at work."""
@@ -45,7 +45,10 @@ class Happening(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct):
-    """An effect from the entry that asked for it to its outcome; ``until`` is 0 while it is under way."""
+    """An effect from the entry that asked for it to its outcome; ``until`` is 0 while it is under way.
+
+    Of what a process does the time is left out in which nobody is known to have driven the run: ``since`` is later by that.
+    """
 
     effect: Effect
     since: float
@@ -128,6 +131,7 @@ class Story:
     # -- words -------------------------------------------------------------------------------------
 
     def _take(self, entry: Entry) -> list[Happening]:
+        idle_s = entry.at - self.last_at if isinstance(entry.event, Claimed) else 0.0
         self.first_at, self.last_at = self.first_at or entry.at, entry.at
         if entry.note:
             self.run.replay([entry])
@@ -137,6 +141,9 @@ class Story:
             self.spans[event.effect].until = entry.at
         if isinstance(event, Forked):
             self.forked = event
+        if isinstance(event, Claimed):
+            for span in self.spans.values():
+                span.since += idle_s if span.effect.performed_outside and not span.until else 0.0
         return self._told(entry)
 
     def _noted(self, entry: Entry) -> str:

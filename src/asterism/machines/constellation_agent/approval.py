@@ -30,6 +30,7 @@ _PROMPTS: dict[Kind, str] = {
     "edits": "Change the plan so, while it runs?",
     "restart": "Throw the plan away, cancel what runs, and plan anew?",
 }
+_REJECTED = ". What was rejected: "
 _SHOWN = 500
 """Characters of a rejected proposal that the planner is reminded of."""
 
@@ -116,4 +117,9 @@ def told_of(proposed: Planned, why: str) -> str:
     """A rejection in words, for the planner; with what was rejected, because it does not remember."""
     what = msgspec.json.encode(proposed.plan or proposed.actions).decode()
     cut = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
-    return f"{why}. What was rejected: {cut}"
+    return f"{why}{_REJECTED}{cut}"
+
+
+def why_rejected(told: str) -> str:
+    """The reason alone, of what ``told_of`` has said."""
+    return told.partition(_REJECTED)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
+from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.planner.offline.planning import plan_offline
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 
@@ -20,7 +21,7 @@ class OfflinePlanner:
         if question.mode == "EDITING":
             return Proposal(thought="the offline planner does not edit")
         if question.told:
-            raise PlanningUnavailable(f"the offline planner's plan was refused: {question.told}", code="refused")
+            raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.told)}", code="refused")
         try:
             document = plan_offline(question.request, question.fleet)
         except InvalidInput as error:
