@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -96,7 +97,7 @@ def import_journal(
 async def _import(file: Path, text: str, database: Path | None) -> int:
     path = database_path(database)
     try:
-        journals = read_journals(text.splitlines())
+        journals = read_journals(io.StringIO(text))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
     machines = {row.machine: machine_of(row) for row, _ in journals}
