@@ -68,3 +68,12 @@ def test_a_result_file_that_has_no_folder_is_said_before_anything_is_done(desk: 
     refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", desk.folder / "no" / "result.json", code=2)
     assert_one_clear_error(refused, "there is no folder")
     assert not desk.database.parent.exists()
+
+
+def test_a_link_that_leads_to_itself_is_one_clear_error(desk: Desk) -> None:
+    link = desk.folder / "link.py"
+    link.symlink_to(link)
+    assert_one_clear_error(desk.do("runs", "--database", link, code=2), "there is none")
+    assert_one_clear_error(desk.do("loop", "run", f"{link}:loop", "x", code=2), "there is no file")
+    desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", link)
+    assert '"finished"' in link.read_text(encoding="utf-8"), "what leads nowhere is replaced"

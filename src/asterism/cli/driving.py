@@ -289,7 +289,7 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         Refused: it cannot be written.
     """
-    path = path.resolve()  # a link stays a link
+    path = Path(os.path.realpath(path))  # a link stays a link
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
