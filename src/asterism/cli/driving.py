@@ -300,4 +300,4 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been there
             draft.unlink()
-        raise Refused(f"{path}: the result cannot be written there: {error.strerror}") from error
+        raise Refused(f"{path}: it cannot be written there: {error.strerror}") from error
