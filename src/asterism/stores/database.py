@@ -55,7 +55,9 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
             if not create:
                 raise StoreUnavailable(f"database {path}: there is none; start a run to make it, or name another file")
             if is_left:  # SQLite would play what it says of another file into this one
-                raise StoreUnavailable(f"database {path}: it was removed, and its log {log.name} was not; remove that too, or bring it back")
+                raise StoreUnavailable(
+                    f"database {path}: it was removed, and its log {log.name} was not; remove that too, or bring it back"
+                )
             _make(path)
         if not os.access(path, os.W_OK):
             raise StoreUnavailable(f"database {path}: {_ADVICE[sqlite3.SQLITE_READONLY]}")
