@@ -132,6 +132,7 @@ def test_a_secret_told_before_it_is_asked_for_is_in_no_journal_either() -> None:
 
 
 def test_a_secret_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     stage, turns = talk(Leaky, "go", "ann", SECRET, forgetful=False)
     assert turns[-1].raw_message == "Sorry, something went wrong: ValueError: wrong password •••."
     assert "Traceback" in caplog.text
