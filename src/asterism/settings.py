@@ -42,10 +42,10 @@ def model_choice(
     if record:
         found["record"] = str(_new_file(record))
     if found["model"].startswith(REPLAY):
-        found["model"] = REPLAY + str(Path(found["model"].removeprefix(REPLAY)).resolve())
+        found["model"] = REPLAY + os.path.realpath(found["model"].removeprefix(REPLAY))
         found = {name: it for name, it in found.items() if name in ("model", "record") or (name == "backup" and backup)}
     if "examples" in found:
-        found["examples"] = str(Path(found["examples"]).resolve())
+        found["examples"] = os.path.realpath(found["examples"])
     try:
         return choose_model(**found)
     except InvalidInput as error:
@@ -59,4 +59,4 @@ def _new_file(record: Path) -> Path:
         raise InvalidInput(f"--record {record}: it is there already; name another file")
     if not record.parent.is_dir():
         raise InvalidInput(f"--record {record}: there is no folder {record.parent}")
-    return record.resolve()
+    return Path(os.path.realpath(record))

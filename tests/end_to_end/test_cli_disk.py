@@ -68,3 +68,25 @@ def test_a_result_file_that_has_no_folder_is_said_before_anything_is_done(desk: 
     refused = desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", desk.folder / "no" / "result.json", code=2)
     assert_one_clear_error(refused, "there is no folder")
     assert not desk.database.parent.exists()
+
+
+def test_a_journal_file_that_is_there_is_not_lost_for_one_that_finds_no_room(desk: Desk) -> None:
+    desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet)
+    run, folder = desk.runs()[0]["run"], desk.folder / "full"
+    with mounted(folder, "size=16k"):
+        file = folder / "run.jsonl"
+        desk.do("export", run, "--output", file)
+        before = file.read_bytes()
+        (folder / "filler").write_bytes(bytes(16 * 1024 - len(before) // 4096 * 4096 - 4096))
+        refused = desk.do("export", run, "--output", file, code=1)
+        assert_one_clear_error(refused, "No space left on device")
+        assert file.read_bytes() == before
+
+
+def test_a_link_that_leads_to_itself_is_one_clear_error(desk: Desk) -> None:
+    link = desk.folder / "link.py"
+    link.symlink_to(link)
+    assert_one_clear_error(desk.do("runs", "--database", link, code=2), "there is none")
+    assert_one_clear_error(desk.do("loop", "run", f"{link}:loop", "x", code=2), "there is no file")
+    desk.do("run", desk.plan(PLAN), "--fleet", desk.fleet, "--result-file", link)
+    assert '"finished"' in link.read_text(encoding="utf-8"), "what leads nowhere is replaced"

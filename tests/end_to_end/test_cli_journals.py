@@ -44,6 +44,16 @@ def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
     assert desk.do("import", "none.jsonl", code=2).stderr == "asterism: none.jsonl: No such file or directory\n"
 
 
+def test_a_journal_file_is_taken_in_whatever_its_texts_have_in_them(desk: Desk) -> None:
+    text = "two\u2028lines, \u0085 ümlauts"
+    desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "description": text}), "--fleet", desk.fleet)
+    file, other = desk.folder / "run.jsonl", desk.folder / "other.db"
+    written = [json.loads(line) for line in desk.do("export", str(desk.runs()[0]["run"])).stdout.splitlines()]
+    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in written), encoding="utf-8")
+    assert text in file.read_text(encoding="utf-8")
+    assert "5 entries taken in" in desk.do("import", file, "--database", other).stdout
+
+
 def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
     run = measured(desk)
     file, other = desk.folder / "run.jsonl", desk.folder / "other.db"

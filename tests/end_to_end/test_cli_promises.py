@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,30 @@ def test_a_journal_edited_by_hand_is_named(desk: Desk, statement: str, told: str
     assert "Traceback" not in said.stderr
     if statement.startswith("DELETE"):
         assert told in desk.do("log", run, "--follow", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("export {run} >&-", ""),
+        ("chat agents.py:Any <&-", "there is no standard input to hear you by"),
+        ("mcp edit {run} <&-", "standard input or output is closed"),
+        ("mcp edit {run} >&-", "standard input or output is closed"),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_no_traceback(desk: Desk, line: str, told: str) -> None:
+    desk.do("run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure"}), "--fleet", desk.fleet)
+    (desk.folder / "agents.py").write_text("from asterism.flows import StandardAgent\n\nclass Any(StandardAgent): pass\n", encoding="utf-8")
+    shell = f'"{sys.executable}" -m asterism.cli {line.format(run=desk.runs()[0]["run"])}'
+    done = subprocess.run(
+        ["sh", "-c", shell], env=desk.environment(), cwd=desk.folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, "Traceback" in done.stderr, told in done.stderr) == (2 if told else 0, False, True)
+
+
+def test_a_folder_that_was_removed_is_told_as_that(desk: Desk) -> None:
+    gone = desk.folder / "gone"
+    gone.mkdir()
+    shell = f'rmdir "{gone}" && "{sys.executable}" -m asterism.cli chat orders.py'
+    done = subprocess.run(["sh", "-c", shell], env=desk.environment(), cwd=gone, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "asterism: the folder that you are in was removed; go to another one\n")

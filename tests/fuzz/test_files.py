@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def taken_in(text: str) -> list[Record]:
 
     async def adopt() -> list[Record]:
         runtime = Runtime(MemoryStore(), AsyncMock(), SystemClock())
-        journals = read_journals(text.splitlines())
+        journals = read_journals(io.StringIO(text))
         await runtime.adopt(journals, MACHINES)
         return await runtime.records(journals[0][0].run)
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
@@ -97,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no reason to stop
     try:
         _start_logs()
+        _check_folder()
         done = app(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -114,6 +116,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     return done if isinstance(done, int) else 0
+
+
+def _check_folder() -> None:
+    """See that relative names, and what is run here, have a folder to start from.
+
+    Raises:
+        InvalidInput: it was removed.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InvalidInput("the folder that you are in was removed; go to another one") from None
 
 
 def _start_logs() -> None:

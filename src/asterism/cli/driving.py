@@ -289,7 +289,7 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         Refused: it cannot be written.
     """
-    path = path.resolve()  # a link stays a link
+    path = Path(os.path.realpath(path))  # a link stays a link
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
@@ -300,4 +300,4 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been there
             draft.unlink()
-        raise Refused(f"{path}: the result cannot be written there: {error.strerror}") from error
+        raise Refused(f"{path}: it cannot be written there: {error.strerror}") from error

@@ -66,7 +66,7 @@ def _serving(http: str | None) -> Serve:
 
     Raises:
         MissingExtra: what it takes is not installed.
-        InvalidInput: nothing can be served at that address.
+        InvalidInput: nothing can be served at that address, or there are no standard streams to serve on.
     """
     try:
         from asterism.planner.editor import editor_server  # noqa: PLC0415 - an extra
@@ -76,6 +76,8 @@ def _serving(http: str | None) -> Serve:
             raise
         raise MissingExtra("server", "asterism mcp edit") from error
 
+    if http is None and (sys.stdin is None or sys.stdout is None):
+        raise InvalidInput("standard input or output is closed, and MCP is spoken there; serve it with --http 127.0.0.1:8123")
     listening = listen(http) if http is not None else None
 
     async def serve(draft: Draft) -> None:

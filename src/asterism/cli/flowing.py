@@ -80,6 +80,8 @@ def chat(
 
     At a terminal, a line that was typed before an approval was shown does not answer it. The lines of a pipe are taken in their order.
     """
+    if sys.stdin is None:
+        raise InvalidInput("there is no standard input to hear you by")
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing and history, where there is a terminal
     agents = agents_of(source, Path.cwd())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import io
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import open_runtime, open_store
 from asterism.cli.codes import FINISHED
+from asterism.cli.driving import write_whole
 from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
@@ -62,12 +63,9 @@ def export(
     """Write the journal of a run, and of those it has started, as one file, each line sealed."""
     row, text = asyncio.run(_journal_of(named, database))
     if output is None:
-        sys.stdout.write(text)
+        print(text, end="")  # noqa: T201 - the output; whoever wants a journal is told where it cannot be written
         return FINISHED
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"--output {output}: {error.strerror}") from None
+    write_whole(output, text)
     put(f"run {row.run}: {row.seq} entries in {output}")
     return FINISHED
 
@@ -96,7 +94,7 @@ def import_journal(
 async def _import(file: Path, text: str, database: Path | None) -> int:
     path = database_path(database)
     try:
-        journals = read_journals(text.splitlines())
+        journals = read_journals(io.StringIO(text))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
     machines = {row.machine: machine_of(row) for row, _ in journals}

@@ -80,7 +80,7 @@ def imported(place: str, folder: Path) -> ModuleType:
     Raises:
         InvalidInput: there is none, or it does not import.
     """
-    path = (folder / place).resolve() if place.endswith(".py") else None
+    path = Path(os.path.realpath(folder / place)) if place.endswith(".py") else None
     if path and not path.is_file():
         raise InvalidInput(f"there is no file {place}")
     _prefer(path.parent if path else folder)

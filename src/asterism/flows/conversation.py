@@ -170,7 +170,7 @@ class Conversation:
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
         agent = await self._agent_of(runtime, asked)
-        in_confidence = not asked.verbs if asked else await self._is_hushed(runtime, text)
+        in_confidence = self.vault.has_heard(self.run, text.strip()) or (not asked.verbs if asked else await self._is_hushed(runtime, text))
         text, values, token = self._without_secrets(agent, runtime, text, values, in_confidence=in_confidence)
         if asked is not None and asked.verbs and not token:
             try:
@@ -185,10 +185,9 @@ class Conversation:
         return key
 
     async def _is_hushed(self, runtime: Runtime, text: str) -> bool:
-        """True where nothing is asked, and a secret is said again: a handler looks at one meanwhile, or these very words are one."""
-        if self.vault.has_heard(self.run, text.strip()):
-            return True
-        if (await runtime.store.run(self.run)).state != AgentStatus.WAITING_FOR_INPUT:
+        """True where nothing is asked, and the words may be a secret: a handler looks at one meanwhile, or its question is paused."""
+        state = (await runtime.store.run(self.run)).state
+        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and words.turn(text)):
             return False
         return (await _lived(runtime, self.run)).memory.view.hush
 

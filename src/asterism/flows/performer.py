@@ -295,7 +295,7 @@ def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) 
         limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
         return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
-    log.error("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
+    log.info("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
     said = told(error).partition("\n")[0]
     kind = type(error).__name__
     is_plain = isinstance(error, ChildFailed) or said.startswith(kind)

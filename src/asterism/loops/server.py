@@ -29,6 +29,7 @@ READ_S = 300.0
 """Bound on the silence of a server over HTTP, as the SDK has it."""
 
 log = logging.getLogger("asterism.loops")
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # what the SDK says of a server is for whoever wants a log, too
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ sum over itself and everything before it, so that a line changed, lost or moved 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -109,7 +110,8 @@ def _check_tree(rows: Sequence[RunRow]) -> None:
 def _sealed(chain: Any, content: dict[str, Any]) -> str:
     text = msgspec.json.encode(content, order="deterministic").decode()
     chain.update(text.encode())
-    return msgspec.json.encode({"sum": chain.hexdigest(), "line": text}).decode() + "\n"
+    # In ASCII: what else may count as the end of a line, or is lost on an output of another encoding, is escaped.
+    return json.dumps({"sum": chain.hexdigest(), "line": text}) + "\n"
 
 
 def _opened(chain: Any, line: str, number: int) -> dict[str, Any]:

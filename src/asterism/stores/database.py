@@ -45,13 +45,19 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     Raises:
         StoreUnavailable: there is none, it is not ours, it is newer than we are, or it cannot be written.
     """
+    log = Path(f"{path}-wal")
     try:
+        is_left = log.exists()  # looked for first: who makes a database has no log before there is one
         if path.exists() and not path.is_file():
             what = "a folder" if path.is_dir() else "not a regular file"
             raise StoreUnavailable(f"database {path}: it is {what}; name a file")
         if not path.exists():
             if not create:
                 raise StoreUnavailable(f"database {path}: there is none; start a run to make it, or name another file")
+            if is_left:  # SQLite would play what it says of another file into this one
+                raise StoreUnavailable(
+                    f"database {path}: it was removed, and its log {log.name} was not; remove that too, or bring it back"
+                )
             _make(path)
         if not os.access(path, os.W_OK):
             raise StoreUnavailable(f"database {path}: {_ADVICE[sqlite3.SQLITE_READONLY]}")

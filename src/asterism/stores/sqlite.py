@@ -6,6 +6,7 @@ database, ``<database>.owners/<id>``, is made when a store first claims a run.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
@@ -98,7 +99,7 @@ class SqliteStore:
             StoreUnavailable: it cannot be used; says why and what to do. Nothing was written.
         """
         # Whatever name it is called by, its owners must meet in one folder.
-        resolved = Path(path).resolve()
+        resolved = Path(os.path.realpath(path))
         return cls(resolved, open_database(resolved, create=create))
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:

@@ -289,10 +289,11 @@ def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCapture
         async def on_running(self, msg: Message) -> AgentResult:
             return AgentResult(status=1 / 0)  # type: ignore[arg-type]
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.INFO):
         _, turns = talk(Broken, "go")
     assert turns[0].raw_message == "Sorry, something went wrong: ZeroDivisionError: division by zero."
     assert "1 / 0" in caplog.text
+    assert not [it for it in caplog.records if it.levelno >= logging.WARNING], "what nobody set up a log for is on the screen of a chat"
 
 
 def test_a_handler_that_hangs_before_the_body_ends_too() -> None:

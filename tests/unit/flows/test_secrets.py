@@ -132,6 +132,7 @@ def test_a_secret_told_before_it_is_asked_for_is_in_no_journal_either() -> None:
 
 
 def test_a_secret_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     stage, turns = talk(Leaky, "go", "ann", SECRET, forgetful=False)
     assert turns[-1].raw_message == "Sorry, something went wrong: ValueError: wrong password •••."
     assert "Traceback" in caplog.text
@@ -206,6 +207,26 @@ def test_a_secret_that_is_sent_once_more_while_the_agent_works_is_not_written_do
     assert stage.play(play()).status == "COMPLETED"
     assert "hunter2" not in everything(stage)
     assert [row.kind for row in stage.memory.inbox.values()].count("Said") == 2
+
+
+class Coloured(Login):
+    colour = InputField("Colour?")
+
+
+@pytest.mark.parametrize("again", [SECRET, f" {SECRET} "])
+def test_a_secret_that_is_said_again_answers_no_other_question(again: str) -> None:
+    stage = Stage(Coloured, forgetful=False)
+    results = said(stage, "go", "ann", SECRET, again, "blue", again, "yes")
+    assert [it.raw_message for it in results[2:4]] == ["Colour?", "Colour?"]
+    assert (results[-1].status, results[-1].fields["colour"]) == ("COMPLETED", "blue")
+    assert SECRET not in everything(stage)
+
+
+def test_a_secret_that_is_said_while_its_question_is_paused_is_not_written_down() -> None:
+    stage = Stage(Login, forgetful=False)
+    results = said(stage, "go", "ann", "!pause", SECRET, "resume", SECRET, "yes")
+    assert [it.status for it in results[2:5]] == ["PAUSED", "PAUSED", "WAITING_FOR_INPUT"]
+    assert (results[-1].status, SECRET in everything(stage)) == ("COMPLETED", False)
 
 
 def test_a_secret_is_known_again_in_its_own_conversation_only() -> None:

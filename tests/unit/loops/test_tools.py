@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -245,6 +246,21 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
     assert asyncio.run(scene("another")) == "cannot be used: MCPError: Server returned an error response"
     monkeypatch.setenv("NOTES_TOKEN", "s3\ncret")
     assert asyncio.run(scene("s3cret")) == "cannot be used: its header Authorization has a character that no header may have"
+
+
+def test_what_a_server_says_that_is_not_the_protocol_is_no_trace_on_the_screen() -> None:
+    program = (
+        "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loops.server import McpServer; "
+        "from asterism.loops.keeper import open_keeper; "
+        "server = McpServer(command=(sys.executable, '-c', 'print(1234, [])'), allow=('x',))\n"
+        "async def main():\n"
+        "    async with open_keeper() as keeper:\n"
+        "        try: await server.tools(keeper)\n"
+        "        except InvalidInput as error: print(error)\n"
+        "asyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert ("cannot be used" in done.stdout, done.stderr) == (True, "")
 
 
 def test_what_a_server_says_beside_the_protocol_is_for_whoever_wants_the_log(

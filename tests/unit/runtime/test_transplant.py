@@ -37,6 +37,13 @@ def test_a_journal_goes_into_a_file_and_comes_back() -> None:
     assert read_journals(journal_lines([(ROW, records())])) == [(ROW, records())]
 
 
+def test_a_line_of_a_journal_file_is_one_line_for_everybody_and_in_every_encoding() -> None:
+    row = msgspec.structs.replace(ROW, title="de\u2028ux lignes,\u0085 œuvre")
+    text = "".join(journal_lines([(row, records())]))
+    assert text.isascii()
+    assert read_journals(text.splitlines()) == [(row, records())]
+
+
 def test_a_journal_under_another_id_replays_there() -> None:
     moved = renamed(records(), "r", "copy")
     assert not any('"r:' in record.body.replace('"r:1.0 is', "") for record in moved)

@@ -160,6 +160,14 @@ def test_an_older_database_gets_the_migrations_it_lacks(tmp_path: Path, monkeypa
         assert connection.execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 
+def test_the_log_of_a_database_that_was_removed_is_not_played_into_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    (tmp_path / "a.db-wal").write_bytes(b"of another file")
+    with pytest.raises(StoreUnavailable, match=r"it was removed, and its log a\.db-wal was not; remove that too, or bring it back"):
+        open_database(path, create=True)
+    assert [it.name for it in tmp_path.iterdir()] == ["a.db-wal"]
+
+
 def test_many_who_make_it_at_once_all_find_one_database(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     errors: list[BaseException] = []
