@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from asterism.cli import main
+from asterism.cli.output import complain
 from tests.end_to_end import command
 
 BARE = """
@@ -63,6 +64,15 @@ def test_help_costs_at_most_a_third_more_than_a_bare_app() -> None:
 def test_version_is_that_of_the_package() -> None:
     done = subprocess.run([sys.executable, "-m", "asterism.cli", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip().count(".") == 2
+
+
+def test_without_a_standard_error_an_error_does_not_go_where_the_output_goes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["plan"]) == 2
+    complain("the disk is slow")
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("words", "told"), [

@@ -144,5 +144,6 @@ def _one_line(error: CycloptsError) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    print("asterism:", message, file=sys.stderr)  # noqa: T201 - the one line for a terminal
+    if sys.stderr is not None:  # print would take the standard output instead
+        print("asterism:", message, file=sys.stderr)  # noqa: T201 - the one line for a terminal
     return code

@@ -38,7 +38,8 @@ def put_line(out: Console, line: Text) -> None:
 
 def complain(message: str) -> None:
     """Print a line that is not a part of the output."""
-    print(f"asterism: {message}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
+    if sys.stderr is not None:  # print would take the standard output instead
+        print(f"asterism: {message}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
 
 
 def let_go() -> None:

@@ -49,7 +49,7 @@ def plan_path(named: str) -> Path | None:
     if path.suffix.lower() not in (".json", ".yaml", ".yml"):
         return None
     with contextlib.suppress(OSError):  # a name too long for a file is no file
-        if path.is_file():
+        if path.is_file() or path.is_dir():  # a folder is told to be one where it is read
             return path
     if _NAMED_AS_FILE.fullmatch(named):
         raise InvalidInput(f"{named}: there is no such plan file (looked in {Path.cwd()})")

@@ -65,3 +65,6 @@ def test_words_are_a_request_and_a_name_that_ends_as_a_plan_must_be_there(tmp_pa
     assert plan_path("write the result to out.json") is None
     with pytest.raises(InvalidInput, match="there is no such plan file"):
         plan_path("missing.json")
+    (folder := tmp_path / "folder.json").mkdir()
+    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+        read_plan(plan_path(str(folder)) or tmp_path)
