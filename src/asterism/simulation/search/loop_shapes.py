@@ -76,10 +76,20 @@ class RandomLoop:
         seed: draws what it does.
         models: some of its workers are models with tools.
         children: workers that are runs of their own.
+        plans: is given each plan that is drawn, and gives the one that is taken.
     """
 
-    def __init__(self, rng: random.Random, seed: int, *, models: bool = False, children: Mapping[str, AnyWorker] | None = None) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        seed: int,
+        *,
+        models: bool = False,
+        children: Mapping[str, AnyWorker] | None = None,
+        plans: Callable[[Any], Any] = lambda drawn: drawn,
+    ) -> None:
         self._seed = seed
+        self._plans = plans
         self._seen: collections.Counter[str] = collections.Counter()
         self._wild = rng.choice((0.0, 0.05, 0.2))
         self._parallel = rng.choice((0.0, 0.3, 0.8))
@@ -114,7 +124,7 @@ class RandomLoop:
             when_stalled=rng.choice((None, None, *Strategy)),
         )
         self.loop = OrchestrationLoop(
-            plan=self._metered(self._plan) if likely(rng, 0.8) else self._steps(rng, most=4),
+            plan=self._metered(self._plan) if likely(rng, 0.8) else plans(self._steps(rng, most=4)),
             workers=self.workers,
             reflect=self._metered(self._reflect) if likely(rng, 0.8) else None,
             synthesize=self._metered(self._synthesize) if likely(rng, 0.7) else None,
@@ -175,7 +185,7 @@ class RandomLoop:
 
     async def _plan(self, view: LoopView) -> Any:
         rng = await self._think(view.key)
-        return rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5)
+        return self._plans(rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5))
 
     async def _reflect(self, view: LoopView) -> Any:
         rng = await self._think(view.key)
