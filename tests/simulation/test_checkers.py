@@ -314,6 +314,17 @@ def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
     assert bound in (found({8}, profile).broken or ("", "", ""))[2]
 
 
+def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = reflecting._replan
+
+    def hasty(memory: LoopMemory, told: str, turn: Turn) -> Any:
+        memory.replans += 1
+        return real(memory, told, turn)
+
+    monkeypatch.setattr(reflecting, "_replan", hasty)
+    assert "max_replans, which is not used up" in (found({8}, "loops").broken or ("", "", ""))[2]
+
+
 def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = moves.take_in
 

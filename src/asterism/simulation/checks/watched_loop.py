@@ -193,11 +193,13 @@ class WatchedLoop(Watched[LoopMemory]):
         return said_yes
 
     def _check_bounds(self, entry: Entry) -> None:
-        """Nothing is done more often than the options say; past a bound it is over."""
-        options = self.replayed.memory.options
+        """Nothing is done more often than the options say, past a bound it is over, and not before."""
+        options, code = self.replayed.memory.options, self.replayed.memory.code
         if isinstance(entry.event, PlanMade | Reflected | Synthesized | Critiqued) and not entry.note and not self._is_left:
             came_to_nothing = entry.event.error or (isinstance(entry.event, PlanMade) and entry.state != "EXECUTING")
             self._refused = self._refused + 1 if came_to_nothing else 0
+            if came_to_nothing and entry.state == "FAILED" and self._refused < options.max_calls:
+                raise self.fail(8, f"it gives up after {self._refused} calls that came to nothing (max_calls {options.max_calls})")
         done = {
             "max_replans": self._plans - 1,
             "max_attempts": max(self._tries.values(), default=0),
@@ -208,6 +210,13 @@ class WatchedLoop(Watched[LoopMemory]):
         for name, count in done.items():
             if count > getattr(options, name):
                 raise self.fail(8, f"{count} ({name} {getattr(options, name)}), and it goes on")
+        used_up = {
+            "max_replans": max(self._plans - 1, 0) >= options.max_replans,
+            "max_reflections": self._reflections >= options.max_reflections,
+            "max_tokens": options.max_tokens is not None and self._tokens > options.max_tokens,
+        }
+        if not used_up.get(code, True):
+            raise self.fail(8, f"it gives up for {code}, which is not used up")
 
     def _check_under_way(self) -> None:
         """No more at once than it may, and no step twice."""
