@@ -28,7 +28,8 @@ from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
 from asterism.machines.flow_agent.events import Handled
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.orchestration_loop import reflecting
+from asterism.machines.orchestration_loop import reflecting, working
+from asterism.machines.orchestration_loop import table as loop_table
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.wiring import Board
@@ -286,6 +287,42 @@ def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(reflecting, "_again", anew)
     found({8}, "storm of loops")
+
+
+@pytest.mark.parametrize(
+    ("module", "move", "bound", "profile"),
+    [
+        (loop_table, "past_bound", "max_tokens", "loops"),
+        (loop_table, "take_plan", "max_calls", "loops"),
+        (loop_table, "take_said", "max_calls", "loops"),
+        (working, "begin_round", "max_rounds", "tools"),
+    ],
+)
+def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
+    module: ModuleType, move: str, bound: str, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(module, move)
+
+    def boundless(memory: LoopMemory, *given: Any) -> Any:
+        options, memory.options = memory.options, msgspec.structs.replace(memory.options, **{bound: 10**9})
+        try:
+            return real(memory, *given)
+        finally:
+            memory.options = options
+
+    monkeypatch.setattr(module, move, boundless)
+    assert bound in (found({8}, profile).broken or ("", "", ""))[2]
+
+
+def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = reflecting._replan
+
+    def hasty(memory: LoopMemory, told: str, turn: Turn) -> Any:
+        memory.replans += 1
+        return real(memory, told, turn)
+
+    monkeypatch.setattr(reflecting, "_replan", hasty)
+    assert "max_replans, which is not used up" in (found({8}, "loops").broken or ("", "", ""))[2]
 
 
 def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.exploration.small_flows import FlowSpace
 from asterism.simulation.exploration.small_run import Budget, SmallRun
 from asterism.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
-from asterism.simulation.exploration.space import Explored, Explorer
+from asterism.simulation.exploration.space import NO_END, Explored, Explorer
 from tests.simulation.explore import ALWAYS, FIVE, agents, main
 
 
@@ -95,6 +95,16 @@ def test_every_order_of_the_moves_is_counted_once() -> None:
 def test_a_state_from_which_no_end_can_be_reached_is_told_with_the_way_to_it() -> None:
     found = Explorer(Grid(3, trap=True)).explore()
     assert sorted(found.stuck) == ["right", "up"]
+    assert not found.is_sound
+
+
+def test_a_world_that_has_no_end_at_all_is_not_sound() -> None:
+    class Endless(Grid):
+        def is_end(self, state: tuple[int, int]) -> bool:
+            return False
+
+    found = Explorer(Endless(2)).explore()
+    assert found.stuck == (NO_END,)
     assert not found.is_sound
 
 

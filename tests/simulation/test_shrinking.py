@@ -16,6 +16,7 @@ from asterism.machines.constellation_agent import table
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.tasks import take_answer
 from asterism.machines.control import Answered
+from asterism.machines.orchestration_loop import working
 from asterism.machines.wiring import Board
 from asterism.runtime.session import Session
 from asterism.simulation.__main__ import main
@@ -94,6 +95,18 @@ def test_a_story_told_again_is_the_same_to_the_byte(profile: str) -> None:
 
 def test_a_seed_that_breaks_nothing_has_no_story() -> None:
     assert shrink("calm", 1) is None
+
+
+def test_the_story_of_a_loop_tells_its_bounds_and_only_the_steps_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working, "_next_group", lambda memory: list(memory.plan[memory.position :]))
+    broken = campaign(0, ("loops",), runs=100).broken
+    assert broken is not None
+    shrunk = shrink(broken[1], broken[0])
+    assert shrunk is not None
+    assert shrunk.told[0].startswith("options: max_steps ")
+    assert [line.partition(" worker ")[0] for line in shrunk.told if line.startswith("plan ")] == [
+        "plan 1:"
+    ] * 2  # a step, and one after it
 
 
 def test_a_seed_that_breaks_is_told_with_its_shortest_story_and_the_command_that_lives_it_again(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
-from asterism.machines.flow_agent import moves, table
+from asterism.machines.flow_agent import children, moves, table
+from asterism.machines.flow_agent.events import Wake
 from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
@@ -109,3 +112,11 @@ def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.Mon
     found = flow(1, Budget(cancels=1, pauses=1))
     assert found.violation is not None
     assert found.violation.number == 8
+
+
+@pytest.mark.parametrize(("module", "child"), [(table, False), (children, True)])
+def test_a_handler_that_is_not_told_of_what_it_waits_for_is_found(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, child: bool
+) -> None:
+    monkeypatch.setattr(module, "Wake", lambda of: Wake(of=f"nobody, and not {of}"))
+    assert flow(1, Budget(crashes=1), child=child).stuck

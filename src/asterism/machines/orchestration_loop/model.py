@@ -57,7 +57,7 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         max_replans: plans made after the first.
         max_reflections: reflections in all.
         max_revisions: times the answer is written again because of its critique; then it is taken as it is.
-        max_calls: times one supervising function (plan, reflect, synthesize, critique) is called again because it raised or was refused.
+        max_calls: how often in a row one supervising function (plan, reflect, synthesize, critique) is called that raises or is refused.
         max_rounds: replies of a model within one step.
         max_tokens: tokens of all models together; None for no limit.
         wall_limit_s: seconds from the start.

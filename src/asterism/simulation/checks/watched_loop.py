@@ -8,8 +8,8 @@ from typing import Any
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
-from asterism.machines.children import StartChild
-from asterism.machines.control import Answered, Ask, Forked
+from asterism.machines.children import Relay, StartChild
+from asterism.machines.control import Answered, Ask, Forked, Withdraw
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
@@ -48,7 +48,8 @@ class WatchedLoop(Watched[LoopMemory]):
         self._trusted: set[tuple[str, str]] = set()  # by worker: another's tool of the same name is another tool
         self._begun = 0
         self._tries: collections.Counter[str] = collections.Counter()  # of the steps of the current plan
-        self._plans = self._reflections = self._refused = 0
+        self._replies: collections.Counter[str] = collections.Counter()  # of models, in the tries that are under way
+        self._plans = self._reflections = self._refused = self._tokens = 0
         self._drafted: list[Any] = []
         self._was_paused = False
         self._must_ask = self._is_left = False
@@ -62,6 +63,7 @@ class WatchedLoop(Watched[LoopMemory]):
 
     def before(self, entry: Entry) -> None:
         memory = self.replayed.memory
+        self._tokens += 0 if entry.note else getattr(entry.event, "tokens", 0)
         self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
         self._is_left = getattr(entry.event, "effect", "") in memory.leaving
         if isinstance(entry.event, WorkerEnded | ToolReturned) and self._is_left:
@@ -102,6 +104,7 @@ class WatchedLoop(Watched[LoopMemory]):
         elif isinstance(event, ToolReturned) and isinstance(effect, CallTool) and event.interrupted:
             self._unsure_calls.add((effect.step_id, effect.call_id))
         elif isinstance(event, ModelReplied) and isinstance(effect, AskModel):
+            self._replies[effect.step_id] += not event.error
             for call in event.calls:
                 self._calls[effect.step_id, call.call_id] = call
                 self._unsure_calls.discard((effect.step_id, call.call_id))
@@ -135,6 +138,9 @@ class WatchedLoop(Watched[LoopMemory]):
     def _check_effect(self, entry: Entry, effect_id: str, effect: Effect) -> None:
         memory = self.replayed.memory
         self._reflections += isinstance(effect, Reflect)
+        limit = memory.options.max_tokens
+        if limit is not None and self._tokens > limit and not isinstance(effect, Ask | Relay | Withdraw):
+            raise self.fail(8, f"{effect_id} is begun after {self._tokens} tokens (max_tokens {limit})")
         if isinstance(effect, CallTool):
             self._check_call(effect)
         elif isinstance(effect, RunWorker | StartChild) or (isinstance(effect, AskModel) and effect.round == 1):
@@ -142,6 +148,8 @@ class WatchedLoop(Watched[LoopMemory]):
             if activity is None:
                 raise self.fail(2, f"{effect_id} is begun, and no step that is under way has begun it")
             self._check_step(entry, activity)
+        elif isinstance(effect, AskModel) and self._replies[effect.step_id] >= memory.options.max_rounds:
+            raise self.fail(8, f"the model of {effect.step_id} is asked once more (max_rounds {memory.options.max_rounds})")
 
     def _check_step(self, entry: Entry, activity: Activity) -> None:
         memory, step = self.replayed.memory, activity.step
@@ -156,6 +164,7 @@ class WatchedLoop(Watched[LoopMemory]):
         is_new = step.step_id not in self._unsure | self._anew  # what a person or a fork has begin again is no new step
         self._begun += is_new
         self._tries[step.step_id] += is_new
+        self._replies[step.step_id] = 0
         if self._begun > memory.options.max_steps:
             raise self.fail(8, f"{self._begun} steps were begun (max_steps {memory.options.max_steps})")
         wants = memory.workers[activity.worker].requires_approval or step.requires_approval or step.step_id in self._unsure
@@ -184,20 +193,30 @@ class WatchedLoop(Watched[LoopMemory]):
         return said_yes
 
     def _check_bounds(self, entry: Entry) -> None:
-        """Nothing is done more often than the options say; past a bound it is over."""
-        options = self.replayed.memory.options
-        if isinstance(entry.event, Reflected | Synthesized | Critiqued) and not entry.note and not self._is_left:
-            self._refused = self._refused + 1 if entry.event.error else 0
+        """Nothing is done more often than the options say, past a bound it is over, and not before."""
+        options, code = self.replayed.memory.options, self.replayed.memory.code
+        if isinstance(entry.event, PlanMade | Reflected | Synthesized | Critiqued) and not entry.note and not self._is_left:
+            came_to_nothing = entry.event.error or (isinstance(entry.event, PlanMade) and entry.state != "EXECUTING")
+            self._refused = self._refused + 1 if came_to_nothing else 0
+            if came_to_nothing and entry.state == "FAILED" and self._refused < options.max_calls:
+                raise self.fail(8, f"it gives up after {self._refused} calls that came to nothing (max_calls {options.max_calls})")
         done = {
             "max_replans": self._plans - 1,
             "max_attempts": max(self._tries.values(), default=0),
             "max_reflections": self._reflections,
             "max_revisions": len(self._drafted) - 1,
-            "max_calls": self._refused + (entry.state == "REFLECTING"),
+            "max_calls": self._refused + (entry.state in ("PLANNING", "REFLECTING")),
         }
         for name, count in done.items():
             if count > getattr(options, name):
                 raise self.fail(8, f"{count} ({name} {getattr(options, name)}), and it goes on")
+        used_up = {
+            "max_replans": max(self._plans - 1, 0) >= options.max_replans,
+            "max_reflections": self._reflections >= options.max_reflections,
+            "max_tokens": options.max_tokens is not None and self._tokens > options.max_tokens,
+        }
+        if not used_up.get(code, True):
+            raise self.fail(8, f"it gives up for {code}, which is not used up")
 
     def _check_under_way(self) -> None:
         """No more at once than it may, and no step twice."""

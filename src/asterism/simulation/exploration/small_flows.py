@@ -6,13 +6,13 @@ words mean (``flows``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
-from asterism.machines.control import Answered, Ask
+from asterism.machines.control import Answered, Ask, Claimed
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -101,8 +101,22 @@ class FlowSpace(SmallRun[FlowMemory]):
                     yield verb, lambda answered=answered, spend=spend: self.take(state, [answered], spend=spend)  # type: ignore[misc]
         elif isinstance(effect, Handle) and not state.run.memory.path:  # until its transitions are in, it waits
             for told, event, spend in self._done(state.run, effect_id, effect):
-                if not spend or getattr(state.left, spend):
+                if getattr(state.left, spend) if spend else not state.asleep:
                     yield f"{effect.handler}: {told}", lambda event=event, spend=spend: self.take(state, [event], spend=spend)  # type: ignore[misc]
+
+    def take(self, state: Situation[FlowMemory], events: Sequence[Event], **how: Any) -> Situation[FlowMemory]:
+        """The state after these events: who has had something journaled sleeps until it is told, and then finds what it waits for."""
+        after, was = super().take(state, events, **how), state.run
+        memory = after.run.memory
+        after.asleep = state.asleep and memory.handling == was.memory.handling
+        for event in events:
+            if isinstance(event, Entered | ChildWanted):
+                after.asleep = True
+            elif isinstance(event, Woken) and getattr(was.outstanding.get(event.effect), "of", "") == memory.handling:
+                after.asleep = bool(memory.live_children())
+            elif isinstance(event, Claimed):
+                after.asleep = False  # it is called again
+        return after
 
     def _done(self, run: Run[FlowMemory], effect_id: str, effect: Handle) -> Iterator[tuple[str, Event, str]]:
         """What a handler may do next: in words, as an event, and what it takes of the budget."""

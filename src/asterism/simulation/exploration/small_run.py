@@ -62,6 +62,7 @@ class Situation(Generic[M]):
         left: what the budget still allows.
         drained: nothing has happened since the last look at the whole.
         epoch: how often the run was claimed.
+        asleep: what is performed goes on by itself only when it is told to look at the journal again.
     """
 
     def __init__(self, run: Run[M], left: Budget, *, drained: bool, epoch: int) -> None:
@@ -69,6 +70,7 @@ class Situation(Generic[M]):
         self.left = left
         self.drained = drained
         self.epoch = epoch
+        self.asleep = False
         self._frozen: Snapshot | None = None
 
     def copy_of_run(self) -> Run[M]:
@@ -200,7 +202,7 @@ class SmallRun(ABC, Generic[M]):
         names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
         facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
         outstanding = [sorted(names.values()), _in_order(run.withdrawn, names)]
-        told = _encode([run.state, facts, outstanding, state.left, state.drained]).decode()
+        told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep]).decode()
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:

@@ -16,6 +16,8 @@ from asterism.simulation.invariants import InvariantViolated
 
 S = TypeVar("S")
 
+NO_END = "no end can be reached from the start"
+
 
 class Space(Protocol[S]):
     """What can be explored: states, and the moves that lead from one to the next."""
@@ -50,7 +52,7 @@ class Explored(msgspec.Struct, kw_only=True):
         ends: states that are ends.
         cut: states that were not looked into, because the bound was reached.
         violation: the first invariant found violated, and ``path`` the moves that led there.
-        stuck: moves that lead to a state from which no end can be reached; empty when there is none.
+        stuck: moves that lead to a state from which no end can be reached, or that there is no end at all; empty when there is none.
     """
 
     states: int = 0
@@ -139,7 +141,7 @@ class Explorer(Generic[S]):
 
 
 def _stuck(seen: _Map) -> tuple[str, ...]:
-    """The moves to the first state from which no end can be reached."""
+    """The moves to the first state from which no end can be reached; empty where there is none."""
     before: list[list[int]] = [[] for _ in seen.after]
     for number, targets in enumerate(seen.after):
         for target in targets:
@@ -151,7 +153,7 @@ def _stuck(seen: _Map) -> tuple[str, ...]:
         if not reaches[number]:
             reaches[number] = True
             stack += before[number]
-    return next((seen.path(number) for number, good in enumerate(reaches) if not good), ())
+    return next((seen.path(number) or (NO_END,) for number, good in enumerate(reaches) if not good), ())
 
 
 def _interleavings(seen: _Map) -> int:

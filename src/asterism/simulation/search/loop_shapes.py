@@ -26,6 +26,7 @@ from asterism.loops import (
     Worker,
     tool,
 )
+from asterism.loops.supervising import Metered
 from asterism.loops.worker import AnyWorker
 from asterism.machines.orchestration_loop.model import Gate
 from asterism.simulation.search.shapes import likely
@@ -61,6 +62,8 @@ STEP_TROUBLE: tuple[Any, ...] = (
 )
 """What is no plan."""
 
+Asked = Callable[[Any], Awaitable[Any]]
+"""A function of the supervisor, or a worker."""
 NOT_THIS = 2
 """What tools fail over."""
 
@@ -73,16 +76,28 @@ class RandomLoop:
         seed: draws what it does.
         models: some of its workers are models with tools.
         children: workers that are runs of their own.
+        plans: is given each plan that is drawn, and gives the one that is taken.
     """
 
-    def __init__(self, rng: random.Random, seed: int, *, models: bool = False, children: Mapping[str, AnyWorker] | None = None) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        seed: int,
+        *,
+        models: bool = False,
+        children: Mapping[str, AnyWorker] | None = None,
+        plans: Callable[[Any], Any] = lambda drawn: drawn,
+    ) -> None:
         self._seed = seed
+        self._plans = plans
         self._seen: collections.Counter[str] = collections.Counter()
         self._wild = rng.choice((0.0, 0.05, 0.2))
         self._parallel = rng.choice((0.0, 0.3, 0.8))
+        aside = random.Random(f"bounds:{seed}")  # so that a world without them is the one it was
+        self._max_tokens = aside.choice((None, None, None, 60, 600))
         self.workers: dict[str, AnyWorker] = {
-            "good": Worker(self._work, idempotent=True),
-            "once": Worker(self._work),
+            "good": Worker(self._metered(self._work), idempotent=True),
+            "once": Worker(self._metered(self._work)),
             "asks": Worker(self._work, requires_approval=True, idempotent=likely(rng, 0.5)),
             "timed": Worker(self._hang, idempotent=likely(rng, 0.5), timeout_s=rng.choice((1.0, 20.0))),
             "later": Worker(self._later, idempotent=True),
@@ -99,6 +114,8 @@ class RandomLoop:
             max_replans=rng.choice((0, 2, 5)),
             max_reflections=rng.choice((5, 40)),
             max_revisions=rng.choice((0, 1, 2)),
+            max_calls=aside.choice((2, 2, 1, 4)),
+            max_tokens=self._max_tokens,
             max_rounds=rng.choice((2, 6)),
             wall_limit_s=rng.choice((60.0, 300.0, 900.0)),
             inquiry_timeout_s=rng.choice((None, 20.0, 200.0)),
@@ -107,11 +124,11 @@ class RandomLoop:
             when_stalled=rng.choice((None, None, *Strategy)),
         )
         self.loop = OrchestrationLoop(
-            plan=self._plan if likely(rng, 0.8) else self._steps(rng, most=4),
+            plan=self._metered(self._plan) if likely(rng, 0.8) else plans(self._steps(rng, most=4)),
             workers=self.workers,
-            reflect=self._reflect if likely(rng, 0.8) else None,
-            synthesize=self._synthesize if likely(rng, 0.7) else None,
-            critique=self._critique if likely(rng, 0.3) else None,
+            reflect=self._metered(self._reflect) if likely(rng, 0.8) else None,
+            synthesize=self._metered(self._synthesize) if likely(rng, 0.7) else None,
+            critique=self._metered(self._critique) if likely(rng, 0.3) else None,
             options=self.options,
             definition=f"simulated:{rng.random()}",
         )
@@ -133,6 +150,14 @@ class RandomLoop:
         if likely(rng, self._wild):
             raise rng.choice((ValueError("simulated"), OSError(), TimeoutError("simulated"), RuntimeError("two\nlines")))
         return rng
+
+    def _metered(self, function: Asked) -> Asked:
+        """It, telling what it took in tokens where there is a bound on them."""
+
+        async def metered(given: Any) -> Any:
+            return Metered(await function(given), tokens=self._chance(f"tokens:{given.key}").choice((0, 5, 50)))
+
+        return function if self._max_tokens is None else metered
 
     # -- the supervisor ----------------------------------------------------------------------------
 
@@ -160,7 +185,7 @@ class RandomLoop:
 
     async def _plan(self, view: LoopView) -> Any:
         rng = await self._think(view.key)
-        return rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5)
+        return self._plans(rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5))
 
     async def _reflect(self, view: LoopView) -> Any:
         rng = await self._think(view.key)

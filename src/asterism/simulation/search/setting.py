@@ -99,10 +99,12 @@ class LoopSetting(Setting, kw_only=True):
     Attributes:
         models: some of its workers are models with tools.
         children: some of its workers are a loop, a constellation, a conversation.
+        plans: is given each plan that its seed draws for it, and gives the one that is taken.
     """
 
     models: bool = False
     children: bool = False
+    plans: Callable[[Any], Any] = lambda drawn: drawn
 
     def play(self) -> Life:
         """Live it."""
@@ -119,7 +121,7 @@ class LoopSetting(Setting, kw_only=True):
             "stars": constellation_worker(shapes.plan(rng, self.world["fleet"], most=3), self.world["fleet"]),
             "talker": ChildWorker(as_child(flow_shapes.agent(rng, self.seed))),
         }
-        loop = RandomLoop(rng, self.seed, models=self.models, children=below if self.children else None)
+        loop = RandomLoop(rng, self.seed, models=self.models, children=below if self.children else None, plans=self.plans)
         return [loop.loop, inner.loop]
 
 

@@ -60,11 +60,8 @@ def how_it_breaks(setting: Setting) -> Break | None:
 
 
 def told_of(setting: Setting, lived: Callable[[Setting], object]) -> Story | Trimmed:
-    """Have a world lived, and write down what it was made of: a plan's all of it, another's troubles."""
-    if type(setting) is Setting:
-        return story_of(setting, lived)
-    lived(setting)
-    return trimmed(setting)
+    """Have a world lived, and write down what it was made of: a plan's all of it, another's troubles, and what a loop planned."""
+    return story_of(setting, lived) if type(setting) is Setting else trimmed(setting, lived)
 
 
 def shrink(profile: str, seed: int) -> Shrunk | None:

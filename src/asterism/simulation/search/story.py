@@ -176,10 +176,10 @@ class Story(msgspec.Struct, frozen=True):
     def told(self) -> list[str]:
         """It, one line for each task, dependency and happening."""
         plan = self._plan()
-        tasks = [f"task {_words(spec)}" for spec in plan.tasks]
+        tasks = [f"task {words(spec)}" for spec in plan.tasks]
         lines = [f"{line.source} -> {line.target}, {line.judged_as} {line.condition}".rstrip() for line in plan.dependencies]
         others = [
-            f"{type(part).__name__.lower()} {_words(part)}"[:MAX_LINE]
+            f"{type(part).__name__.lower()} {words(part)}"[:MAX_LINE]
             for part in self.parts
             if not isinstance(part, TaskSpec | LineSpec | Trait)
         ]
@@ -248,14 +248,14 @@ def _planned(plan: PlanDocument | None) -> list[Part]:
     return [*parts, *(plan.dependencies if plan else ())]
 
 
-def _words(part: Any) -> str:
-    """What is not as usual about it."""
+def words(part: Any) -> str:
+    """What is not as usual about a part of a world."""
     if not isinstance(part, msgspec.Struct):
         return msgspec.json.encode(part).decode() if isinstance(part, dict | list | tuple) else str(part)
     told = []
     for field in msgspec.structs.fields(part):
         value = getattr(part, field.name)
         if value != field.default and value not in ((), {}, None):
-            inner = _words(value)
+            inner = words(value)
             told.append(f"{field.name} ({inner})" if isinstance(value, msgspec.Struct) else f"{field.name} {inner}")
     return ", ".join(told)
