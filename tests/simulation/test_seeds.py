@@ -145,6 +145,19 @@ def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFi
     assert "happened:" in told
 
 
+def test_the_command_runs_as_many_seeds_as_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--runs", "3", "--seed", "5", "--profile", "calm"]) == 0
+    assert capsys.readouterr().out.startswith("3 runs, ")
+
+
+@pytest.mark.parametrize("runs", ["abc", "0", "-1", "1.5"])
+def test_a_number_of_runs_that_is_none_is_refused(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--runs", runs])
+    assert ended.value.code == 2
+    assert f"argument --runs: {runs!r} is no whole number from 1 on" in capsys.readouterr().err
+
+
 def test_the_command_lives_one_seed_and_tells_its_story(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--one", "7", "--profile", "storm"]) == 0
     told = capsys.readouterr().out

@@ -15,16 +15,18 @@ from asterism.simulation.search.shrinking import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run seeds until the time is up; 0 if nothing broke, else 1."""
+    """Run seeds until the time or the number is up; 0 if nothing broke, else 1."""
     parser = argparse.ArgumentParser(prog="python -m asterism.simulation", description="Search for broken invariants, seed after seed.")
-    parser.add_argument("--seconds", type=_seconds, default=60.0, help="how long to search (60)")
+    parser.add_argument("--seconds", type=_seconds, help="how long to search (60, or as long as --runs take)")
+    parser.add_argument("--runs", type=_runs, help="how many seeds to live, one run each (any number)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--profile", choices=sorted(PROFILES), action="append", help="a kind of trouble; may be given again (all)")
     parser.add_argument("--one", type=int, metavar="SEED", help="live this one seed, under --profile, and tell its story")
     given = parser.parse_args(arguments)
     profiles = tuple(given.profile or PROFILES)
     if given.one is None:
-        return _report(campaign(given.seed, profiles, seconds=given.seconds))
+        seconds = given.seconds or (None if given.runs else 60.0)
+        return _report(campaign(given.seed, profiles, seconds=seconds, runs=given.runs))
     return max(_one(given.one, profile) for profile in profiles)
 
 
@@ -33,6 +35,13 @@ def _seconds(text: str) -> float:
         if 0 < (seconds := float(text)) < math.inf:
             return seconds
     raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+
+
+def _runs(text: str) -> int:
+    with contextlib.suppress(ValueError):
+        if (runs := int(text)) > 0:
+            return runs
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
 
 
 def _one(seed: int, profile: str) -> int:
