@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from asterism.simulation.exploration.small_flows import FlowSpace
 from asterism.simulation.exploration.small_run import Budget, SmallRun
 from asterism.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
 from asterism.simulation.exploration.space import NO_END, Explored, Explorer
-from tests.simulation.explore import ALWAYS, FIVE, agents, main
+from tests.simulation.explore import ALWAYS, FIVE, ROWS, agents, main
+
+RELIABILITY = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
 class Grid:
@@ -191,3 +194,9 @@ def test_a_row_that_was_cut_is_not_sound(capsys: pytest.CaptureFixture[str]) -> 
 def test_without_a_name_the_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "agent-4-edit" in capsys.readouterr().out
+
+
+def test_the_docs_tell_of_every_row_that_can_be_walked() -> None:
+    table = RELIABILITY.read_text(encoding="utf-8").split("\n## Exhaustive exploration\n", 1)[1].split("`make explore", 1)[0]
+    told = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert sorted(told) == sorted(ROWS)
