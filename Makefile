@@ -43,7 +43,7 @@ simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60
 explore: .venv/.ok ## walk small worlds whole, state by state (ARGS="agent-4-edit"; without, their names)
 	$(PY) -m tests.simulation.explore $(ARGS)
 
-fuzz: .venv/.ok ## search for input that is neither taken nor refused (SECONDS=60)
+fuzz: .venv/.ok ## search for input that is neither taken nor refused (SECONDS=60; one round at least)
 	$(PY) -m tests.fuzz $(SECONDS)
 
 bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (ARGS=--quick: one run of each)
