@@ -142,7 +142,8 @@ def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFi
     assert main(["--seconds", "0.2", "--seed", "5", "--profile", "calm"]) == 0
     told = capsys.readouterr().out
     assert "runs a minute on one core" in told
-    assert "happened:" in told
+    assert [line.split(":")[0] for line in told.splitlines()[1:] if line[0] != " "] == ["came out", "happened", "performances", "entries"]
+    assert max(map(len, told.splitlines())) <= 120
 
 
 def test_the_command_runs_as_many_seeds_as_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import logging
 import math
 import shlex
 import sys
+import textwrap
 
 from asterism.simulation.search.campaign import Tally, campaign
 from asterism.simulation.search.profiles import PROFILES, setting_of
@@ -58,7 +59,8 @@ def _report(tally: Tally) -> int:
     print("came out:", ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items())))
     if tally.left_out:
         print(f"left out: {', '.join(tally.left_out)}; a model's client is not installed (pip install 'asterism[llm]')")
-    print("happened:", ", ".join(f"{count} {what}" for what, count in sorted(tally.counts.items()) if count))
+    for line in _counted(tally):
+        print(textwrap.fill(line, 120, subsequent_indent="  "))
     if tally.broken is None:
         return 0
     seed, profile, told = tally.broken
@@ -68,6 +70,17 @@ def _report(tally: Tally) -> int:
         story = "".join(f"\n  {line}" for line in shrunk.told)
         print(f"\nthe shortest story of it ({shrunk.parts} parts before, {shrunk.lives} worlds lived):{story}", file=sys.stderr)
     return 1
+
+
+def _counted(tally: Tally) -> list[str]:
+    """What happened, was performed, and was written, a line each."""
+    lines: dict[str, list[str]] = {"happened": [], "performances": [], "entries": []}
+    for what, count in sorted(tally.counts.items()):
+        kind, _, name = what.partition(" ")
+        title = {"performance": "performances", "entry": "entries"}.get(kind, "happened")
+        if count:
+            lines[title].append(f"{count} {what if title == 'happened' else name}")
+    return [f"{title}: {', '.join(counted)}" for title, counted in lines.items()]
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ class Crew:
             self.failure = self.failure or error
             self._changed.set()
         self._world.counts[process.how or "broke"] += 1
-        self._world.counts["store faults"] += process.faults
+        if process.faults:
+            self._world.counts["store faults"] += process.faults
 
     def _is_parked(self, run: str) -> bool:
         """True when nobody need drive: only people can move it, and they have not."""

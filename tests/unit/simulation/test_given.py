@@ -89,3 +89,9 @@ def test_a_crash_that_never_comes_is_not_counted() -> None:
     world = World(7, fleet=[GPU], crashes=[Crash(entry=2), Crash(entry=99)])
     world.run(PLAN)
     assert world.counts["crashed"] == 1
+
+
+def test_only_what_happened_is_counted() -> None:
+    world = World(7, fleet=[GPU])
+    world.run(PLAN)
+    assert world.counts == {"processes": 1, "done": 1}
