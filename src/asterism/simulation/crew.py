@@ -96,12 +96,16 @@ class Crew:
         self._world.counts["processes"] += 1
         group.create_task(self._lived(process, run), name=name)
 
+    def fail(self, error: BaseException) -> None:
+        """The world is over, by what nobody may end with; the first such error counts."""
+        self.failure = self.failure or error
+        self._changed.set()
+
     async def _lived(self, process: Process, run: str) -> None:
         try:
             await process.drive(run)
         except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
-            self.failure = self.failure or error
-            self._changed.set()
+            self.fail(error)
         self._world.counts[process.how or "broke"] += 1
         if process.faults:
             self._world.counts["store faults"] += process.faults

@@ -7,6 +7,7 @@ a checker can ask after any number of crashes what was really performed, and whe
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import random
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.devices.source import told
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import run_of
 from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
@@ -50,8 +52,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         given.seconds("a behaviour's duration_s", self.duration_s)
         given.seconds("a behaviour's ignores_cancel_s", self.ignores_cancel_s)
-        if self.error is not None and not isinstance(self.error, TaskError):
-            raise InvalidInput(f"a behaviour's error: {self.error!r} is no TaskError")
+        if self.error is not None:
+            given.of_kind("a behaviour's error", self.error, TaskError)
 
 
 _ODD: tuple[Any, ...] = (math.nan, {"value": math.inf}, "half a character: \ud800", {"\udfff": 1}, 10**400, {1: 2}, object, b"bytes")
@@ -65,14 +67,18 @@ def by_skill(behaviours: Mapping[str, Behaviour], otherwise: Behaviour = Behavio
     return lambda attempt: behaviours.get(attempt.skill, otherwise)
 
 
-def script_for(fleet: Mapping[str, AgentProfile], behaviours: Mapping[str, Behaviour]) -> Script:
-    """The same for a fleet. Raises InvalidInput for a skill that no device has, and for what is no behaviour."""
+def script_for(fleet: Mapping[str, AgentProfile], script: Script | Mapping[str, Behaviour]) -> Script:
+    """A script for a fleet. Raises InvalidInput for what is none, a skill that no device has, and what is no behaviour."""
+    if callable(script) and not inspect.iscoroutinefunction(script):
+        return script
+    if not isinstance(script, Mapping):
+        how = "say a Behaviour for each skill, {'train': Behaviour(…)}, or a plain function of the attempt, which returns one"
+        raise InvalidInput(f"script: {script!r} is none; {how}")
     skills = [skill.name for profile in fleet.values() for skill in profile.skills]
-    for skill, behaviour in behaviours.items():
+    for skill, behaviour in script.items():
         given.one_of("script", skill, skills)
-        if not isinstance(behaviour, Behaviour):
-            raise InvalidInput(f"script: what {skill} does is no Behaviour: {behaviour!r}")
-    return by_skill(behaviours)
+        given.of_kind(f"script[{skill!r}]", behaviour, Behaviour)
+    return by_skill(script)
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +229,7 @@ class FakeDevice:
     Args:
         profile: what it says it is.
         ledger: where it writes down what it performs.
-        script: what it does with an attempt; 1 s and the result None where it is not given.
+        script: what it does with an attempt; 1 s and the result None where it is not given. What it raises is how the attempt ends.
         faults: trouble laid over the script.
         process: the one it lives in.
     """
@@ -246,7 +252,7 @@ class FakeDevice:
         """Carry out the script. Raises RuntimeError where the script breaks the device."""
         if self._process in self._ledger.dead:
             await asyncio.get_running_loop().create_future()  # what is left of a dead process does nothing
-        behaviour = self._faults.befall(self._script(attempt), attempt.key, len(self._ledger.of(attempt.key)))
+        behaviour = self._faults.befall(self._scripted(attempt), attempt.key, len(self._ledger.of(attempt.key)))
         what = {"task_id": attempt.task_id, "device_id": attempt.device_id, "skill": attempt.skill}
         entry = self._ledger.begin(attempt.key, self._process, **what, slots=self.profile.concurrency)
         how: How = "killed"
@@ -265,6 +271,12 @@ class FakeDevice:
             raise
         finally:
             self._ledger.end(entry, how)
+
+    def _scripted(self, attempt: Attempt) -> Behaviour:
+        try:
+            return self._script(attempt)
+        except (Exception, SystemExit) as error:  # boundary: a skill may be called there, and ends its attempt as on a real device
+            return Behaviour(error=TaskError(code="raised", message=told(error)))
 
 
 async def _work(behaviour: Behaviour, key: str, progress: ProgressSink) -> None:

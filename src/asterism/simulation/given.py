@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput, first_of
+
+T = TypeVar("T")
 
 
 def seconds(what: str, given: object) -> None:
@@ -30,6 +33,13 @@ def one_of(what: str, given: object, known: Iterable[str]) -> None:
         raise InvalidInput(f"{what}: there is no {given!r}; there are {', '.join(map(repr, names)) or 'none'}")
 
 
+def of_kind(what: str, given: object, kind: type[T], how: str = "") -> T:
+    """The same. Raises InvalidInput where it is something else; ``how`` says what to do."""
+    if not isinstance(given, kind):
+        raise InvalidInput(f"{what}: {given!r} is no {kind.__name__}{how and '; '}{how}")
+    return given
+
+
 def whole(what: str, given: object, *, least: int | None = None) -> int:
     """The same number. Raises InvalidInput where it is no whole one, or below the least."""
     if not isinstance(given, int) or (least is not None and given < least):
@@ -37,13 +47,16 @@ def whole(what: str, given: object, *, least: int | None = None) -> int:
     return given
 
 
+def each(what: str, given: object, kind: type[T]) -> list[T]:
+    """What is given, or the only one. Raises InvalidInput where one is something else."""
+    listed = list(given) if isinstance(given, Iterable) else [given]
+    return [of_kind(f"{what}[{number}]", one, kind) for number, one in enumerate(listed)]
+
+
 def by_id(fleet: object) -> dict[str, AgentProfile]:
     """The profiles of a fleet. Raises InvalidInput where it is none, or two share an id."""
-    profiles = list(fleet) if isinstance(fleet, Iterable) else [fleet]
     found: dict[str, AgentProfile] = {}
-    for number, profile in enumerate(profiles):
-        if not isinstance(profile, AgentProfile):
-            raise InvalidInput(f"fleet[{number}]: {profile!r} is no AgentProfile")
+    for number, profile in enumerate(each("fleet", fleet, AgentProfile)):
         if profile.device_id in found:
             raise InvalidInput(f"fleet[{number}]: there is another device {profile.device_id!r}; ids are unique")
         found[profile.device_id] = profile

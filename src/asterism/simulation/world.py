@@ -31,6 +31,7 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
+from asterism.errors import InvalidInput
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record, story_line
@@ -39,7 +40,7 @@ from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports.device import Device
+from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Commit, RunRow
 from asterism.runtime.runtime import Runtime
@@ -50,7 +51,7 @@ from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, script_for
 from asterism.simulation.ending import Ending, ending_of
-from asterism.simulation.given import alone, by_id, whole
+from asterism.simulation.given import alone, by_id, of_kind, whole
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
@@ -132,8 +133,8 @@ class World:
         self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set)
         self.refusals = self._desk.refusals
         self._loops = list(loops)
-        self._script = script_for(self.fleet, script) if isinstance(script, Mapping) else script
-        self._faults = faults
+        self._script = script_for(self.fleet, {} if script is None else script)
+        self._faults = of_kind("faults", faults or Faults(), Faults)
         self._people = people
         self._crashes = list(crashes)
         self._happenings = happenings
@@ -242,8 +243,18 @@ class World:
     def devices(self, process: str) -> Mapping[str, Device]:
         """The devices as a process has them."""
         return {
-            device_id: FakeDevice(profile, self.ledger, self._script, self._faults, process) for device_id, profile in self.fleet.items()
+            device_id: FakeDevice(profile, self.ledger, self._behaviour, self._faults, process) for device_id, profile in self.fleet.items()
         }
+
+    def _behaviour(self, attempt: Attempt) -> Behaviour:
+        """What the script says. Where that is no behaviour it is not a device that is broken, but the test, and the world is over."""
+        behaviour = self._script(attempt)
+        try:
+            what = f"script: what it returned for task {attempt.task_id!r} of device {attempt.device_id!r}"
+            return of_kind(what, behaviour, Behaviour, "return Behaviour(result=…)")
+        except InvalidInput as mistaken:
+            self._crew.fail(mistaken)
+            raise
 
     def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
         """A process has written a child run, and does not know it yet."""
@@ -303,7 +314,7 @@ class World:
                         self.checker.quiet(run, process.name, process.live(run))
             seen = written
         if not self._crew.is_broken:
-            self._crew.failure = InvariantViolated(8, f"it has not ended after {self._limit_s:g} s (limit_s)", self._tail())
+            self._crew.fail(InvariantViolated(8, f"it has not ended after {self._limit_s:g} s (limit_s)", self._tail()))
         self._changed.set()
 
     # -- what comes from outside -------------------------------------------------------------------

@@ -20,6 +20,14 @@ PLAN = {"tasks": [{"task_id": "a", "device": "gpu", "skill": "train"}]}
 ANY: Any = {"result": 3}
 
 
+async def later(_: object) -> Behaviour:
+    return Behaviour()
+
+
+ONE: Any = Behaviour()
+LATER: Any = later
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -28,7 +36,14 @@ ANY: Any = {"result": 3}
         (lambda: World(fleet=ANY), "fleet[0]: 'result' is no AgentProfile"),
         (lambda: World(fleet=[GPU, GPU]), "fleet[1]: there is another device 'gpu'; ids are unique"),
         (lambda: World(fleet=[GPU], script={"trian": Behaviour()}), "script: there is no 'trian'; there are 'train'"),
-        (lambda: World(fleet=[GPU], script={"train": ANY}), "script: what train does is no Behaviour: {'result': 3}"),
+        (lambda: World(fleet=[GPU], script={"train": ANY}), "script['train']: {'result': 3} is no Behaviour"),
+        (lambda: World(fleet=[GPU], script=ONE), "script: Behaviour(duration_s=1.0"),
+        (
+            lambda: World(fleet=[GPU], script=ANY["result"]),
+            "script: 3 is none; say a Behaviour for each skill, {'train': Behaviour(…)}, or",
+        ),
+        (lambda: World(fleet=[GPU], script=LATER), "script: <function later at 0x"),
+        (lambda: World(fleet=[GPU], faults=ANY), "faults: {'result': 3} is no Faults"),
         (lambda: Behaviour(duration_s=-1), "a behaviour's duration_s: -1 is no time; say seconds, 0 or more"),
         (lambda: Behaviour(error=ANY), "a behaviour's error: {'result': 3} is no TaskError"),
         (lambda: Faults(raised=0.9, hangs=0.2), "faults: chances are numbers from 0 to 1, and together at most 1"),
@@ -61,6 +76,31 @@ def test_what_could_only_try_nothing_is_refused_where_it_is_made(make: Callable[
 def test_what_goes_wrong_while_it_lives_is_raised_as_it_is(happening: Happening, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         World(7, fleet=[GPU], happenings=[happening]).run(PLAN)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"x": 1}, "script: what it returned for task 'a' of device 'gpu': {'x': 1} is no Behaviour; return Behaviour(result=…)"),
+        (None, "script: what it returned for task 'a' of device 'gpu': None is no Behaviour; "),
+    ],
+)
+def test_a_script_that_says_no_behaviour_is_a_mistake_of_the_test_and_not_of_the_device(said: Any, words: str) -> None:
+    world = World(7, fleet=[GPU], script=lambda _: said)
+    with pytest.raises(InvalidInput) as refused:
+        world.run({"tasks": [{**PLAN["tasks"][0], "retry": {"max_attempts": 9}}]})
+    assert words in str(refused.value)
+
+
+def test_what_a_skill_in_a_script_raises_ends_its_attempt_as_on_a_real_device() -> None:
+    def train(_: object) -> Behaviour:
+        raise ValueError("no data")
+
+    ending = World(7, fleet=[GPU], script=train).run(PLAN)
+    error = ending.task("a").error
+    assert error is not None
+    line = train.__code__.co_firstlineno + 1
+    assert (ending.outcome, error.code, error.message) == ("failed", "raised", f"ValueError: no data (test_given.py:{line})")
 
 
 def test_a_person_who_breaks_is_raised_as_it_is() -> None:
