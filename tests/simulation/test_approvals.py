@@ -7,7 +7,7 @@ import pytest
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.people import Answer, Crash, Happening, everyone_says
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, kinds, lines, says, started, statuses, tasks
 
@@ -64,6 +64,13 @@ def test_a_question_that_expires_is_a_no() -> None:
     assert ending.outcome in ("failed", "")  # parked, it is found to have expired by whoever drives next
     assert not world.ledger.performances
     assert "has expired" in world.refusals[0]
+
+
+def test_an_answer_that_its_run_does_not_take_is_among_the_refusals() -> None:
+    world = World(2, fleet=fleet_of("d"), people=everyone_says("edit", value={"nosuch": 1}))
+    ending = world.run({"tasks": tasks("a", requires_approval=True)})
+    assert ending.row.status == "waiting"
+    assert world.refusals == ["do takes x, y, not nosuch"]
 
 
 def test_an_edit_is_what_runs_and_only_that() -> None:

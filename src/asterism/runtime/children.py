@@ -24,6 +24,8 @@ from asterism.runtime.submission import submit_first
 
 LOOK_S = 0.05
 """How often a command looks for a child that is being created."""
+PARENT = "parent"
+"""Who tells a child what is relayed to it."""
 
 
 class Nursery(Protocol):
@@ -166,4 +168,4 @@ class RelayPerformer:
 def letter(effect_id: str, relay: Relay, at: float) -> InboxRow:
     """The inbox row of a relayed command: its key is the effect's id, so it is there once however often it is sent."""
     body = msgspec.json.encode(relay.command).decode()
-    return InboxRow(run=child_of(relay.target), key=effect_id, actor="parent", kind=relay.command["type"], body=body, at=at)
+    return InboxRow(run=child_of(relay.target), key=effect_id, actor=PARENT, kind=relay.command["type"], body=body, at=at)

@@ -13,10 +13,12 @@ from asterism.kernel.machine import Event
 from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
+from asterism.runtime.children import PARENT
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.store import InboxRow, InquiryRow
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow
 from asterism.runtime.runtime import Runtime
+from asterism.runtime.session import ACCEPTED
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Happening, Line
@@ -45,7 +47,7 @@ class Desk:
         sent: told when there is something in an inbox, perhaps.
 
     Attributes:
-        refusals: what was said to people whose answer, word or command was not taken.
+        refusals: what was said to people whose answer, word or command was not taken, here or by its run.
         secrets, spoken: what was said in confidence, and what was not.
         written: set whenever something has become durable.
     """
@@ -85,6 +87,12 @@ class Desk:
         except (Refused, InvalidInput) as refused:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
+
+    def settled(self, commit: Commit) -> None:
+        """A run has taken what was said to it, or not."""
+        for key, verdict in commit.folded:
+            if verdict != ACCEPTED and self._memory.inbox[commit.run, key].actor != PARENT:
+                self.refusals.append(verdict)
 
     def aimed_at(self, happening: Happening, root: str) -> str:
         """The run that something happens to."""

@@ -265,6 +265,7 @@ class World:
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
         self.checker.committed(process.name, commit, process.live(commit.run))
+        self._desk.settled(commit)
         self._desk.written.set()
         if self._crew.is_broken:
             self._changed.set()
