@@ -6,7 +6,8 @@ import asyncio
 import collections
 from collections.abc import Callable, Iterable, Mapping
 
-from asterism.errors import InvalidInput, Refused
+from asterism.constellation.edits import refusal_of
+from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
 from asterism.kernel.machine import Event
@@ -92,7 +93,8 @@ class Desk:
         """A run has taken what was said to it, or not."""
         for key, verdict in commit.folded:
             if verdict != ACCEPTED and self._memory.inbox[commit.run, key].actor != PARENT:
-                self.refusals.append(verdict)
+                why = refusal_of(verdict)
+                self.refusals.append(f"{why.what}: {why.why}" if why else verdict)
 
     def aimed_at(self, happening: Happening, root: str) -> str:
         """The run that something happens to."""
@@ -109,7 +111,9 @@ class Desk:
     async def command(self, run: str, happening: Happening) -> None:
         """Somebody commands a run, or writes to it; one that has ended hears nothing."""
         to = self._memory.runs.get(run)
-        if to is None or to.status == "ended":
+        if to is None:
+            raise RunNotFound(run)
+        if to.status == "ended":
             return
         if happening.what == "letter":
             key, at = self._clock.new_id(), self._clock.now()

@@ -11,12 +11,12 @@ import inspect
 import math
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile
-from asterism.constellation.task import TaskError
+from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.source import told
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import run_of
@@ -53,7 +53,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
         given.seconds("a behaviour's duration_s", self.duration_s)
         given.seconds("a behaviour's ignores_cancel_s", self.ignores_cancel_s)
         if self.error is not None:
-            given.of_kind("a behaviour's error", self.error, TaskError)
+            code = given.of_kind("a behaviour's error", self.error, TaskError).code
+            given.one_of("a behaviour's error", code, get_args(ErrorCode))
 
 
 _ODD: tuple[Any, ...] = (math.nan, {"value": math.inf}, "half a character: \ud800", {"\udfff": 1}, 10**400, {1: 2}, object, b"bytes")

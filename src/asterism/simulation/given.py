@@ -9,13 +9,14 @@ from typing import TypeVar
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput, first_of
+from asterism.flows.agent import StandardAgent
 
 T = TypeVar("T")
 
 
 def seconds(what: str, given: object) -> None:
     """Raises InvalidInput where it is no number of seconds from 0 on."""
-    if not isinstance(given, int | float) or not (0 <= given < math.inf):
+    if isinstance(given, bool) or not isinstance(given, int | float) or not (0 <= given < math.inf):
         raise InvalidInput(f"{what}: {given!r} is no time; say seconds, 0 or more")
 
 
@@ -42,14 +43,14 @@ def of_kind(what: str, given: object, kind: type[T], how: str = "") -> T:
 
 def whole(what: str, given: object, *, least: int | None = None) -> int:
     """The same number. Raises InvalidInput where it is no whole one, or below the least."""
-    if not isinstance(given, int) or (least is not None and given < least):
+    if isinstance(given, bool) or not isinstance(given, int) or (least is not None and given < least):
         raise InvalidInput(f"{what}: {given!r} is no whole number{'' if least is None else f' from {least} on'}")
     return given
 
 
 def each(what: str, given: object, kind: type[T]) -> list[T]:
     """What is given, or the only one. Raises InvalidInput where one is something else."""
-    listed = list(given) if isinstance(given, Iterable) else [given]
+    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     return [of_kind(f"{what}[{number}]", one, kind) for number, one in enumerate(listed)]
 
 
@@ -61,6 +62,13 @@ def by_id(fleet: object) -> dict[str, AgentProfile]:
             raise InvalidInput(f"fleet[{number}]: there is another device {profile.device_id!r}; ids are unique")
         found[profile.device_id] = profile
     return found
+
+
+def agent_class(given: object) -> type[StandardAgent]:
+    """The class of a conversation. Raises InvalidInput where it is none."""
+    if not (isinstance(given, type) and issubclass(given, StandardAgent)):
+        raise InvalidInput(f"agent: {given!r} is no class of a StandardAgent")
+    return given
 
 
 @contextlib.contextmanager

@@ -41,6 +41,13 @@ Answerer = Callable[[InquiryRow], Iterable[Answer]]
 """What is said to each question: nothing, once, twice, too late."""
 
 
+def answerer(people: object) -> Answerer:
+    """The same. Raises InvalidInput where it is no function."""
+    if not callable(people):
+        raise InvalidInput(f"people: {people!r} is no function of a question; say everyone_says('approve'), or lambda inquiry: [Answer(…)]")
+    return people
+
+
 def nobody(_: InquiryRow) -> Iterable[Answer]:
     """Nobody ever answers."""
     return ()
@@ -70,6 +77,16 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         given.seconds("a line's after_s", self.after_s)
+        if self.command is not None:
+            given.of_kind("a line's command", self.command, Event, "say Pause(), Unpause() or Cancel()")
+
+
+def said(lines: object) -> list[Line]:
+    """Lines, or the texts of them, or the only one. Raises InvalidInput where there is none, or one is something else."""
+    found = given.each("lines", [Line(text=line) if isinstance(line, str) else line for line in given.each("lines", lines, object)], Line)
+    if not found:
+        raise InvalidInput("lines: there is none, and the first begins the conversation")
+    return found
 
 
 class Crash(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +139,9 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         given.one_of("a happening's what", self.what, get_args(What))
         given.seconds("a happening's at_s", self.at_s)
+        given.each("a happening's actions", self.actions, dict)
+        if bool(self.actions) != (self.what == "edit"):
+            raise InvalidInput('a happening: an edit has actions, [{"tool": …, "parameters": {…}}], and nothing else has')
 
 
 class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):

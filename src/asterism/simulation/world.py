@@ -51,11 +51,11 @@ from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, script_for
 from asterism.simulation.ending import Ending, ending_of
-from asterism.simulation.given import alone, by_id, of_kind, whole
+from asterism.simulation.given import agent_class, alone, by_id, each, of_kind, whole
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.people import Answerer, Crash, Happening, Line, StoreTrouble, nobody
+from asterism.simulation.people import Answer, Answerer, Crash, Happening, Line, StoreTrouble, answerer, nobody, said
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.process import Process
 from asterism.simulation.program import Program
@@ -126,25 +126,25 @@ class World:
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}
         self.spacing = spacing
-        self.program = program
+        self.program = of_kind("program", program, Program)
         self.counts: collections.Counter[str] = collections.Counter()
         self.vault = Vault()
         self._changed = asyncio.Event()
         self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set)
         self.refusals = self._desk.refusals
-        self._loops = list(loops)
+        self._loops = each("loops", loops, OrchestrationLoop)
         self._script = script_for(self.fleet, {} if script is None else script)
         self._faults = of_kind("faults", faults or Faults(), Faults)
-        self._people = people
-        self._crashes = list(crashes)
-        self._happenings = happenings
+        self._people = answerer(people)
+        self._crashes = each("crashes", crashes, Crash)
+        self._happenings = each("happenings", happenings, Happening)
         self.checker.patience_s = LONGEST_SILENCE_S if store else 0.0
         self._limit_s = limit_s
         self._pending = 0
         self._crew = Crew(
             self,
             seed,
-            store or StoreTrouble(),
+            of_kind("store", store or StoreTrouble(), StoreTrouble),
             at_once=whole("drivers", drivers, least=1),
             restart_s=restart_s,
             awaits=lambda: self._pending > 0,
@@ -170,8 +170,9 @@ class World:
 
         Raises:
             InvariantViolated: the world found what must never be.
+            InvalidInput: it is no loop.
         """
-        self._loops.append(loop)
+        self._loops.append(of_kind("loop", loop, OrchestrationLoop))
         submitted = msgspec.structs.replace(loop.submitted(request, context), folder=FOLDER)
         return self._lived_through(self._live(lambda desk: desk.submit(ORCHESTRATION_LOOP, submitted, title=request, actor="user")))
 
@@ -180,9 +181,10 @@ class World:
 
         Raises:
             InvariantViolated: the world found what must never be.
+            InvalidInput: it is no class of an agent, or nothing is said.
         """
-        first, *more = [line if isinstance(line, Line) else Line(text=line) for line in lines]
-        conversation = Conversation(agent, user="ada", vault=self.vault)
+        first, *more = said(lines)
+        conversation = Conversation(agent_class(agent), user="ada", vault=self.vault)
         talk = functools.partial(self._desk.talk, conversation, more, lambda: self.vault)
         return self._lived_through(self._live(lambda desk: conversation.begin(desk, first.text, first.values), talk))
 
@@ -272,7 +274,7 @@ class World:
             self._kill(process)
             return
         for inquiry in commit.opened:
-            for answer in self._people(inquiry):
+            for answer in each("people", self._people(inquiry), Answer):
                 _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
         last = commit.expected_seq + len(commit.records)
         for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run)]:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.flows import StandardAgent
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.people import Answer, Crash, Happening, Line, StoreTrouble, everyone_says
@@ -18,6 +20,11 @@ from asterism.simulation.world import World
 GPU = AgentProfile(device_id="gpu", skills=(Skill(name="train", idempotent=True),))
 PLAN = {"tasks": [{"task_id": "a", "device": "gpu", "skill": "train"}]}
 ANY: Any = {"result": 3}
+ASKS = {"tasks": [{**PLAN["tasks"][0], "requires_approval": True}]}
+
+
+class Trip(StandardAgent):
+    """Nothing to collect, and nothing to do."""
 
 
 async def later(_: object) -> Behaviour:
@@ -26,6 +33,8 @@ async def later(_: object) -> Behaviour:
 
 ONE: Any = Behaviour()
 LATER: Any = later
+WHERE: Any = "birds.py:loop"
+TRIP: Any = Trip()
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,24 @@ LATER: Any = later
         (lambda: Answer(verb=ANY), "an answer's verb: there is no {'result': 3}; there are 'approve', "),
         (lambda: Answer(verb="approve", after_s=ANY), "an answer's after_s: {'result': 3} is no time"),
         (lambda: Line(text="yes", after_s=-1), "a line's after_s: -1 is no time"),
+        (lambda: Line(command=ANY), "a line's command: {'result': 3} is no Event; say Pause(), Unpause() or Cancel()"),
+        (lambda: Crash(entry=True), "a crash's entry: True is no whole number from 0 on"),
+        (lambda: Crash(entry=1, after_s=True), "a crash's after_s: True is no time"),
+        (lambda: Happening(at_s=1, what="edit", actions=ANY), "a happening's actions[0]: 'result' is no dict"),
+        (lambda: Happening(at_s=1, what="edit"), "a happening: an edit has actions"),
+        (lambda: Behaviour(error=TaskError(code=ANY["result"], message="no")), "a behaviour's error: there is no 3; there are 'raised', "),
+        (lambda: World(people=ANY), "people: {'result': 3} is no function of a question"),
+        (lambda: World(crashes=ANY), "crashes[0]: 'result' is no Crash"),
+        (lambda: World(happenings=ANY), "happenings[0]: 'result' is no Happening"),
+        (lambda: World(loops=ANY), "loops[0]: 'result' is no OrchestrationLoop"),
+        (lambda: World(store=ANY), "store: {'result': 3} is no StoreTrouble"),
+        (lambda: World(program=ANY), "program: {'result': 3} is no Program"),
+        (lambda: World().run_loop(WHERE), "loop: 'birds.py:loop' is no OrchestrationLoop"),
+        (lambda: World().run_flow(TRIP, "hello"), "agent: <tests.unit.simulation.test_given.Trip object at"),
+        (lambda: World().run_flow(int, "hello"), "agent: <class 'int'> is no class of a StandardAgent"),
+        (lambda: World().run_flow(Trip, []), "lines: there is none, and the first begins the conversation"),
+        (lambda: World().run_flow(Trip, [ANY["result"]]), "lines[0]: 3 is no Line"),
+        (lambda: World(fleet=[GPU], people=lambda _: WHERE).run(ASKS), "people[0]: 'birds.py:loop' is no Answer"),
     ],
 )
 def test_what_could_only_try_nothing_is_refused_where_it_is_made(make: Callable[[], object], words: str) -> None:
@@ -71,6 +98,7 @@ def test_what_could_only_try_nothing_is_refused_where_it_is_made(make: Callable[
     [
         (Happening(at_s=1, what="lose", device="gpuu"), InvalidInput, "there is no device 'gpuu'"),
         (Happening(at_s=1, what="rival", run="nix"), RunNotFound, "there is no run 'nix'"),
+        (Happening(at_s=1, what="cancel", run="nix"), RunNotFound, "there is no run 'nix'"),
     ],
 )
 def test_what_goes_wrong_while_it_lives_is_raised_as_it_is(happening: Happening, error: type[Exception], words: str) -> None:
@@ -107,9 +135,24 @@ def test_a_person_who_breaks_is_raised_as_it_is() -> None:
     def breaks(_: object) -> list[Answer]:
         raise KeyError("mine")
 
-    asks = {"tasks": [{**PLAN["tasks"][0], "requires_approval": True}]}
     with pytest.raises(KeyError, match="mine"):
-        World(7, fleet=[GPU], people=breaks).run(asks)
+        World(7, fleet=[GPU], people=breaks).run(ASKS)
+
+
+def test_one_answer_one_crash_and_one_line_need_no_list() -> None:
+    answer: Any = Answer(verb="approve")
+    crash: Any = Crash(entry=3)
+    world = World(7, fleet=[GPU], people=lambda _: answer, crashes=crash)
+    assert (world.run(ASKS).outcome, world.counts["crashed"]) == ("finished", 1)
+    assert World(7).run_flow(Trip, "hello there").memory.prompt == "Done."
+
+
+def test_an_edit_that_cannot_be_used_is_among_the_refusals_in_words() -> None:
+    edit = Happening(at_s=5, what="edit", actions=({"tool": "zz"},))
+    world = World(7, fleet=[GPU], script={"train": Behaviour(duration_s=60)}, happenings=[edit])
+    assert world.run(PLAN).outcome == "finished"
+    assert len(world.refusals) == 1
+    assert world.refusals[0].startswith("action: unknown tool 'zz'; the tools are ")
 
 
 def test_a_store_that_always_fails_breaks_the_eighth_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
