@@ -60,7 +60,7 @@ class OrchestrationLoop:
         definition: ``module:name`` where it is found again; by default the name that it has in the module that makes it.
 
     Raises:
-        InvalidInput: a function is not async, a step is none, or the workers or options are something else.
+        InvalidInput: a function is not async, a step is none, the workers or options are something else, or a bound is none.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class OrchestrationLoop:
         definition: str = "",
     ) -> None:
         _check_kind(workers, Mapping, "workers are given by name, as {'look': look}")
-        _check_kind(options or LoopOptions(), LoopOptions, "options are given as LoopOptions(…)")
+        _check_options(options or LoopOptions())
         self.steps: tuple[Step, ...] = ()
         self.plan: Supervising = _planned_before
         if isinstance(plan, Sequence) and not isinstance(plan, str):
@@ -282,6 +282,14 @@ class OrchestrationLoop:
 def _check_kind(given: object, kind: type, how: str) -> None:
     if not isinstance(given, kind):
         raise InvalidInput(f"{how}, not as a {type(given).__name__}")
+
+
+def _check_options(options: object) -> None:
+    _check_kind(options, LoopOptions, "options are given as LoopOptions(…)")
+    try:
+        msgspec.convert(msgspec.to_builtins(options), LoopOptions)
+    except (TypeError, ValueError) as error:  # msgspec's are ValueErrors
+        raise InvalidInput(f"options: {error}") from None
 
 
 def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWorker:

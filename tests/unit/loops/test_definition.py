@@ -12,7 +12,7 @@ import pytest
 
 import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound
-from asterism.loops import Finding, Handoff, Later, LoopView, OrchestrationLoop, State, Step, Worker, resume
+from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, OrchestrationLoop, State, Step, Worker, resume
 from asterism.loops.definition import definition_of, find_loop, memory_of
 from asterism.machines.orchestration_loop.memory import LoopMemory
 
@@ -277,3 +277,16 @@ def test_a_reflection_sees_the_request_the_plan_what_is_done_and_what_is_left() 
     first, second = views
     assert (first.request, len(first.plan), first.done, [it.output for it in first.latest]) == ("a heron", 2, 1, [{"seen": "a heron"}])
     assert (second.done, len(second.findings), second.signals.steps_left) == (2, 2, 498)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (LoopOptions(max_steps=0), "options: Expected `int` >= 1 - at `$.max_steps`"),
+        (LoopOptions(wall_limit_s=-1), "options: Expected `float` > 0.0 - at `$.wall_limit_s`"),
+        (LoopOptions(recovery=("pray",)), "options: Invalid "),  # type: ignore[arg-type]
+    ],
+)
+def test_options_that_no_loop_could_have_are_refused_where_the_loop_is_made(options: LoopOptions, words: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        OrchestrationLoop(plan=[], workers={}, options=options)

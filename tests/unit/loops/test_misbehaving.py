@@ -59,9 +59,8 @@ def test_a_supervising_function_that_was_cancelled_or_left_has_failed(synthesize
 @pytest.mark.parametrize("name", ["wall_limit_s", "inquiry_timeout_s"])
 @pytest.mark.parametrize("limit", [math.inf, math.nan, -1.0, "soon"])
 def test_a_limit_that_is_no_number_begins_no_run(name: str, limit: Any) -> None:
-    loop = OrchestrationLoop(plan=PLAN, workers={"w": works}, options=LoopOptions(**{name: limit}))
-    with pytest.raises(InvalidInput, match="is to begin with cannot be used"):
-        ended(loop)
+    with pytest.raises(InvalidInput, match=r"^options: |is to begin with cannot be used"):
+        ended(OrchestrationLoop(plan=PLAN, workers={"w": works}, options=LoopOptions(**{name: limit})))
 
 
 @pytest.mark.parametrize("context", [{"a": object()}, {"a": "\ud800"}, {"a": math.nan}])
