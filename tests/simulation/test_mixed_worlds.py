@@ -139,3 +139,27 @@ def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
     assert f"again: python -m asterism.simulation --profile talks --one {seed[0]}" in told
     assert "the shortest story of it" in told
     assert told.count("crashes: ") == 0
+
+
+ACTED: list[str] = []
+
+
+class Acts(StandardAgent):
+    requires_approval = True
+    resumable = True
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        ACTED.append(self.key)
+        await asyncio.sleep(60)
+        return self.make_result(AgentStatus.COMPLETED, "Done.")
+
+
+@pytest.mark.parametrize("after_s", [0.0, 30.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_crash_during_on_running_comes_when_its_body_has_been_entered_from_any_handler(seed: int, after_s: float) -> None:
+    ACTED.clear()
+    world = World(seed, crashes=[Crash(during="on_running", after_s=after_s)])
+    ending = world.run_flow(Acts, ["go", "yes"])
+    assert (ending.outcome, world.counts["crashed"]) == ("finished", 1)
+    assert len(ACTED) == 2
+    assert len(set(ACTED)) == 1

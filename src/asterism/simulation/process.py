@@ -18,11 +18,12 @@ from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailabl
 from asterism.flows.performer import flow_performers
 from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.machine import Effect, Outcome, run_of
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.flow_agent.events import Handle, Wake
+from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
@@ -71,6 +72,10 @@ class Surroundings(Protocol):
 
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
+        ...
+
+    def entered(self, process: Process, run: str) -> None:
+        """A handler of a conversation that a process drives is in the body of ``on_running``."""
         ...
 
 
@@ -145,7 +150,7 @@ class Process:
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
                 **{kind: _Recorded(self, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
-                Wake: flows[Wake],
+                Wake: _Entering(self, flows[Wake]),
             }
             driver = Driver(
                 store=self.store,
@@ -241,6 +246,20 @@ class _WhileAlive:
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
         return await self._process.world.planner.propose(question)
+
+
+class _Entering:
+    """The performer of ``Wake``: whoever is woken when its entry is in the journal enters ``on_running``."""
+
+    def __init__(self, process: Process, performer: Performer) -> None:
+        self._process = process
+        self._performer = performer
+
+    async def perform(self, effect_id: str, effect: Effect, memory: FlowMemory, tell: Tell) -> Outcome:
+        outcome = await self._performer.perform(effect_id, effect, memory, tell)
+        if memory.entered and not memory.path:
+            self._process.world.entered(self._process, run_of(effect_id))
+        return outcome
 
 
 class _Recorded:

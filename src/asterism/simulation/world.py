@@ -300,9 +300,16 @@ class World:
         self.checker.began(performance, self.ledger)
         if self._crew.is_broken:
             self._changed.set()
-        what = (performance.task_id, performance.device_id, performance.skill)
-        for crash in [crash for crash in self._crashes if crash.during in what and crash.during and self._is_of(crash, performance.run)]:
-            self._die(crash, next(process for process in self._crew.processes if process.name == performance.process))
+        process = next(process for process in self._crew.processes if process.name == performance.process)
+        self._die_in((performance.task_id, performance.device_id, performance.skill), process, performance.run)
+
+    def entered(self, process: Process, run: str) -> None:
+        """A handler of a conversation that a process drives is in the body of ``on_running``."""
+        self._die_in(("on_running",), process, run)
+
+    def _die_in(self, what: Sequence[str], process: Process, run: str) -> None:
+        for crash in [crash for crash in self._crashes if crash.during and crash.during in what and self._is_of(crash, run)]:
+            self._die(crash, process)
 
     async def _watch(self) -> None:
         """Ask a run that is quiet what it waits for, and bound its life."""
