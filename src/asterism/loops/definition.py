@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,7 +20,7 @@ from asterism.loops.keeper import open_keeper
 from asterism.loops.models import ModelName, by_model
 from asterism.loops.outcome import LoopResult, Transition, result_of
 from asterism.loops.performers import loop_performers, steps_of
-from asterism.loops.source import find, place_of_caller, written
+from asterism.loops.source import find, kept_until_changed, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.view import LoopView
@@ -311,15 +311,6 @@ async def _last_outputs(view: LoopView) -> Any:
 # -- where definitions are -------------------------------------------------------------------------
 
 
-def definition_of(memory: LoopMemory) -> OrchestrationLoop:
-    """The definition of a run: of those at hand, else imported from where the run says.
-
-    Raises:
-        InvalidInput: it cannot be found.
-    """
-    return _HERE.get().get(memory.definition) or find_loop(memory.definition, Path(memory.folder))
-
-
 def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     """Import the loop that a definition names.
 
@@ -338,11 +329,21 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     return found
 
 
+def definition_of(memory: LoopMemory, read: Callable[[str, Path], OrchestrationLoop] = find_loop) -> OrchestrationLoop:
+    """The definition of a run: of those at hand, else imported from where the run says, by ``read``.
+
+    Raises:
+        InvalidInput: it cannot be found.
+    """
+    return _HERE.get().get(memory.definition) or read(memory.definition, Path(memory.folder))
+
+
 @contextlib.asynccontextmanager
 async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
     """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
+    read_once = kept_until_changed(find_loop)  # it is looked for at every step, and may have all of them
     async with open_keeper() as keeper:
-        yield loop_performers(definition_of, keeper)
+        yield loop_performers(lambda memory: definition_of(memory, read_once), keeper)
 
 
 @contextlib.asynccontextmanager

@@ -14,11 +14,21 @@ T = TypeVar("T")
 
 
 class _Kept:
-    """One thing that is open, or being opened."""
+    """One thing that is open, or being opened, by a task of its own."""
 
     def __init__(self) -> None:
         self.opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.opened.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody need wait for it any more
         self.closing = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        """Close it; what is not open yet may never be, and is not waited for."""
+        self.closing.set()
+        if not self.opened.done():
+            self.opened.set_exception(ConnectionError("it was closed before it was open"))
+            if self.task:
+                self.task.cancel()
 
 
 class Keeper:
@@ -37,14 +47,14 @@ class Keeper:
         kept = self._kept.get(key)
         if kept is None:
             kept = self._kept[key] = _Kept()
-            self._group.create_task(self._keep(key, kept, opener), name=f"keeper of {key}")
+            kept.task = self._group.create_task(self._keep(key, kept, opener), name=f"keeper of {key}")
         found: T = await asyncio.shield(kept.opened)
         return found
 
     def forget(self, key: Hashable) -> None:
         """Close the thing of that key; the next who asks has it opened anew."""
         if kept := self._kept.pop(key, None):
-            kept.closing.set()
+            kept.close()
 
     def close(self) -> None:
         """Close everything."""

@@ -79,9 +79,8 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             keeper.forget(self.key)
             why = first_of(error)
             hint = "" if self.url or isinstance(why, OSError) else "; what it says itself is in the log (ASTERISM_LOG=info)"
-            raise InvalidInput(
-                f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {told(why)}{hint}"
-            ) from error
+            said = told(why).partition("\n")[0]  # the rest is how its answer was read
+            raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {said}{hint}") from error
         there = {found.name: found for found in listed}
         if missing := [name for name in self.allow if name not in there]:
             raise InvalidInput(f"the MCP server has no tool {', '.join(missing)}; it has {', '.join(there)}")

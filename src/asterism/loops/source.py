@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput
+
+T = TypeVar("T")
+MAX_KEPT = 64
+"""Files that are kept as they were read."""
 
 
 class Place(NamedTuple):
@@ -61,3 +67,20 @@ def find(source: str, folder: Path) -> object:
     if not hasattr(module, name):
         raise InvalidInput(f"{place} has no {name}")
     return getattr(module, name)
+
+
+def kept_until_changed(read: Callable[[str, Path], T]) -> Callable[[str, Path], T]:
+    """Reads by name and folder, and a file again only once it has changed; what is no file is read every time."""
+
+    @functools.lru_cache(maxsize=MAX_KEPT)
+    def kept(name: str, folder: Path, _changed_ns: int) -> T:
+        return read(name, folder)
+
+    def current(name: str, folder: Path) -> T:
+        try:
+            changed_ns = (folder / name).stat().st_mtime_ns
+        except OSError:
+            return read(name, folder)
+        return kept(name, folder, changed_ns)
+
+    return current

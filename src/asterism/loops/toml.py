@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -114,16 +115,29 @@ def _parts(document: _Document, folder: Path) -> dict[str, Any]:
     planner = document.plan or document.model
     if not (planner or document.steps):
         raise InvalidInput("who plans? name a model (model, or plan), or give the steps")
+    reflects = document.reflect or document.model or None
+    if not reflects:
+        _check_bounds(document.steps, document.options)
     return {
         "plan": document.steps or planner,
         "workers": {
             name: _worker(name, _read(it, _Worker, f"workers.{name}"), document.model, folder) for name, it in document.workers.items()
         },
-        "reflect": document.reflect or document.model or None,
+        "reflect": reflects,
         "synthesize": document.synthesize or document.model or None,
         "critique": document.critique or None,
         "options": document.options,
     }
+
+
+def _check_bounds(steps: tuple[Step, ...], options: LoopOptions) -> None:
+    """See that all the steps can be done, which nobody may end before: what is begun at once has one reflection."""
+    groups = [*itertools.groupby(step.group or number for number, step in enumerate(steps))]
+    for bound, needed in (("max_steps", len(steps)), ("max_reflections", len(groups))):
+        if needed > (given := getattr(options, bound)):
+            raise InvalidInput(
+                f"the {len(steps)} steps can never all be done: {bound} is {given}, and they need {needed}; set it in [options]"
+            )
 
 
 def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | ModelWorker:

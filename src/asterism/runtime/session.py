@@ -220,8 +220,7 @@ class Session:
             except (IllegalTransition, Refused) as refused:
                 if not arrival.key:
                     raise
-                why = refused.verdict if isinstance(refused, Refused) else str(refused).partition("\n")[0]
-                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=why)
+                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._why(refused))
             except Exception as error:  # boundary: a defect in a move ends its run by name, and no other; a command is refused
                 reason = f"{type(error).__name__}: {error}"
                 self._say(f"{type(event).__name__} could not be taken: {reason}")
@@ -231,6 +230,14 @@ class Session:
             if arrival.key:
                 folded.append((arrival.key, (entry.note if entry else "") or ACCEPTED))
         return None
+
+    def _why(self, refused: IllegalTransition | Refused) -> str:
+        """Why a command was not taken, for its sender: one line."""
+        if isinstance(refused, Refused):
+            return refused.verdict
+        if self.run.machine.is_terminal(self.run.state):
+            return f"run {self.run.id} {'has ended' if self.run.ended else 'is ending'} already ({self.run.memory.outcome()})"
+        return str(refused).partition("\n")[0]
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
         """Write a batch; a failed write is tried again, said aloud. Nothing was performed yet, so nothing is lost."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.loops import ModelWorker
-from asterism.loops.definition import find_loop
+from asterism.loops import Handoff, ModelWorker
+from asterism.loops import definition as definition_module
+from asterism.loops.definition import find_loop, open_performers
+from asterism.loops.toml import read_parts
+from asterism.machines.orchestration_loop.effects import RunWorker
+from asterism.machines.orchestration_loop.memory import LoopMemory
 
 TOOLS = """
 async def look(handoff):
@@ -93,3 +100,68 @@ def test_a_file_that_says_something_wrong_is_refused_in_one_line(folder: Path, t
         find_loop("loop.toml", written(folder, text))
     assert why in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def of_steps(count: int, step: str = "", more: str = "") -> str:
+    return more + f'[[steps]]\nworker = "a"\nintent = "x"\n{step}\n' * count + '[workers.a]\nfunction = "tools_of_toml_test.py:look"\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("max_steps = 2", "the 3 steps can never all be done: max_steps is 2, and they need 3; set it in [options]"),
+        ("max_reflections = 2", "the 3 steps can never all be done: max_reflections is 2, and they need 3; set it in [options]"),
+    ],
+)
+def test_steps_that_can_never_all_be_done_are_refused_where_they_are_read(folder: Path, options: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(why)):
+        find_loop("loop.toml", written(folder, of_steps(3) + f"[options]\n{options}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        of_steps(3) + "[options]\nmax_steps = 3\nmax_reflections = 3",
+        of_steps(3, 'group = "g"') + "[options]\nmax_reflections = 1",
+    ],
+)
+def test_steps_that_just_keep_within_the_bounds_are_done(folder: Path, text: str) -> None:
+    assert asyncio.run(find_loop("loop.toml", written(folder, text)).run("x")).state == "COMPLETE"
+
+
+def test_more_steps_than_may_be_begun_are_taken_where_a_reflection_may_end_them_before(folder: Path) -> None:
+    text = of_steps(3, more='reflect = "openai:small"\n') + "[options]\nmax_steps = 2"
+    assert len(find_loop("loop.toml", written(folder, text)).steps) == 3
+
+
+def test_the_steps_of_a_run_read_its_file_once_and_again_when_it_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+
+    def reading(path: Path) -> dict[str, Any]:
+        reads.append(path)
+        return read_parts(path)
+
+    monkeypatch.setattr(definition_module, "read_parts", reading)
+    text = """
+    [[steps]]
+    worker = "look"
+    intent = "a heron"
+    [workers.look]
+    function = "tools_of_toml_test.py:look"
+    """
+    memory = LoopMemory(definition="loop.toml", folder=str(written(folder, text)))
+
+    async def scene() -> list[int]:
+        async with open_performers() as performers:
+
+            async def step() -> int:
+                effect = RunWorker(step_id="a", worker="look", handoff=Handoff(from_="supervisor", to="look", intent="a heron"))
+                outcome: Any = await performers[RunWorker].perform("run:1.0", effect, memory, lambda _: None)
+                assert outcome.finding.output == "a heron"
+                return len(reads)
+
+            before = [await step(), await step()]
+            os.utime(folder / "loop.toml", ns=(0, 0))
+            return [*before, await step(), await step()]
+
+    assert asyncio.run(scene()) == [1, 1, 2, 2]

@@ -319,6 +319,25 @@ def test_a_server_that_cannot_be_used_fails_the_step_in_one_line(server: McpServ
     assert re.search(why, ended.reason)
 
 
+def test_an_answer_over_http_that_is_not_json_is_told_in_one_line() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    async def scene() -> str:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as http:
+            url = f"http://127.0.0.1:{http.sockets[0].getsockname()[1]}/mcp"
+            with pytest.raises(InvalidInput) as refused:
+                await tools_of(McpServer(url=url, allow=("x",)))
+            return str(refused.value)
+
+    told = asyncio.run(scene())
+    assert "cannot be used: MCPError: Failed to parse JSON response" in told
+    assert "\n" not in told
+
+
 # -- the pieces ------------------------------------------------------------------------------------------
 
 

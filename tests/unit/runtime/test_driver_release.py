@@ -102,3 +102,20 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
     asyncio.run(main())
     assert (store.memory.runs["r"].status, store.memory.runs["r"].outcome) == ("ended", "cancelled")
     assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not asked any more"]
+
+
+def test_a_second_cancel_is_told_that_the_run_is_ending_already() -> None:
+    store = MemoryStore()
+
+    async def main() -> None:
+        driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
+        async with driver.opened():
+            runtime = Runtime(store, driver, SystemClock())
+            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run="r")
+            await runtime.drive("r")
+            for key in ("first", "second"):
+                await runtime.post("r", Cancel(), actor="me", key=key)
+            await runtime.drive("r")
+
+    asyncio.run(main())
+    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
