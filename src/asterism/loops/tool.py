@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from asterism.devices.skill import contract_of, is_skill, skill
 from asterism.loops.scope import Scope, scoped
 from asterism.machines.orchestration_loop.model import Gate, ToolCall
+
+GATES = f"one of {', '.join(filter(None, get_args(Gate)))}, or empty"
+"""What a gate may be, in words."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
