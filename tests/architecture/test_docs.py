@@ -153,6 +153,16 @@ def test_every_example_of_the_page_on_testing_runs(example: str, tmp_path: Path)
     assert (run.returncode, run.stderr) == (0, "")
 
 
+WORLDS = [example for example in re.findall(r"```python\n(.*?)```", TESTING, re.DOTALL) if "ending = " in example]
+
+
+@pytest.mark.parametrize("example", WORLDS, ids=lambda text: text.splitlines()[-1][:40])
+def test_a_world_of_the_page_on_testing_that_is_lived_twice_has_one_journal(example: str, tmp_path: Path) -> None:
+    telling = f"{example}\nprint(ending.journal.decode())"
+    lived = [subprocess.run([sys.executable, "-c", telling], cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert lived[0].stdout == lived[1].stdout
+
+
 def without_times(told: str) -> list[str]:
     """Lines as they are at any time: clock, durations and ids are blotted out."""
     blotted = re.sub(r"\d\d:\d\d:\d\d|\b\d+\.\d\d s|\d{6}-[0-9a-f]{8}", "…", told)
