@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import configparser
+import datetime as dt
 import importlib
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
 import textwrap
+import uuid
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -20,7 +24,11 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.task import RetryPolicy, TaskStatus
-from asterism.machines.orchestration_loop.model import LoopOptions, Step
+from asterism.flows import InputField, StandardAgent
+from asterism.flows.parsing import SPOKEN, is_spoken
+from asterism.loops import LoopView, OrchestrationLoop
+from asterism.machines.flow_agent.events import HANDLERS, AgentStatus
+from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
 from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelChoice
 from tests.architecture import draw_machines
 
@@ -107,6 +115,34 @@ def test_the_reference_lists_every_field_of_a_plan(heading: str, kind: type[msgs
     assert [row[0] for row in table_after(heading)] == fields_of(kind)
 
 
+def first_cells(under: str) -> list[str]:
+    """The names in the first column of the table that begins with this line, one by one; backticks are dropped."""
+    table = REFERENCE.split(f"\n{under}", 1)[1].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    return [name.strip(" `") for cell in cells for name in cell.split(", ")]
+
+
+def test_the_reference_lists_what_a_loop_takes_what_its_functions_see_and_every_gate() -> None:
+    assert first_cells("| argument | default |") == list(inspect.signature(OrchestrationLoop).parameters)
+    assert first_cells("| of a view |") == fields_of(LoopView)
+    assert first_cells("| gate |") == [gate or '""' for gate in get_args(Gate)]
+
+
+def test_the_reference_lists_the_options_of_fields_and_agents_and_every_status_with_its_handler() -> None:
+    assert first_cells("| argument of `InputField` |") == list(inspect.signature(InputField).parameters)
+    assert first_cells("| option | default |") == [name for name in vars(StandardAgent)["__annotations__"] if not name.startswith("_")]
+    shown = dict(re.findall(r"^\| `([A-Z_]+)` \| (?:`(on_\w+)`|none;)", REFERENCE.split("\n| status |", 1)[1], re.MULTILINE))
+    assert shown == {status: HANDLERS.get(status, "") for status in AgentStatus}
+
+
+def test_every_type_of_a_field_that_the_reference_lists_is_one_that_words_can_give() -> None:
+    listed = first_cells("| type | words that give it |")
+    kinds = {kind.__name__: kind for kind in (str, int, float, Decimal, bool, dt.date, dt.time, dt.datetime, dt.timedelta, uuid.UUID)}
+    assert [name for name in listed if name in kinds] == list(kinds)
+    assert all(map(is_spoken, kinds.values()))
+    assert [name for name in kinds if name not in SPOKEN] == []
+
+
 def test_the_reference_lists_every_setting_of_the_model() -> None:
     rows = {row[0]: row[1] for row in table_after("## Models")}
     assert list(rows) == list(MODEL_VARIABLES.values())
@@ -151,6 +187,16 @@ def test_the_readmes_own_skill_runs_as_written_and_prints_what_is_shown(tmp_path
 def test_every_example_of_the_page_on_testing_runs(example: str, tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-W", "error", "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+WORLDS = [example for example in re.findall(r"```python\n(.*?)```", TESTING, re.DOTALL) if "ending = " in example]
+
+
+@pytest.mark.parametrize("example", WORLDS, ids=lambda text: text.splitlines()[-1][:40])
+def test_a_world_of_the_page_on_testing_that_is_lived_twice_has_one_journal(example: str, tmp_path: Path) -> None:
+    telling = f"{example}\nprint(ending.journal.decode())"
+    lived = [subprocess.run([sys.executable, "-c", telling], cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert lived[0].stdout == lived[1].stdout
 
 
 def without_times(told: str) -> list[str]:

@@ -160,6 +160,7 @@ def test_a_loop_below_a_conversation_is_found_from_any_folder(desk: Desk, tmp_pa
 def test_killed_in_its_body_it_is_reported_and_not_repeated(desk: Desk) -> None:
     desk.killed_in_the_body("pay", "40", "yes")
     (desk.folder / "quick").touch()
+    assert desk.chat()[-1].endswith("Run it again? (yes/no)"), "whoever opens the chat again is shown what is asked"
     said = desk.chat("hm")
     assert said[-1].startswith("It was interrupted while it was under way, and may have finished.")
     assert len(desk.entered()) == 1

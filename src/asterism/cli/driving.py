@@ -20,10 +20,11 @@ from rich.text import Text
 from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import actor, machine_of
+from asterism.cli.keyboard import confided
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
 from asterism.cli.stories.constellation_story import ConstellationStory
-from asterism.cli.stories.proposals import proposal_lines, subject_of
+from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.stories.story import Story
 from asterism.cli.stories.telling import story_for
 from asterism.cli.words import duration, plain
@@ -154,10 +155,18 @@ async def drive(
         try:
             driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
             await teller.read()
+            while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run, reporter):  # until they leave
+                driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
+                await teller.read()
         finally:
             reporter.close()
     await tell_end(store, teller.story, driven, as_json=as_json, result_file=result_file)
     return code_of(driven) if driven else INTERRUPTED
+
+
+async def _confided(runtime: Runtime, run: str, reporter: Reporter) -> bool:
+    reporter.close()  # a picture that moves is none to type under
+    return await confided(runtime, run)
 
 
 class _Foreground:
@@ -277,7 +286,7 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
     for asked in open_ones:
         told.append(f"waits for a person: {plain(asked.prompt, 1000)}")
         told += [f"  {line}" for line in proposal_lines(subject_of(asked))]
-        told.append(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
+        told.append(f"  {answer_line(asked, None, run)}")
     if sum("approve" in asked.verbs for asked in open_ones) > 1:
         told.append(f"all of them at once: asterism answer {run} approve|reject --all")
     return told

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 import json as json_text
-import select
 import sys
-import termios
-import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,8 +18,10 @@ from asterism.bootstrap import open as open_all
 from asterism.cli.beginning import fleet_file_below
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import MAX_RUNS, actor
+from asterism.cli.keyboard import confided, heard, terminal
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
+from asterism.cli.stories.proposals import answer_line
 from asterism.cli.words import plain
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent
@@ -87,7 +85,7 @@ def chat(
     agents = agents_of(source, Path.cwd())
     user = user or actor()
     fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
-    with _terminal():
+    with terminal():
         return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model, record))))
 
 
@@ -121,17 +119,7 @@ async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened
 async def _heard(desk: Orchestrator, runtime: Runtime, user: str) -> str | None:
     """What the person says next, to what is asked now; None at the end of the input."""
     there = await desk.current(user)
-    asked = await there.asked(runtime) if there else None
-    if asked is not None and "approve" in asked.verbs:
-        _forget_typed_ahead()
-    return await _line(secret=asked is not None and not asked.verbs)
-
-
-def _forget_typed_ahead() -> None:
-    """Drop the lines that were typed before what is to be approved was shown; those of a pipe are meant in their order."""
-    if sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]:
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        put("(what was typed before this was shown is no answer to it)")
+    return await heard(await there.asked(runtime) if there else None)
 
 
 @contextlib.asynccontextmanager
@@ -166,62 +154,6 @@ def _say(result: AgentResult) -> None:
         put(f"  [{result.status}]")
 
 
-async def _line(*, secret: bool) -> str | None:
-    """What the person types, several lines where each but the last ends with a backslash; None at the end of the input."""
-    lines: list[str] = []
-    while True:  # bounded by what is typed
-        line = await _typed("> " if sys.stdin.isatty() else "", secret=secret)
-        if line is None:
-            return "\n".join(lines) if lines else None
-        lines.append(line)
-        if not line.endswith("\\"):
-            return "\n".join(lines)
-        lines[-1] = line[:-1]
-
-
-async def _typed(prompt: str, *, secret: bool) -> str | None:
-    """One line, or None at the end; read by a thread that nobody waits for, so that Ctrl-C leaves at once."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[str | None] = loop.create_future()
-
-    def tell(line: str | None) -> None:
-        if not typed.done():
-            typed.set_result(line)
-
-    def read() -> None:
-        line = _read(prompt, secret=secret)
-        with contextlib.suppress(RuntimeError):  # nobody listens any more
-            loop.call_soon_threadsafe(tell, line)
-
-    threading.Thread(target=read, daemon=True).start()
-    return await typed
-
-
-def _read(prompt: str, *, secret: bool) -> str | None:
-    """One line, or None at the end. A secret is not shown while it is typed, and is in no history of the terminal."""
-    if not sys.stdin.isatty():  # past Python's own buffer, whose lock a reader would hold when the program ends
-        with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as raw:
-            line = raw.readline()
-        return line.decode(errors="replace").rstrip("\r\n") if line else None
-    try:
-        return getpass.getpass(prompt) if secret else input(prompt)
-    except EOFError:
-        return None
-
-
-@contextlib.contextmanager
-def _terminal() -> Iterator[None]:
-    """Leaves the terminal as it was, whatever was being typed when the person left."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    was = termios.tcgetattr(sys.stdin)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, was)
-
-
 def run_flow(
     source: Agents,
     /,
@@ -251,7 +183,7 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
             )
         if agent.input_fields()[name].secret:
             raise InvalidInput(
-                f"--field {name}: a secret is not for the command line, where others can read it; it is asked for in `asterism chat`"
+                f"--field {name}: others can read a command line, and this is a secret; leave it out, and it is asked for at the terminal"
             )
         if name in values:
             raise InvalidInput(f"--field {name} is given twice")
@@ -261,13 +193,16 @@ def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
 
 async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, opened: Opened, *, as_json: bool) -> int:
     async with opened as (runtime, _):
-        result = await Conversation(agent, runtime=runtime, user=actor()).say(text, values)
+        conversation = Conversation(agent, runtime=runtime, user=actor())
+        result = await conversation.say(text, values)
         if as_json:
             put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))
         else:
             put(f"run {result.run}")
+            while await confided(runtime, result.run):  # until the person leaves
+                result = await conversation.settle()
             _say(result)
             for asked in await runtime.store.inquiries(root=result.run):
-                put(f"  asterism answer {asked.inquiry} {'|'.join(asked.verbs)}")
+                put(f"  {answer_line(asked, None, result.run)}")
     codes = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
     return codes.get(result.status, WAITING)

@@ -106,7 +106,7 @@ class Picture:
     def __init__(self, console: Console, clock: Clock) -> None:
         self._console = console
         self._clock = clock
-        self._live = Live(console=console, auto_refresh=False, transient=False, vertical_overflow="crop")
+        self._live = _live(console)
         self._story: Story | None = None
         self._shown_at = 0.0
         self._said = ""
@@ -133,6 +133,7 @@ class Picture:
             self._live.update(Group(*self._lines(self._story, MAX_DRAWN)))
         if self._live.is_started:
             self._live.stop()
+        self._live = _live(self._console)  # what is shown after this is drawn below it, and not over it
 
     def _refresh(self) -> None:
         if self._story is None:
@@ -150,6 +151,10 @@ class Picture:
         yield from lines
         elapsed = duration(story.until(now) - story.first_at)
         yield Text(f"\n{story.counted()}, {elapsed}", "dim")
+
+
+def _live(console: Console) -> Live:
+    return Live(console=console, auto_refresh=False, transient=False, vertical_overflow="crop")
 
 
 def happening_line(story: Story, happening: Happening) -> Text:

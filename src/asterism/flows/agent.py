@@ -58,6 +58,8 @@ class StandardAgent:
         super().__init_subclass__(**more)
         if "on_running" in vars(cls):
             cls.on_running = _entered_once(cls.on_running)  # type: ignore[method-assign]
+        for field in cls.input_fields().values():
+            field.check_asked()
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:

@@ -6,6 +6,7 @@ error or None, raise ValueError, or return a bool. A rule looks at several field
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -16,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.flows.parsing import bare, options_of, parse
+from asterism.flows.parsing import SPOKEN, bare, is_spoken, options_of, parse
 
 F = TypeVar("F", bound=Callable[..., Any])
 Validator = Callable[..., Any]
@@ -61,10 +62,25 @@ class Field:
     def __set__(self, agent: Any, value: Any) -> None:
         agent.collected_fields[self.name] = self.check(agent, value)
 
+    def check_asked(self) -> None:
+        """See that words can give its type, where it is asked for; a type that cannot be found yet is looked at when it is.
+
+        Raises:
+            InvalidInput: they cannot.
+        """
+        with contextlib.suppress(NameError):
+            kind, _ = self._declared()
+            if self.asked and not is_spoken(kind):
+                where, what = f"{self.owner.__name__}.{self.name}", kind.__name__ if isinstance(kind, type) else kind
+                raise InvalidInput(f"{where}: no words give a {what}; what is asked for is {SPOKEN}; anything else needs a default")
+
+    def _declared(self) -> tuple[Any, bool]:
+        return bare(typing.get_type_hints(self.owner).get(self.name, str))
+
     @functools.cached_property
     def _annotation(self) -> tuple[Any, bool]:
         try:
-            return bare(typing.get_type_hints(self.owner).get(self.name, str))
+            return self._declared()
         except NameError as error:
             raise InvalidInput(
                 f"{self.owner.__name__}.{self.name}: its type cannot be found ({error}); define it at module level"
@@ -181,7 +197,7 @@ def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where 
     min_length: int | None = None,
     max_length: int | None = None,
 ) -> Any:
-    """A field that the agent asks for. Its type is its annotation; text where there is none.
+    """A field that the agent asks for. Its type is its annotation; text where there is none. One that words cannot give needs a default.
 
     Args:
         prompt: the question.

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from asterism.flows.words import is_yes, plain, spaced
 
@@ -31,6 +32,21 @@ _NOT_PLAIN = re.compile(
 _TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)?\b", re.IGNORECASE)
 MAX_DIGITS = 300
 """Of a number: so that it is one in every journal, and finite."""
+SPOKEN = "a str, int, float, bool, Decimal, date, time, datetime, timedelta, UUID, an enumeration, a Literal, or a list of one of these"
+"""The types that words can give."""
+_SPOKEN = (
+    inspect.AnyType,
+    inspect.StrType,
+    inspect.IntType,
+    inspect.FloatType,
+    inspect.BoolType,
+    inspect.DecimalType,
+    inspect.DateType,
+    inspect.TimeType,
+    inspect.DateTimeType,
+    inspect.TimeDeltaType,
+    inspect.UUIDType,
+)
 _NO = ("no", "n", "nope", "nah", "false", "off", "0")
 
 
@@ -78,6 +94,14 @@ def parse(kind: Any, text: str, at: float) -> Any:
         return msgspec.convert(words, kind, strict=False)
     except msgspec.ValidationError:
         raise ValueError(f"I cannot make out {words!r}") from None
+
+
+def is_spoken(kind: Any) -> bool:
+    """Whether there are words that give a value of a type."""
+    if typing.get_origin(kind) is list:
+        return is_spoken(*typing.get_args(kind))
+    parts = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+    return any(options_of(part) or isinstance(inspect.type_info(part), _SPOKEN) for part in parts)
 
 
 def options_of(kind: Any) -> dict[str, Any]:

@@ -52,7 +52,9 @@ class OrchestrationLoop:
         plan: makes the plan, and makes it anew: an async function of a :class:`LoopView` that returns steps; or the steps themselves.
         workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one; models with tools;
             other loops and constellations, which are run as children.
-        reflect: says one word (continue, replan, done, fail), or a ``Strategy``; without it, continue.
+        reflect: says one word (continue, replan, done, fail), or a ``Strategy``. Whatever else it says, or nothing at all, is taken for
+            continue, also after a step that failed: say fail where that is to fail the loop. Without it the loop goes on unless a step
+            has failed for good.
         synthesize: makes the final answer; without it, the answer is what the last steps have put out.
         critique: says ok, or what is to be better in the answer; without it, the first answer is the final one.
         options: the bounds.

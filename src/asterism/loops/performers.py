@@ -91,7 +91,7 @@ class _Supervisor:
 def _reflected(said: Any) -> dict[str, Any]:
     if isinstance(said, Strategy):
         return {"strategy": said}
-    return {"said": said.strip()[:MAX_SAID] if isinstance(said, str) else ""}
+    return {"said": said.strip()[:MAX_SAID] if isinstance(said, str) else f"no text but {type(said).__name__}"[:MAX_SAID]}
 
 
 class _WorkerPerformer:

@@ -17,7 +17,7 @@ import msgspec
 from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.loops.keeper import Keeper
 from asterism.loops.scope import Scope, scoped
-from asterism.loops.tool import Tool
+from asterism.loops.tool import Tool, check_gate
 from asterism.machines.orchestration_loop.model import Gate
 from asterism.runtime.kept import told
 
@@ -45,6 +45,9 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         scopes: what the arguments of a tool must keep within, by its name.
         env: variables of the program, besides the few that are safe to pass on.
         folder: where it runs; empty for here.
+
+    Raises:
+        InvalidInput: a gate is none.
     """
 
     command: tuple[str, ...] = ()
@@ -55,6 +58,10 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
     scopes: dict[str, Scope] = {}
     env: dict[str, str] = {}
     folder: str = ""
+
+    def __post_init__(self) -> None:
+        for name, gate in self.gates.items():
+            check_gate(name, gate)
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,9 +15,9 @@ from asterism.errors import InvalidInput
 from asterism.loops.scope import Scope, within
 from asterism.loops.server import McpServer
 from asterism.loops.source import find
-from asterism.loops.tool import Tool, tool
+from asterism.loops.tool import GATES, Tool, tool
 from asterism.loops.worker import ModelWorker, Worker
-from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step
+from asterism.machines.orchestration_loop.model import Gate, LoopOptions, Step, Strategy
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -81,6 +82,15 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     options: LoopOptions = LoopOptions()
 
 
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "options": LoopOptions,
+    "steps": Step,
+    "tools": _Function,
+    "servers": _Server,
+    "within": _Within,
+}
+
+
 def read_parts(path: Path) -> dict[str, Any]:
     """What an ``OrchestrationLoop`` is made of, from a file.
 
@@ -88,30 +98,41 @@ def read_parts(path: Path) -> dict[str, Any]:
         InvalidInput: it is missing, not TOML, or says something that it may not; one line.
     """
     try:
-        document = _read(tomllib.loads(path.read_text(encoding="utf-8")), _Document, str(path))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(f"{path}: the loop cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # tomllib's errors are ValueErrors
         raise InvalidInput(f"{path}: {error}") from error
-    if not document.workers:
-        raise InvalidInput(f"{path}: workers: there are none; add a [workers.NAME] table")
     try:
-        return _parts(document, path.absolute().parent)
+        return _parts(_read(given, _Document), path.absolute().parent)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
 
 
-def _read(given: Any, kind: type[T], where: str) -> T:
+def _read(given: Any, kind: type[T], where: str = "") -> T:
     try:
         return msgspec.convert(given, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        told = str(error)
-        if "unknown field" in told and " - at " not in told:  # it names no other place than this table
-            told += f"; there are {', '.join(field.name for field in msgspec.structs.fields(kind))}"
-        raise InvalidInput(f"{where}: {told}") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{where}: {error}") from error
+    except msgspec.ValidationError as error:
+        told, _, at = str(error).partition(" - at `$")
+        place = at.rstrip("`")
+        raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}".lstrip(".: ")) from error
+
+
+def _allowed(told: str, place: str, kind: type[msgspec.Struct]) -> str:
+    """What may stand at a place instead."""
+    table = re.sub(r"\[.*?\]", "", place).rpartition(".")[2]
+    if "unknown field" in told:
+        return f"; its fields are {', '.join(field.name for field in msgspec.structs.fields(_TABLES.get(table, kind)))}"
+    if table in ("gate", "gates"):
+        return f"; it is {GATES}"
+    return f"; it is one of {', '.join(Strategy)}" if "enum value" in told else ""
 
 
 def _parts(document: _Document, folder: Path) -> dict[str, Any]:
+    if not document.workers:
+        raise InvalidInput("workers: there are none; add a [workers.NAME] table")
     planner = document.plan or document.model
     if not (planner or document.steps):
         raise InvalidInput("who plans? name a model (model, or plan), or give the steps")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from asterism.devices.skill import contract_of, is_skill, skill
+from asterism.errors import InvalidInput
 from asterism.loops.scope import Scope, scoped
 from asterism.machines.orchestration_loop.model import Gate, ToolCall
+
+GATES = f"one of {', '.join(filter(None, get_args(Gate)))}, or empty"
+"""What a gate may be, in words."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +38,21 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[Scope, ...] = ()
 
 
+def check_gate(name: str, gate: object) -> None:
+    """See that the gate of a tool is one, before a model asks for a call.
+
+    Raises:
+        InvalidInput: it is none; says what there are.
+    """
+    if gate not in get_args(Gate):
+        raise InvalidInput(f"the gate of {name}: it is {GATES}, not {gate!r}")
+
+
 def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gate = "", scope: Scope | None = None) -> Tool:
     """A typed Python function as a tool; name, parameters and description come from it, as those of a skill do.
 
     Raises:
-        InvalidInput: it is no function, or a type hint has no JSON form.
+        InvalidInput: it is no function, a type hint has no JSON form, or the gate is none.
     """
     contract = contract_of(function if is_skill(function) else skill(function))
 
@@ -49,6 +63,7 @@ def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gat
         return await asyncio.to_thread(function, **values)
 
     described = contract.skill
+    check_gate(described.name, gate)
     return Tool(
         name=described.name,
         description=described.description,

@@ -228,6 +228,10 @@ class Runtime:
             raise Refused(f"{inquiry} is not asked any more: {asked.answer}")
         if 0 < asked.expires_at <= self.clock.now():
             raise Refused(f"{inquiry} has expired")
+        if not asked.verbs and verb != "cancel":
+            raise InvalidInput(
+                f"{inquiry} asks for a secret, and an answer is journaled: type it at a terminal, in `asterism resume {asked.run}`"
+            )
         if verb not in (*asked.verbs, "cancel"):
             raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):

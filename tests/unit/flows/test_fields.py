@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import uuid
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
-from asterism.flows.parsing import parse
+from asterism.flows.parsing import SPOKEN, parse
 from asterism.flows.words import change, denial, is_yes, turn
 from tests.flows import Stage, memory_of, talk
 
@@ -67,6 +68,37 @@ def test_words_give_a_value_of_the_type(kind: Any, text: str, value: Any) -> Non
 def test_words_that_give_none_or_two_are_not_guessed_at(kind: Any, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse(kind, text, THURSDAY)
+
+
+def party(kind: Any, **more: Any) -> Any:
+    return type("Party", (StandardAgent,), {"__annotations__": {"guests": kind}, "guests": InputField("Who?", **more)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        (set, "set"),
+        (dict, "dict"),
+        (complex, "complex"),
+        (list, "list"),
+        (list[dict[str, int]], "list[dict[str, int]]"),
+        (tuple[int, int], "tuple[int, int]"),
+        (set[str] | None, "set[str]"),
+    ],
+)
+def test_a_field_whose_type_no_words_give_is_refused_where_its_class_is_defined(kind: Any, named: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        party(kind)
+    assert str(refused.value) == f"Party.guests: no words give a {named}; what is asked for is {SPOKEN}; anything else needs a default"
+
+
+@pytest.mark.parametrize("kind", [str, int | str, uuid.UUID, dt.timedelta, Any, list[Colour], Literal["a", 1] | None], ids=str)
+def test_a_field_whose_type_words_give_can_be_asked_for(kind: Any) -> None:
+    assert "guests" in party(kind).input_fields()
+
+
+def test_a_field_with_a_default_may_be_of_any_type_since_nobody_is_asked_for_it() -> None:
+    assert party(dict, default={}).json_schema()["properties"]["guests"]["type"] == "object"
 
 
 @pytest.mark.parametrize("text", ["yes", "Yes!", "y", "OK, go ahead", "yes, please", "Sounds good."])

@@ -15,6 +15,7 @@ from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, OrchestrationLoop, State, Step, Worker, resume
 from asterism.loops.definition import definition_of, find_loop, memory_of
 from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.simulation.world import World
 
 
 async def plan(view: LoopView) -> Sequence[Any]:
@@ -290,3 +291,18 @@ def test_a_reflection_sees_the_request_the_plan_what_is_done_and_what_is_left() 
 def test_options_that_no_loop_could_have_are_refused_where_the_loop_is_made(options: LoopOptions, words: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(words)):
         OrchestrationLoop(plan=[], workers={}, options=options)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [("failed", "failed"), (None, "no text but NoneType"), (5, "no text but int"), (["fail"], "no text but list")]
+)
+def test_a_reflection_that_returns_none_of_the_words_goes_on_and_the_journal_tells_what_it_returned(said: Any, told: str) -> None:
+    async def look(handoff: Handoff) -> None:
+        raise ValueError("nothing to see")
+
+    async def reflect(view: LoopView) -> Any:
+        return said
+
+    ending = World(7).run_loop(OrchestrationLoop(plan=[{"worker": "look", "intent": "it"}], workers={"look": look}, reflect=reflect))
+    assert (ending.outcome, ending.memory.answer) == ("finished", None)
+    assert f'\\"said\\":\\"{told}\\"' in ending.journal.decode()

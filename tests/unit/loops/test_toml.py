@@ -87,9 +87,29 @@ def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
         ('model = "m:n"\ncolour = 1\n[workers.a]\n', "unknown field `colour`"),
         (
             'model = "m:n"\n[workers.a]\ncolour = 1\n',
-            "loop.toml: workers.a: Object contains unknown field `colour`; there are function, idempotent, ",
+            "loop.toml: workers.a: Object contains unknown field `colour`; its fields are function, idempotent, ",
         ),
-        ('model = "m:n"\n[workers.a]\ninstructions = "x"\ntools = [1]', "workers.a: Expected `str | object`, got `int` - at `$.tools[0]`"),
+        ('model = "m:n"\n[workers.a]\ninstructions = "x"\ntools = [1]', "workers.a.tools[0]: Expected `str | object`, got `int`"),
+        (
+            'model = "m:n"\n[workers.a]\ninstructions = "x"\ntools = [{ function = "x.py:y", gate = "danger" }]',
+            "workers.a.tools[0].gate: Invalid enum value 'danger'; it is one of destructive, external, first_time, or empty",
+        ),
+        (
+            'model = "m:n"\n[workers.a]\ninstructions = "x"\nservers = [{ url = "http://x", gates = { read = true } }]',
+            "workers.a.servers[0].gates[...]: Expected `str`, got `bool`; it is one of destructive, external, first_time, or empty",
+        ),
+        (
+            'model = "m:n"\n[workers.a]\ninstructions = "x"\ntools = [{ function = "x.py:y", gates = "external" }]',
+            "workers.a.tools[0]: Object contains unknown field `gates`; its fields are function, gate, idempotent",
+        ),
+        (
+            'model = "m:n"\n[workers]\n[options]\nrecovery = ["again"]',
+            "loop.toml: options.recovery[0]: Invalid enum value 'again'; it is one of retry, retry_elsewhere, decompose, ask_user, give_up",
+        ),
+        (
+            'model = "m:n"\n[workers]\n[options]\nmax_step = 3',
+            "options: Object contains unknown field `max_step`; its fields are max_steps, ",
+        ),
         ('model = "m:n"\n[workers]\na = 1', "Expected `object`, got `int`"),
         ('model = "m:n"\n[workers.a]\nfunction = "nowhere.py:x"', "there is no file nowhere.py"),
         ('model = "m:n"\n[workers.a]\ninstructions = "x"\n[[workers.a.servers]]', "either a command or a url"),

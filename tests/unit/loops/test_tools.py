@@ -78,6 +78,13 @@ def run(script: Script, *tools: Any) -> LoopResult:
     return asyncio.run(loop_of(script, *tools).run("x"))
 
 
+@pytest.mark.parametrize("gate", ["danger", True, None, ["external"]])
+def test_a_gate_that_is_none_is_refused_where_it_is_said(gate: Any) -> None:
+    for make in (lambda: tool(double, gate=gate), lambda: McpServer(url="http://x", allow=("double",), gates={"double": gate})):
+        with pytest.raises(InvalidInput, match=r"gate of double: it is one of destructive, external, first_time, or empty, not "):
+            make()
+
+
 def test_python_functions_are_called_with_what_the_model_says_and_its_last_text_is_the_finding() -> None:
     script = Script({"double": {"number": 21}, "shout": {"text": "hey"}}, "42 HEY")
     assert run(script, double, shout).answer == "42 HEY"

@@ -9,7 +9,6 @@ import asyncio
 import collections
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -227,19 +226,13 @@ class RandomLoop:
         from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart  # noqa: PLC0415 - a second, and an extra
         from pydantic_ai.models.function import AgentInfo, FunctionModel  # noqa: PLC0415 - as above
 
-        at = datetime(2026, 1, 1, tzinfo=UTC)  # it is journaled, and must not be the real time
-
         async def reply(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
             rng = await self._think(f"model:{len(messages)}")
             if likely(rng, 0.3):
-                return ModelResponse(parts=[TextPart(content=rng.choice(("all done", "", "x" * 500)))], timestamp=at)
+                return ModelResponse(parts=[TextPart(content=rng.choice(("all done", "", "x" * 500)))])
             names = [rng.choice(("look", "write", "reach", "first", "unknown")) for _ in range(rng.choice((1, 1, 2, 3)))]
             arguments = [rng.choice(({"x": 1}, {"x": 2}, {"x": "rubbish"}, {}, '{"x": 3}', "[]")) for _ in names]
-            calls = [
-                ToolCallPart(name, given, tool_call_id=f"{len(messages)}.{at}")
-                for at, (name, given) in enumerate(zip(names, arguments, strict=True))
-            ]
-            return ModelResponse(parts=calls, timestamp=at)
+            return ModelResponse(parts=[ToolCallPart(name, given) for name, given in zip(names, arguments, strict=True)])
 
         return FunctionModel(reply)
 
