@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Happening, StoreTrouble, everyone_says
+from asterism.simulation.people import Crash, Happening, StoreTrouble, everyone_says
 from asterism.simulation.program import Program
 from asterism.simulation.world import World
 
@@ -51,3 +51,22 @@ def test_a_child_that_a_robbed_owner_creates_meanwhile_is_taken_for_what_it_is()
     for seed in range(20):  # the two look for the child, and write it, in any order
         world = World(seed, fleet=[FLEET], happenings=[Happening(at_s=0.9, what="rob")], store=StoreTrouble(slow=1.0))
         assert world.run(plan).outcome == "finished"
+
+
+def test_a_new_task_under_the_id_of_one_that_may_have_finished_is_no_repetition_of_it() -> None:
+    again = {"task_id": "a", "name": "another", "device": "d", "skill": "other"}
+    changes = ({"tool": "remove_task", "parameters": {"task_id": "a"}}, {"tool": "add_task", "parameters": again})
+    world = World(
+        fleet=[AgentProfile(device_id="d", skills=(Skill(name="once"), Skill(name="other")))],
+        script={"once": Behaviour(duration_s=5)},
+        crashes=[Crash(entry=3, after_s=1)],
+        people=everyone_says("approve", after_s=10),
+        happenings=[
+            Happening(at_s=2, what="pause"),
+            Happening(at_s=20, what="edit", actions=changes),
+            Happening(at_s=40, what="unpause"),
+        ],
+    )
+    ending = world.run({"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]})
+    assert (ending.outcome, ending.task("a").name) == ("finished", "another")
+    assert [(it.skill, it.how) for it in world.ledger.performances] == [("once", "killed"), ("other", "done")]
