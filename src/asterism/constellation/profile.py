@@ -118,3 +118,9 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 Fleet = dict[str, AgentProfile]
 """Profiles by device id, in the order of the fleet file."""
+
+
+def skill_of(fleet: Fleet, device: str, name: str) -> Skill | None:
+    """The skill of that name on a device of the fleet; None where there is none."""
+    profile = fleet.get(device)
+    return profile.skill(name) if profile else None

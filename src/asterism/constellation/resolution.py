@@ -14,7 +14,7 @@ from asterism.constellation.condition import Condition
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.line import TaskStarLine
-from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
 from asterism.constellation.ranker import clear_match, rank
 from asterism.constellation.references import INPUTS, MissingReference, references, resolve
 from asterism.constellation.task import TaskStar, TaskStatus
@@ -148,8 +148,7 @@ def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Flee
 
 
 def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
-    profile = fleet.get(task.device)
-    return profile.skill(task.resolved_skill) if profile and task.resolved_skill else None
+    return skill_of(fleet, task.device, task.resolved_skill) if task.resolved_skill else None
 
 
 def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:

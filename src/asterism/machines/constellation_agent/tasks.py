@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import Skill
+from asterism.constellation.profile import skill_of
 from asterism.constellation.references import MissingReference, references
 from asterism.constellation.resolution import arguments_of, stand_ins
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
@@ -75,8 +75,7 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
 
 
 def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
-    profile = memory.fleet.get(task.device)
-    skill = profile.skill(task.resolved_skill) if profile else None
+    skill = skill_of(memory.fleet, task.device, task.resolved_skill)
     return Dispatch(
         task_id=task.task_id,
         device=task.device,
@@ -160,7 +159,7 @@ def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
         raise Refused("an edit gives the new arguments, as a JSON object")
     if next(references(value), None):
         raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
-    skill = _skill(memory, attempt)
+    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
     if skill is not None and unknown:
         raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
@@ -169,17 +168,12 @@ def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
 
 def _check_result(memory: AgentMemory, attempt: Dispatch, value: Any) -> None:
     """A result that a person gives has the fields that the skill's has: what comes after it relies on them."""
-    skill = _skill(memory, attempt)
+    skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     fields = skill.output_fields() if skill else None
     if skill is None or skill.output is None or fields is None:
         return
     if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
         raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give the result so")
-
-
-def _skill(memory: AgentMemory, attempt: Dispatch) -> Skill | None:
-    profile = memory.fleet.get(attempt.device)
-    return profile.skill(attempt.skill) if profile else None
 
 
 # -- ending ----------------------------------------------------------------------------------------
