@@ -105,6 +105,10 @@ def _make(path: Path) -> None:
         with contextlib.closing(_connect(draft)) as connection:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything: pruning gives space back
             _prepare(connection, draft)
+            # Closing would do this too, and hide that it failed: the log that held the rest would be gone.
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise StoreUnavailable(f"database {path}: {_ADVICE[sqlite3.SQLITE_BUSY]}")
         # A link, unlike a rename, never replaces what another process has made meanwhile.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)

@@ -199,6 +199,23 @@ def test_when_the_disk_refuses_to_write_no_database_is_left_behind(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_disk_that_fills_before_the_log_is_copied_leaves_no_database_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    prepare = database._prepare
+
+    def then_fill(connection: sqlite3.Connection, path: Path) -> None:
+        prepare(connection, path)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+
+    monkeypatch.setattr(database, "_prepare", then_fill)
+    try:
+        with pytest.raises(StoreUnavailable, match="the disk refused"):
+            open_database(tmp_path / "runs.db", create=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[None]:
     """A file system of that size; skips where a test may not mount one."""
@@ -214,9 +231,10 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
     pytest.skip("mounting a small file system is not allowed here")
 
 
-def test_a_full_disk_is_said_and_no_database_is_left_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", ["16k", "64k", "100k", "112k", "128k", "144k", "160k"])
+def test_a_full_disk_is_said_and_no_database_is_left_behind(tmp_path: Path, room: str) -> None:
     small = tmp_path / "small"
-    with mounted(small, "16k"):
+    with mounted(small, room):
         with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
             open_database(small / "runs.db", create=True)
         assert list(small.iterdir()) == []
