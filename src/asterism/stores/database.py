@@ -1,14 +1,19 @@
 """A SQLite file of ours: made, recognised, brought up to date, and its errors put into words.
 
-A new database is made under another name and linked into place when it is whole, so that a full disk
-leaves nothing behind and of two processes that make it at once one simply finds it there.
+A new database is made in a folder beside it and linked into place when it is whole, so that a full disk
+leaves nothing behind and of two processes that make it at once one simply finds it there. Its maker holds a
+lock on the folder; the next one removes the folders of makers that were killed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import glob
 import os
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +25,9 @@ APPLICATION_ID = 0x41737465
 
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for another process that is writing."""
+
+DRAFT_TRIES = 5
+"""Folders that a maker tries to lock before somebody else takes them for abandoned."""
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -34,6 +42,14 @@ _ADVICE = {
     sqlite3.SQLITE_IOERR: "the disk refused to read or write; check it, and the space left on it, then try again",
 }
 
+_SAME_AS = {
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
+    errno.EDQUOT: sqlite3.SQLITE_FULL,
+    errno.EROFS: sqlite3.SQLITE_READONLY,
+    errno.EACCES: sqlite3.SQLITE_CANTOPEN,
+}
+"""What SQLite would have said where the operating system was asked directly."""
+
 
 def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open the database at ``path``, at the newest schema; usable from one thread at a time, whichever.
@@ -47,6 +63,8 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
     """
     log = Path(f"{path}-wal")
     try:
+        if create:
+            _remove_abandoned(path)
         is_left = log.exists()  # looked for first: who makes a database has no log before there is one
         if path.exists() and not path.is_file():
             what = "a folder" if path.is_dir() else "not a regular file"
@@ -74,7 +92,7 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:
     """What went wrong with the database, in words a user can act on."""
-    code = getattr(error, "sqlite_errorcode", None)
+    code = _SAME_AS.get(error.errno or 0) if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", None)
     if code is None:
         reason = getattr(error, "strerror", None) or str(error)
         return StoreUnavailable(f"database {path}: {reason}; check the file and its folder")
@@ -82,7 +100,7 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
         code = sqlite3.SQLITE_FULL
     # The low byte of an extended code is its kind.
     advice = _ADVICE.get(code & 0xFF, "SQLite could not go on; try again")
-    return StoreUnavailable(f"database {path}: {advice} ({error})")
+    return StoreUnavailable(f"database {path}: {advice} ({getattr(error, 'strerror', None) or error})")
 
 
 def newest_version() -> int:
@@ -100,7 +118,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    folder, lock = _draft_folder(path)
+    draft = folder / path.name
     try:
         with contextlib.closing(_connect(draft)) as connection:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything: pruning gives space back
@@ -115,9 +134,40 @@ def _make(path: Path) -> None:
     except sqlite3.Error as error:
         raise unavailable(path, error) from error
     finally:
-        for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
-            with contextlib.suppress(OSError):  # a folder that takes no file has none to give back
-                leftover.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _draft_folder(path: Path) -> tuple[Path, int]:
+    """Make a folder beside ``path``, and lock it for this process; returns it and the descriptor that holds the lock."""
+    for _ in range(DRAFT_TRIES):
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+        folder.mkdir(mode=0o700)
+        with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
+            lock = _lock(folder, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
+    raise StoreUnavailable(f"database {path}: other processes keep removing what it is made from; try again")
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the draft folders whose makers were killed."""
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.new"):
+        with contextlib.suppress(OSError):  # its maker holds the lock, or it is not ours to remove
+            lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _lock(folder: Path, how: int) -> int:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:

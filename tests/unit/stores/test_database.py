@@ -6,6 +6,7 @@ import os
 import resource
 import sqlite3
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -186,6 +187,77 @@ def test_many_who_make_it_at_once_all_find_one_database(tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     assert [it.name for it in tmp_path.iterdir()] == ["runs.db"]
+
+
+MAKER = """
+import sys
+from pathlib import Path
+from asterism.stores import database
+
+def stop(connection, path):
+    database_prepare(connection, path)
+    print("at it", flush=True)
+    sys.stdin.readline()
+
+database_prepare, database._prepare = database._prepare, stop
+database.open_database(Path(sys.argv[1]), create=True)
+"""
+
+
+@contextmanager
+def making(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that stops in the middle of making a database, and is killed in the end."""
+    with subprocess.Popen([sys.executable, "-c", MAKER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as maker:
+        assert maker.stdout is not None
+        assert maker.stdout.readline() == "at it\n"
+        try:
+            yield maker
+        finally:
+            maker.kill()
+
+
+def test_what_a_killed_maker_has_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with making(path):
+        pass
+    (draft,) = tmp_path.iterdir()
+    assert draft.name.startswith(".runs.db.")
+    made(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_maker_has_left_that_was_killed_after_the_link_is_removed_too(tmp_path: Path) -> None:
+    path = made(tmp_path / "runs.db")
+    draft = tmp_path / ".runs.db.0123abcd.new"
+    draft.mkdir()
+    os.link(path, draft / "runs.db")
+    made(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_maker_that_is_at_it_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with making(path) as maker:
+        made(path)
+        assert len(list(tmp_path.iterdir())) == 2
+        maker.communicate("go on\n")
+        assert maker.returncode == 0
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_draft_that_is_removed_before_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, lock = tmp_path / "runs.db", database._lock
+    removed: list[Path] = []
+
+    def late(folder: Path, how: int) -> int:
+        if len(removed) < 2:
+            removed.append(folder)
+            folder.rmdir()
+        return lock(folder, how)
+
+    monkeypatch.setattr(database, "_lock", late)
+    made(path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_when_the_disk_refuses_to_write_no_database_is_left_behind(tmp_path: Path) -> None:
