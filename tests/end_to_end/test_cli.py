@@ -151,6 +151,28 @@ def test_show_tells_the_states_the_tasks_and_the_numbers(desk: Desk) -> None:
     assert desk.do("log", row["run"], "--after", "3").stdout.splitlines() == [line for line in log if int(line.split()[0]) > 3]
 
 
+HOSTILE = "\x1b]0;x\x07a\u202e\nasterism: all is well"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("chat", f"{HOSTILE}.py"),
+        ("fleet", "check", f"{HOSTILE}.toml"),
+        ("run", f"{HOSTILE}.json", "--fleet", "fleet.toml"),
+        ("import", f"{HOSTILE}.jsonl"),
+        ("runs", "--database", HOSTILE),
+        ("show", HOSTILE, f"--{HOSTILE}"),
+        (HOSTILE,),
+    ],
+)
+def test_what_an_error_names_cannot_touch_the_terminal(desk: Desk, arguments: tuple[str, ...]) -> None:
+    said = desk.do(*arguments, code=2, cwd=desk.folder).stderr
+    assert said.startswith("asterism: ")
+    assert all(line.isprintable() for line in said.splitlines())
+    assert "\nasterism:" not in said
+
+
 def test_what_a_device_says_cannot_touch_the_terminal(desk: Desk) -> None:
     plan = desk.plan({"task_id": "rude", "name": "rude", "device": "desk"}, {"task_id": "fail", "name": "fail", "device": "desk"})
     said = desk.do("run", plan, "--fleet", desk.fleet, code=1).stdout

@@ -143,7 +143,8 @@ def _one_line(error: CycloptsError) -> str:
     return " ".join(str(error).split())
 
 
-def _fail(message: str, code: int) -> int:
-    if sys.stderr is not None:  # print would take the standard output instead
-        print("asterism:", message, file=sys.stderr)  # noqa: T201 - the one line for a terminal
+def _fail(text: str, code: int) -> int:
+    from asterism.cli.output import complain  # noqa: PLC0415 - what ends well does not load it here
+
+    complain(text)
     return code

@@ -16,7 +16,7 @@ from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
-from asterism.cli.words import count
+from asterism.cli.words import count, plain
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow
@@ -66,7 +66,7 @@ def export(
         print(text, end="")  # noqa: T201 - the output; whoever wants a journal is told where it cannot be written
         return FINISHED
     write_whole(output, text)
-    put(f"run {row.run}: {row.seq} entries in {output}")
+    put(f"run {row.run}: {row.seq} entries in {plain(output, 1000)}")
     return FINISHED
 
 

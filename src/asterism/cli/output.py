@@ -8,6 +8,8 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
+from asterism.cli.words import message
+
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
@@ -36,10 +38,10 @@ def put_line(out: Console, line: Text) -> None:
         let_go()
 
 
-def complain(message: str) -> None:
-    """Print a line that is not a part of the output."""
+def complain(text: str) -> None:
+    """Print a message that is not a part of the output."""
     if sys.stderr is not None:  # print would take the standard output instead
-        print(f"asterism: {message}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
+        print(f"asterism: {message(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
 
 
 def let_go() -> None:

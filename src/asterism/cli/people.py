@@ -17,7 +17,7 @@ from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.stories.proposals import answer_line, how_to_edit, proposal_lines, subject_of
-from asterism.cli.words import duration, moment, plain
+from asterism.cli.words import duration, message, moment, plain
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.clock import SystemClock
@@ -129,7 +129,7 @@ async def _answer(
                 except Refused as refused:  # somebody else has answered it meanwhile; the others are still asked
                     if not every:
                         raise
-                    put(str(refused))
+                    put(message(refused))
             root = await store.run((await store.run(asked[0].run)).root)
             if root.owner:
                 return await answers.told(f"taken by {root.owner}")

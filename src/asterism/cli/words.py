@@ -26,9 +26,18 @@ def plain(text: object, limit: int = 300) -> str:
         limit: characters of the line; what is longer ends in an ellipsis.
     """
     whole = str(text)
-    line = " ".join(whole[: limit * 4].split())
-    line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
+    line = _spelled_out(" ".join(whole[: limit * 4].split()))
     return line if len(line) <= limit and len(whole) <= limit * 4 else line[: limit - 1] + "…"
+
+
+def message(text: object) -> str:
+    """An error message for a terminal: nothing in it is obeyed, and each line but the first is indented, as no message begins."""
+    first, *more = str(text).split("\n")
+    return "\n".join([_spelled_out(first), *(_spelled_out(line if line.startswith("  ") else f"  {line}") for line in more)])
+
+
+def _spelled_out(line: str) -> str:
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
 
 
 def last_line(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.cli.words import MAX_VALUE, count, duration, last_line, plain, preview
+from asterism.cli.words import MAX_VALUE, count, duration, last_line, message, plain, preview
 
 
 @given(st.text())
@@ -17,6 +17,17 @@ def test_plain_text_is_one_line_that_can_be_shown(text: str) -> None:
 
 def test_control_characters_are_spelled_out() -> None:
     assert plain("a\x1b[31mb\r\nc\u202ed\x9b") == "a\\x1b[31mb c\\u202ed\\x9b"
+
+
+@given(st.text())
+def test_a_message_can_be_shown_and_only_its_first_line_is_not_indented(text: str) -> None:
+    first, *more = message(text).split("\n")
+    assert first.isprintable()
+    assert all(line.startswith("  ") and line.isprintable() for line in more)
+
+
+def test_the_lines_of_a_message_stay_as_they_are_where_they_are_harmless() -> None:
+    assert message("no:\n  'paint': why\nasterism: all is well\r\x1b[2K") == "no:\n  'paint': why\n  asterism: all is well\\r\\x1b[2K"
 
 
 def test_long_text_ends_in_an_ellipsis() -> None:
