@@ -203,6 +203,7 @@ def test_runs_are_listed_newest_first_by_status_and_up_to_the_limit(play: Play) 
         assert [run.run for run in await store.runs(limit=2)] == ["a", "d"]
         assert [run.run for run in await store.runs(status="waiting")] == ["b"]
         assert await store.runs(status="ended") == []
+        assert len(await store.runs(limit=10**30)) == 4
 
     play(scenario)
 
@@ -218,6 +219,8 @@ def test_records_come_in_order_and_page_by_page(play: Play) -> None:
         assert [it.seq for it in await store.records("r1", after=7, limit=4)] == [8, 9, 10]
         assert await store.records("r1", after=10) == []
         assert await store.records("r1", limit=0) == []
+        assert await store.records("r1", after=10**30) == []
+        assert len(await store.records("r1", limit=10**30)) == 10
 
     play(scenario)
 

@@ -65,6 +65,18 @@ def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
     assert not other.exists()
 
 
+LARGE = "9" * 30
+
+
+def test_a_number_may_be_larger_than_any_that_is_stored(desk: Desk) -> None:
+    run = measured(desk)
+    assert run in desk.do("runs", "--limit", LARGE).stdout
+    assert desk.do("log", run, "--after", LARGE).stdout == ""
+    assert f"and no {LARGE}" in desk.do("fork", run, "--at", LARGE, code=2).stderr
+    assert desk.do("prune", "--keep-mb", "1e308").stdout == "0 runs forgotten\n"
+    assert desk.do("prune", "--older-than-days", "1e308").stdout == "0 runs forgotten\n"
+
+
 def test_pruning_asks_what_to_forget_and_forgets_it(desk: Desk) -> None:
     measured(desk)
     assert "say what to forget" in desk.do("prune", code=2).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -127,7 +128,7 @@ def prune(
 
 async def _prune(older_than_days: float | None, outcomes: tuple[str, ...], keep_mb: float | None, database: Path | None) -> int:
     before = None if older_than_days is None else SystemClock().now() - older_than_days * DAY_S
-    keep_bytes = None if keep_mb is None else round(keep_mb * MEGABYTE)
+    keep_bytes = None if keep_mb is None else round(min(keep_mb * MEGABYTE, sys.maxsize))
     async with reading(database) as store:
         forgotten = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
     put(f"{count(forgotten, 'run')} forgotten")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -22,6 +22,13 @@ FORMAT = "asterism journal 1"
 
 Journal = tuple[RunRow, list[Record]]
 """A run as the store lists it, and its records."""
+
+
+class _End(msgspec.Struct, forbid_unknown_fields=True):
+    """The last line of one journal: how many records it has, and how many journals follow it."""
+
+    end: int
+    left: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 def renamed(records: Iterable[Record], old: str, new: str) -> list[Record]:
@@ -76,23 +83,25 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
             raise InvalidInput(f"journal file, line {number}: there is something after the end")
         try:
             if not within:
-                if content.get("format") != FORMAT:
-                    raise InvalidInput(
-                        f"journal file, line {number}: the format is {content.get('format')!r}, this program reads {FORMAT!r}"
-                    )
-                journals.append((msgspec.convert(content["run"], RunRow), []))
+                journals.append((_header(content), []))
                 within = True
             elif "end" in content:
-                within = content["end"] != len(journals[-1][1])
-                left = int(content.get("left", 0))
+                end = msgspec.convert(content, _End)
+                within, left = end.end != len(journals[-1][1]), end.left
             else:
                 journals[-1][1].append(msgspec.convert(content["record"], Record))
-        except (KeyError, msgspec.ValidationError) as error:
+        except (KeyError, msgspec.ValidationError, InvalidInput) as error:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
     if within or left or not all(records for _, records in journals):
         raise InvalidInput("journal file: it is cut short; the end is missing")
     _check_tree([row for row, _ in journals])
     return journals
+
+
+def _header(content: dict[str, Any]) -> RunRow:
+    if content.get("format") != FORMAT:
+        raise InvalidInput(f"the format is {content.get('format')!r}, this program reads {FORMAT!r}")
+    return msgspec.convert(content["run"], RunRow)
 
 
 def _check_tree(rows: Sequence[RunRow]) -> None:

@@ -80,6 +80,8 @@ SELECT run FROM runs WHERE root = run AND status = 'ended' AND (?1 IS NULL OR up
 AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
 AND owner NOT IN (SELECT value FROM json_each(?3)) ORDER BY updated_at LIMIT ?4"""
 PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "runs")
+MAX_INTEGER = 2**63 - 1
+"""The largest number that SQLite takes; no row has more."""
 PRUNED_AT_A_TIME = 100
 """Runs forgotten in one transaction, so that drivers do not wait long for their appends."""
 
@@ -123,7 +125,7 @@ class SqliteStore:
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
     ) -> list[RunRow]:
-        return await self._writer.read(partial(_runs, self._owners, (status, root, roots_only, limit)))
+        return await self._writer.read(partial(_runs, self._owners, (status, root, roots_only, min(limit, MAX_INTEGER))))
 
     async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         return await self._writer.read(partial(_records, run, after, limit))
@@ -236,7 +238,9 @@ def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection
 
 
 def _records(run: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
-    return _rows(Record, connection.execute(SELECT_RECORDS, (run, after, -1 if limit is None else limit)))
+    return _rows(
+        Record, connection.execute(SELECT_RECORDS, (run, min(after, MAX_INTEGER), -1 if limit is None else min(limit, MAX_INTEGER)))
+    )
 
 
 def _snapshot(run: str, connection: sqlite3.Connection) -> Snapshot | None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -16,7 +19,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
-from asterism.runtime.transplant import Journal, journal_lines, read_journals, renamed
+from asterism.runtime.transplant import FORMAT, Journal, journal_lines, read_journals, renamed
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent
 from tests.stars import plan
@@ -80,6 +83,38 @@ def tree_of(*rows: tuple[str, str, str]) -> list[str]:
     """The lines of a file with runs of these ids, parents and roots."""
     journals = [(msgspec.structs.replace(ROW, run=run, parent=parent, root=root), records()) for run, parent, root in rows]
     return list(journal_lines(journals))
+
+
+def sealed(*contents: dict[str, object]) -> list[str]:
+    """The lines of a file with these contents, sealed as a program of anybody's may do it."""
+    chain = hashlib.sha256()
+    lines = []
+    for content in contents:
+        text = json.dumps(content)
+        chain.update(text.encode())
+        lines.append(json.dumps({"sum": chain.hexdigest(), "line": text}) + "\n")
+    return lines
+
+
+def contents(header: Mapping[str, object], record: Mapping[str, object], end: Mapping[str, object]) -> list[dict[str, object]]:
+    """A whole journal of one record with these fields in its header, its record and its end."""
+    first: dict[str, object] = msgspec.to_builtins(records()[0])
+    return [
+        {"format": FORMAT, "run": {**msgspec.to_builtins(ROW), **header}},
+        {"record": {**first, **record}},
+        {"end": 1, **end},
+    ]
+
+
+def test_a_file_that_another_program_has_sealed_is_read() -> None:
+    assert read_journals(sealed(*contents({}, {}, {}))) == [(ROW, records()[:1])]
+
+
+@pytest.mark.parametrize("value", ["abc", None, [1], {}, -1, 1.5, True])
+@pytest.mark.parametrize("field", ["end", "left"])
+def test_an_end_that_is_no_number_of_lines_is_named(field: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"line 3|cut short"):
+        read_journals(sealed(*contents({}, {}, {field: value})))
 
 
 TOP, BELOW, DEEP = ("r", "", "r"), ("r.1.0", "r", "r"), ("r.1.0.1.0", "r.1.0", "r")
