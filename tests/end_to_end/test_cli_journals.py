@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import sqlite3
+import subprocess
+
+import pytest
 
 from tests.end_to_end.desk import Desk
 
@@ -63,6 +69,46 @@ def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
     assert ": its sum does not fit" in said
     assert len(said.splitlines()) == 1
     assert not other.exists()
+
+
+def imported_with(desk: Desk, **fields: object) -> subprocess.CompletedProcess[str]:
+    """What ``import`` says to a file in which the run has these fields, sealed as anybody can do it."""
+    file, chain, lines = desk.folder / "run.jsonl", hashlib.sha256(), []
+    run = measured(desk)
+    for line in desk.do("export", run).stdout.splitlines():
+        content = json.loads(json.loads(line)["line"])
+        if "run" in content:
+            content["run"] |= fields
+        text = json.dumps(content)
+        chain.update(text.encode())
+        lines.append(json.dumps({"sum": chain.hexdigest(), "line": text}))
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return desk.do("import", file, "--database", desk.folder / "other.db", code=None)
+
+
+@pytest.mark.parametrize("fields", [{"created_at": 1e300}, {"updated_at": -1}])
+def test_a_file_with_a_field_that_no_run_has_is_one_clear_error(desk: Desk, fields: dict[str, object]) -> None:
+    refused = imported_with(desk, **fields)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert [line.isprintable() for line in refused.stderr.splitlines()] == [True]
+    assert "journal file, line 1: " in refused.stderr
+    assert not (desk.folder / "other.db").exists()
+
+
+def test_a_time_that_is_in_the_database_already_spoils_no_list(desk: Desk) -> None:
+    measured(desk)
+    desk.do(
+        "run", desk.plan({"task_id": "b", "device": "desk", "skill": "measure", "requires_approval": True}), "--fleet", desk.fleet, code=3
+    )
+    with contextlib.closing(sqlite3.connect(desk.database)) as connection:
+        connection.execute("UPDATE runs SET created_at = 1e300 WHERE status = 'ended'")
+        connection.execute("UPDATE inquiries SET expires_at = 1e300")
+        connection.commit()
+    listed = desk.do("runs").stdout.splitlines()
+    assert len(listed) == 2
+    assert "no time of this calendar (1e+300 s)" in listed[0]
+    assert "no time of this calendar (1e+300 s)" in desk.do("inbox").stdout
 
 
 LARGE = "9" * 30

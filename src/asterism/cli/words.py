@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from asterism.constellation.task import TaskStar
-from asterism.errors import InvalidInput
 
 MAX_FIELDS = 8
 """Fields of a result that a line shows."""
 MAX_VALUE = 40
 """Characters of one field."""
 
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_MINUTE, _HOUR, _DAY, _AGES = 60.0, 3600.0, 86400.0, 1e12
 
 
 def plain(text: object, limit: int = 300) -> str:
@@ -72,17 +71,19 @@ def duration(seconds: float) -> str:
         return f"{int(seconds // _MINUTE)} min {int(seconds % _MINUTE):02} s"
     if seconds < _DAY:
         return f"{int(seconds // _HOUR)} h {int(seconds % _HOUR // _MINUTE):02} min"
+    if not seconds < _AGES:
+        return f"{seconds:g} s"
     return f"{int(seconds // _DAY)} d {int(seconds % _DAY // _HOUR):02} h"
 
 
 def moment(at: float) -> str:
     """A point in time, here: date and time of day."""
-    return f"{_local(at):%Y-%m-%d %H:%M:%S}"
+    return _local(at, "%Y-%m-%d %H:%M:%S")
 
 
 def time_of_day(at: float) -> str:
     """The time of day, here."""
-    return f"{_local(at):%H:%M:%S}"
+    return _local(at, "%H:%M:%S")
 
 
 def count(number: int, noun: str) -> str:
@@ -90,11 +91,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _local(at: float) -> dt.datetime:
+def _local(at: float, form: str) -> str:
     try:
-        return dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone()
-    except (OverflowError, ValueError, OSError):
-        raise InvalidInput(f"{at:g} seconds are no time of this calendar; what the database says was changed") from None
+        return f"{dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone():{form}}"
+    except (OverflowError, ValueError, OSError):  # one row that was changed, or a limit of many ages, must not hide the others
+        return f"no time of this calendar ({at:g} s)"
 
 
 def place_of(task: TaskStar) -> str:

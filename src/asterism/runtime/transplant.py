@@ -19,6 +19,8 @@ from asterism.kernel.journal import JournalMismatch, Record
 from asterism.runtime.ports.store import RunRow
 
 FORMAT = "asterism journal 1"
+END_OF_TIME = 253_370_764_800.0
+"""The year 9999: a later time is not one that a clock has told."""
 
 Journal = tuple[RunRow, list[Record]]
 """A run as the store lists it, and its records."""
@@ -89,7 +91,9 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
                 end = msgspec.convert(content, _End)
                 within, left = end.end != len(journals[-1][1]), end.left
             else:
-                journals[-1][1].append(msgspec.convert(content["record"], Record))
+                record = msgspec.convert(content["record"], Record)
+                _check_time(record.at)
+                journals[-1][1].append(record)
         except (KeyError, msgspec.ValidationError, InvalidInput) as error:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
     if within or left or not all(records for _, records in journals):
@@ -101,7 +105,15 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
 def _header(content: dict[str, Any]) -> RunRow:
     if content.get("format") != FORMAT:
         raise InvalidInput(f"the format is {content.get('format')!r}, this program reads {FORMAT!r}")
-    return msgspec.convert(content["run"], RunRow)
+    row = msgspec.convert(content["run"], RunRow)
+    _check_time(row.created_at)
+    _check_time(row.updated_at)
+    return row
+
+
+def _check_time(at: float) -> None:
+    if not 0 <= at < END_OF_TIME:
+        raise InvalidInput(f"{at:g} seconds are no time of this calendar")
 
 
 def _check_tree(rows: Sequence[RunRow]) -> None:

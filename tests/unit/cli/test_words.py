@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.cli.words import MAX_VALUE, count, duration, last_line, message, plain, preview
+from asterism.cli.words import MAX_VALUE, count, duration, last_line, message, moment, plain, preview, time_of_day
 
 
 @given(st.text())
@@ -48,10 +48,24 @@ def test_an_object_is_its_fields_and_a_path_its_end() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0.00 s"), (1.234, "1.23 s"), (59.94, "59.9 s"), (61, "1 min 01 s"), (3660, "1 h 01 min"), (90_000, "1 d 01 h")],
+    [
+        (0, "0.00 s"),
+        (1.234, "1.23 s"),
+        (59.94, "59.9 s"),
+        (61, "1 min 01 s"),
+        (3660, "1 h 01 min"),
+        (90_000, "1 d 01 h"),
+        (1e300, "1e+300 s"),
+        (float("inf"), "inf s"),
+    ],
 )
 def test_a_length_of_time_is_as_exact_as_one_wants_to_read_it(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300, 1e18, float("inf"), float("nan")])
+def test_a_time_that_no_calendar_has_is_shown_as_that(at: float) -> None:
+    assert moment(at) == time_of_day(at) == f"no time of this calendar ({at:g} s)"
 
 
 def test_small_words() -> None:

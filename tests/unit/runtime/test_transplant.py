@@ -110,6 +110,14 @@ def test_a_file_that_another_program_has_sealed_is_read() -> None:
     assert read_journals(sealed(*contents({}, {}, {}))) == [(ROW, records()[:1])]
 
 
+@pytest.mark.parametrize("at", [1e300, -1.0, 253_370_764_800, 10**30])
+@pytest.mark.parametrize("field", ["created_at", "updated_at", "at"])
+def test_a_time_that_no_clock_has_told_is_not_taken_in(field: str, at: float) -> None:
+    line = 2 if field == "at" else 1
+    with pytest.raises(InvalidInput, match=f"line {line}: .* no time of this calendar"):
+        read_journals(sealed(*contents({field: at} if line == 1 else {}, {field: at} if line == 2 else {}, {})))
+
+
 @pytest.mark.parametrize("value", ["abc", None, [1], {}, -1, 1.5, True])
 @pytest.mark.parametrize("field", ["end", "left"])
 def test_an_end_that_is_no_number_of_lines_is_named(field: str, value: object) -> None:
