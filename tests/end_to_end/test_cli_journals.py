@@ -86,8 +86,8 @@ def imported_with(desk: Desk, **fields: object) -> subprocess.CompletedProcess[s
     return desk.do("import", file, "--database", desk.folder / "other.db", code=None)
 
 
-@pytest.mark.parametrize("fields", [{"created_at": 1e300}, {"updated_at": -1}])
-def test_a_file_with_a_field_that_no_run_has_is_one_clear_error(desk: Desk, fields: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", [{"run": "a\x1b]0;x\x07\nb"}, {"run": "../../x"}, {"created_at": 1e300}])
+def test_a_file_with_an_id_or_a_time_that_none_has_is_one_clear_error(desk: Desk, fields: dict[str, object]) -> None:
     refused = imported_with(desk, **fields)
     assert refused.returncode == 2
     assert refused.stdout == ""
@@ -96,18 +96,19 @@ def test_a_file_with_a_field_that_no_run_has_is_one_clear_error(desk: Desk, fiel
     assert not (desk.folder / "other.db").exists()
 
 
-def test_a_time_that_is_in_the_database_already_spoils_no_list(desk: Desk) -> None:
+def test_an_id_and_a_time_that_are_in_the_database_already_spoil_no_list(desk: Desk) -> None:
     measured(desk)
     desk.do(
         "run", desk.plan({"task_id": "b", "device": "desk", "skill": "measure", "requires_approval": True}), "--fleet", desk.fleet, code=3
     )
     with contextlib.closing(sqlite3.connect(desk.database)) as connection:
-        connection.execute("UPDATE runs SET created_at = 1e300 WHERE status = 'ended'")
+        connection.execute("UPDATE runs SET created_at = 1e300, session = 'a\x1b[2K\nb' WHERE status = 'ended'")
         connection.execute("UPDATE inquiries SET expires_at = 1e300")
         connection.commit()
     listed = desk.do("runs").stdout.splitlines()
     assert len(listed) == 2
     assert "no time of this calendar (1e+300 s)" in listed[0]
+    assert all(line.isprintable() for line in listed)
     assert "no time of this calendar (1e+300 s)" in desk.do("inbox").stdout
 
 

@@ -55,8 +55,8 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
 
 def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
     now = SystemClock().now()
-    lines = [f"{row.inquiry}  {plain(row.prompt, 1000)}", f"    run        {row.run}  {title}"]
-    lines += [f"    part of    {root.run}  {plain(root.title, 100)}"] if root.run != row.run else []
+    lines = [f"{plain(row.inquiry)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run)}  {title}"]
+    lines += [f"    part of    {plain(root.run)}  {plain(root.title, 100)}"] if root.run != row.run else []
     subject = subject_of(row)
     if "kind" in subject:
         lines += [f"    {line}" for line in (*proposal_lines(subject), how_to_edit(subject)) if line]

@@ -67,9 +67,11 @@ async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json:
     width = max((len(words) for words, _ in states.values()), default=0)
     for row in rows:
         words, style = states[row.run]
-        line = Text(f"{row.run}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
+        line = Text(f"{plain(row.run)}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
         line.append(plain(row.title, 100))
-        put_line(out, line.append(f"  (session {row.session})" if row.session not in ("", row.run) and not row.parent else "", "dim"))
+        put_line(
+            out, line.append(f"  (session {plain(row.session)})" if row.session not in ("", row.run) and not row.parent else "", "dim")
+        )
     if not rows:
         put("there are no runs yet")
     return FINISHED
@@ -195,10 +197,10 @@ def _show_lines(shown: Shown, *, now: float) -> list[Text]:
     row, story, records = shown.row, shown.story, shown.records
     words, style = _standing(row)
     wall_s = story.until(now) - story.first_at
-    head = Text(f"run {row.run}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
+    head = Text(f"run {plain(row.run)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
     lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(wall_s)}", "dim")]
     if row.parent:
-        lines.append(Text(f"part of run {row.root}", "dim"))
+        lines.append(Text(f"part of run {plain(row.root)}", "dim"))
     if isinstance(story, ConstellationStory):
         lines += _session_lines(row, story.memory)
     if row.status == "ended":
@@ -220,7 +222,7 @@ def _session_lines(row: RunRow, memory: AgentMemory) -> list[Text]:
     lines = [Text(f"fleet {plain(memory.fleet_file)}", "dim")] if memory.fleet_file else []
     if memory.earlier:
         before = ", ".join(str(earlier.get("run", "")) for earlier in memory.earlier)
-        lines.append(Text(f"session {row.session}: follows {plain(before)}", "dim"))
+        lines.append(Text(f"session {plain(row.session)}: follows {plain(before)}", "dim"))
     if memory.limit:
         lines.append(Text(f"paused itself: {plain(memory.limit)}", "yellow"))
     return lines
@@ -273,7 +275,7 @@ def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
         lines += _one_task(task, told.get(task.task_id, []), metrics.by_task[task.task_id])
         for child in shown.children.get(task.task_id, ()):
             words, style = _standing(child.row)
-            lines.append(Text(f"      run {child.row.run}  ", "dim").append(words, style))
+            lines.append(Text(f"      run {plain(child.row.run)}  ", "dim").append(words, style))
             lines_below = _below(child, now)
             lines += [Text("      ").append_text(line) for line in lines_below]
     left = len(tasks) - len(chosen)

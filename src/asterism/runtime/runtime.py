@@ -23,7 +23,7 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.kept import as_json
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.session import ACCEPTED
-from asterism.runtime.submission import submit_first, submit_whole
+from asterism.runtime.submission import check_id, submit_first, submit_whole
 from asterism.runtime.transplant import Journal, renamed
 
 MAX_ANSWERS = 20
@@ -124,8 +124,10 @@ class Runtime:
 
         Raises:
             JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
-            InvalidInput: there is a run of such an id, and it is not what such an end has left.
+            InvalidInput: an id is none that a run may have, or there is a run of it that is not what such an end has left.
         """
+        for row, _ in journals:
+            check_id(row.run, row.parent)
         replayed = [(row, records, *_replayed(machines[row.machine], row.run, records)) for row, records in journals]
         missing = []
         for row, records, live, entries in replayed:

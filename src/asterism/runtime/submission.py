@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,27 @@ from asterism.runtime.kept import kept
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.session import inquiries_of, status_of
 
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")
+
+
+def check_id(run: str, parent: str = "") -> None:
+    """Check that a run may have this id: it is printed, typed at a command line, and a part of the ids of its effects and children.
+
+    Args:
+        run: the id.
+        parent: the id of the run that starts it; empty for none. The id then follows from that of the effect (``child_of``).
+
+    Raises:
+        InvalidInput: it may not.
+    """
+    if not parent and not _ID.fullmatch(run):
+        raise InvalidInput(
+            f"{run[:100]!r} cannot be the id of a run; use 1 to 100 of A-Z, a-z, 0-9, _, - and ., and no - or . at the start"
+        )
+    if parent and not (run.startswith(parent) and _BELOW.fullmatch(run, len(parent))):
+        raise InvalidInput(f"{run[:100]!r} cannot be the id of a run that {parent[:100]!r} has started")
+
 
 async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> tuple[Run[Any], list[Entry]]:
     """Write a run that begins with an event, by the row's actor and at the row's time of creation.
@@ -26,7 +48,7 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
 
     Raises:
         EditRefused, Refused: the machine does not take the event; nothing is written.
-        InvalidInput: there is a run of that id, or a journal would not give the event back.
+        InvalidInput: there is a run of that id, or it is none that a run may have, or a journal would not give the event back.
     """
     _check_kept(machine, first)
     live = Run(machine, row.run)
@@ -49,8 +71,9 @@ async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Seque
     """Write a run with a whole journal; its row says what the journal says.
 
     Raises:
-        InvalidInput: there is a run of that id.
+        InvalidInput: there is a run of that id, or it is none that a run may have.
     """
+    check_id(row.run, row.parent)
     first, *more = [packer(live.machine).pack(entry) for entry in entries]
     asked = [inquiry for entry in entries for inquiry in inquiries_of(entry)]
     fresh = msgspec.structs.replace(

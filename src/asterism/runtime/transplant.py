@@ -17,6 +17,7 @@ import msgspec
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import JournalMismatch, Record
 from asterism.runtime.ports.store import RunRow
+from asterism.runtime.submission import check_id
 
 FORMAT = "asterism journal 1"
 END_OF_TIME = 253_370_764_800.0
@@ -106,6 +107,7 @@ def _header(content: dict[str, Any]) -> RunRow:
     if content.get("format") != FORMAT:
         raise InvalidInput(f"the format is {content.get('format')!r}, this program reads {FORMAT!r}")
     row = msgspec.convert(content["run"], RunRow)
+    check_id(row.run, row.parent)
     _check_time(row.created_at)
     _check_time(row.updated_at)
     return row

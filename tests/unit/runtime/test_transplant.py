@@ -110,6 +110,20 @@ def test_a_file_that_another_program_has_sealed_is_read() -> None:
     assert read_journals(sealed(*contents({}, {}, {}))) == [(ROW, records()[:1])]
 
 
+@pytest.mark.parametrize("run", ["", "a\x1b]0;x\x07\nb", "a\u202e", "../../x", "--help", "a b", "a:1", "x" * 101, ".", "ünder"])
+def test_a_run_whose_id_none_may_have_is_not_taken_in(run: str) -> None:
+    with pytest.raises(InvalidInput, match=r"line 1: .* cannot be the id of a run") as refused:
+        read_journals(sealed(*contents({"run": run}, {"run": run}, {})))
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("run", ["r", "r.1", "r.1.0.", "r.1.0\x1b", "r.a.b", "s.1.0", "r.1.0.1.0"])
+def test_a_run_below_whose_id_does_not_follow_from_its_parent_is_not_taken_in(run: str) -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be the id of a run that 'r' has started"):
+        read_journals(tree_of(TOP, (run, "r", "r")))
+
+
 @pytest.mark.parametrize("at", [1e300, -1.0, 253_370_764_800, 10**30])
 @pytest.mark.parametrize("field", ["created_at", "updated_at", "at"])
 def test_a_time_that_no_clock_has_told_is_not_taken_in(field: str, at: float) -> None:
@@ -160,6 +174,11 @@ def taken_in(before: list[Journal], tree: list[Journal]) -> set[str]:
         return {row.run for row in await store.runs()}
 
     return asyncio.run(main())
+
+
+def test_a_tree_that_a_program_has_put_together_has_ids_that_runs_may_have() -> None:
+    rows = [msgspec.structs.replace(ROW, run=run, parent=parent, root="../x") for run, parent in (("../x", ""), ("../x.1.0", "../x"))]
+    assert taken_in([], [(row, renamed(records(), "r", row.run)) for row in rows]) == set()
 
 
 def adoptable() -> list[Journal]:

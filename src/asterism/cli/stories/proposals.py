@@ -47,11 +47,12 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
 
 def answer_line(row: InquiryRow, answer: InboxRow | None, root: str) -> str:
     """How a question is answered, or who has done so."""
+    root = plain(root)
     if answer is not None:
         return f"answered by {plain(answer.actor)}; it is taken when somebody goes on with: asterism resume {root}"
     if not row.verbs:
         return f"asterism resume {root}   at a terminal, where the secret is typed: it is written nowhere"
-    return f"asterism answer {row.inquiry} {'|'.join(row.verbs)}"
+    return f"asterism answer {plain(row.inquiry)} {'|'.join(row.verbs)}"
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
