@@ -38,6 +38,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.private import opener
 from asterism.runtime.runtime import Runtime
 
 
@@ -293,7 +294,7 @@ async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) 
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that nobody ever reads half of it.
+    """Write a file so that nobody ever reads half of it; a new one is for its user only.
 
     Raises:
         Refused: it cannot be written.
@@ -304,7 +305,10 @@ def write_whole(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")  # a pipe or a device: never replaced
             return
-        draft.write_text(text, encoding="utf-8")
+        with open(draft, "w", encoding="utf-8", opener=opener) as file:
+            if path.exists():
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+            file.write(text)
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been there

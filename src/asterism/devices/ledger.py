@@ -15,6 +15,7 @@ from pathlib import Path
 
 from asterism.devices.process import birth, group_lives, still_works
 from asterism.errors import StoreUnavailable
+from asterism.runtime.private import make_folder, opener_within
 
 _SUFFIX = ".workers"
 _GONE_WITHIN_S = 5.0
@@ -30,7 +31,7 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_folder(directory)
         except OSError as error:
             raise _unavailable(directory, error) from error
         pid = os.getpid()
@@ -44,8 +45,9 @@ class Ledger:
             return
         draft = self._file.with_suffix(".draft")
         try:
-            draft.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(listed, encoding="ascii")
+            make_folder(draft.parent)
+            with open(draft, "w", encoding="ascii", opener=opener_within) as file:
+                file.write(listed)
             draft.replace(self._file)
         except OSError as error:
             raise _unavailable(draft.parent, error) from error

@@ -18,6 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 
 from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.private import opener
 
 VERSION = 1
 SHOWN = 160
@@ -107,7 +108,7 @@ class Recorder:
             lines.append(Heading(exchanges_of=msgspec.structs.replace(self._choice, base_url="", backup_base_url="", record="")))
         self._written += 1
         lines.append(Exchange(number=self._written, model=model, prompt=said(messages), **came))
-        with self._path.open("ab") as file:
+        with open(self._path, "ab", opener=opener) as file:
             file.write(b"".join(msgspec.json.encode(_each_text(msgspec.to_builtins(line), self._hide)) + b"\n" for line in lines))
 
 

@@ -3,5 +3,5 @@
 ``ports`` what it needs of the world · ``session`` one run in the hands of its owner · ``driver`` all that are driven here ·
 ``children`` those below others · ``runtime`` what a program does with runs · ``performers`` of the constellation agent's effects ·
 ``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved · ``kept`` what user code has made · ``clock`` time and
-ids · ``current`` the runtime at hand.
+ids · ``current`` the runtime at hand · ``private`` files for their user only.
 """

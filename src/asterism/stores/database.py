@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from asterism.errors import StoreUnavailable
+from asterism.runtime.private import make_folder, opener
 
 APPLICATION_ID = 0x41737465
 """``Aste``, in the header of every database of ours."""
@@ -117,10 +118,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     folder, lock = _draft_folder(path)
     draft = folder / path.name
     try:
+        os.close(opener(str(draft), os.O_CREAT | os.O_WRONLY))  # SQLite gives its log and index the mode of the file
         with contextlib.closing(_connect(draft)) as connection:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything: pruning gives space back
             _prepare(connection, draft)

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.errors import StoreUnavailable
+from asterism.runtime.private import make_folder, opener_within
 
 _held: set[int] = set()
 """Locked files of this process."""
@@ -62,7 +63,7 @@ class Owners:
         if not self._me:
             name = secrets.token_hex(8)
             try:
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_folder(self._folder)
                 self._descriptor = _lock_new(self._folder / name)
             except OSError as error:
                 raise StoreUnavailable(f"owners folder {self._folder}: {error.strerror}; make it writable and free some space") from error
@@ -106,7 +107,7 @@ class Owners:
 
 def _lock_new(path: Path) -> int:
     with contextlib.ExitStack() as on_failure:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = opener_within(str(path), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         on_failure.callback(os.close, descriptor)
         on_failure.callback(path.unlink)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,15 @@ def test_it_says_which_models_were_asked_and_not_where_they_were(tmp_path: Path)
     path = recorded(tmp_path)
     assert Recording(path).choice == ModelChoice(model=GPT, backup="anthropic:claude-test", reprompts=2)
     assert "localhost" not in path.read_text(encoding="utf-8")
+
+
+def test_only_its_user_may_read_it(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        path = recorded(tmp_path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_no_key_is_written(tmp_path: Path) -> None:
