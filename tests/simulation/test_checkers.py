@@ -17,13 +17,14 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices import dispatcher
 from asterism.flows import performer, seat
+from asterism.flows.performer import HandlePerformer
 from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
-from asterism.machines.children import Relayed, child_of
+from asterism.machines.children import Relayed, child_of, tell_children
 from asterism.machines.constellation_agent import asking, planning, table, tasks
 from asterism.machines.constellation_agent.events import RunOptions, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.control import Answered
+from asterism.machines.control import Answered, Cancel
 from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
 from asterism.machines.flow_agent.events import Handled
@@ -107,6 +108,25 @@ def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(RelayPerformer, "perform", lost)
     found({6}, "trees")
+
+
+def test_a_handler_that_looks_at_the_memory_of_before_a_defect_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    perform = HandlePerformer.perform
+
+    async def stale(self: HandlePerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
+        began = memory()
+        return await perform(self, effect_id, effect, lambda: began, tell)
+
+    monkeypatch.setattr(HandlePerformer, "perform", stale)
+    found({8}, "failing moves")
+
+
+def test_a_cancel_that_is_accepted_and_ends_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deaf(memory: FlowMemory, reason: str, turn: Turn) -> None:
+        tell_children(memory.live_children(), Cancel(reason=reason), turn)
+
+    monkeypatch.setattr(flow_table, "want_cancel", deaf)
+    found({8}, "talks")
 
 
 def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.simulation.device import Behaviour
 from asterism.simulation.people import Crash, Happening, StoreTrouble, everyone_says
-from asterism.simulation.program import Program
+from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.world import World
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="once"),))
@@ -18,6 +18,34 @@ def test_a_question_is_closed_when_the_run_breaks_over_its_answer() -> None:
     ending = world.run(plan)
     assert (ending.outcome, ending.memory.code) == ("failed", "defect")
     assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
+
+
+def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
+    for seed in range(10):
+        world = World(
+            fleet=[FLEET],
+            script={"once": Behaviour(duration_s=50)},
+            happenings=[Happening(at_s=2, what="cancel")],
+            program=Program(failing=FailingMoves(seed=seed, commands=0.5)),
+            resends=5,
+        )
+        ending = world.run(plan)
+        verdicts = [row.verdict for row in world.memory.inbox.values()]
+        assert (ending.outcome, verdicts[-1]) == ("cancelled", "accepted")
+        assert all("a defect of asterism: Cancel could not be taken: " in verdict for verdict in verdicts[:-1])
+        assert world.counts["sent again"] == len(verdicts) - 1
+
+
+def test_moves_fail_over_commands_and_outcomes_each_with_its_own_chance() -> None:
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
+    pause = Happening(at_s=0.2, what="pause")
+    outcomes = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(outcomes=1)))
+    assert outcomes.run(plan).memory.reason.startswith("Answered could not be taken: ")
+    assert outcomes.refusals == []
+    commands = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(commands=1)))
+    assert commands.run(plan).outcome == "finished"
+    assert [told.partition(" could")[0] for told in commands.refusals] == ["a defect of asterism: Pause"]
 
 
 def test_a_letter_that_nobody_can_read_gets_its_verdict_when_it_comes_while_something_is_written() -> None:

@@ -46,6 +46,9 @@ def test_three_hundred_seeds_break_nothing() -> None:
         "noted",
         "letter",
         "entry Forked",
+        "commands that met a defect",
+        "sent again",
+        "entry Broke",
     ):
         assert tally.counts[injected] > 0, injected
 

@@ -9,7 +9,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from asterism.bootstrap import open_runtime, open_store
+from asterism import bootstrap
+from asterism.bootstrap import open_runtime, open_store, workers_folder
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
@@ -41,3 +42,19 @@ def test_what_a_planner_traces_hangs_under_the_span_of_its_question(monkeypatch:
     assert above is not None
     assert asked is not None
     assert above.span_id == asked.span_id
+
+
+def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reaped: list[Path] = []
+    monkeypatch.setattr(bootstrap, "reap_orphans", reaped.append)
+
+    async def scenario() -> None:
+        database = tmp_path / "a.db"
+        async with open_store(database, create=True) as store, open_runtime(store, {}, database) as runtime:
+            run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="a heron", fleet=()), title="a heron", actor="ada")
+            await store.release(run, await store.claim(run), force=True)  # somebody has owned it
+            assert reaped == []
+            await runtime.drive(run)
+        assert reaped == [workers_folder(database)]
+
+    asyncio.run(scenario())

@@ -6,6 +6,8 @@ import asyncio
 import collections
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from asterism.constellation.edits import refusal_of
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.flows.conversation import Conversation
@@ -34,6 +36,11 @@ COMMANDS: Mapping[str, Event] = {
 }
 """What people can have happen, besides edits."""
 
+DEFECT = "a defect of asterism"
+"""How the verdict on a command begins that a move has failed over."""
+RESEND_S = 2.0
+"""How long somebody waits before they send a command again."""
+
 Heard = tuple[str, str]
 """The run that something was said to, and the key of its inbox row; both empty for nothing."""
 
@@ -46,6 +53,7 @@ class Desk:
         clock: time.
         counts: how often what happened.
         sent: told when there is something in an inbox, perhaps.
+        resends: how often a command is sent again that a defect has refused.
 
     Attributes:
         refusals: what was said to people whose answer, word or command was not taken, here or by its run.
@@ -53,7 +61,7 @@ class Desk:
         written: set whenever something has become durable.
     """
 
-    def __init__(self, memory: Memory, clock: Clock, counts: collections.Counter[str], sent: Callable[[], None]) -> None:
+    def __init__(self, memory: Memory, clock: Clock, counts: collections.Counter[str], sent: Callable[[], None], resends: int) -> None:
         store = MemoryStore(memory, name="desk")
         self.runtime = Runtime(store, Driver(store=store, clock=clock, machines=MACHINES, performers={}), clock)
         self.refusals: list[str] = []
@@ -64,6 +72,8 @@ class Desk:
         self._clock = clock
         self._counts = counts
         self._sent = sent
+        self._resends = resends
+        self._sendings: collections.Counter[str] = collections.Counter()
 
     def first(self) -> Runtime:
         """The runtime, for the first run of the world. Raises InvalidInput where there was one."""
@@ -89,12 +99,29 @@ class Desk:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
 
-    def settled(self, commit: Commit) -> None:
-        """A run has taken what was said to it, or not."""
+    def settled(self, commit: Commit) -> list[InboxRow]:
+        """A run has taken what was said to it, or not. Returns the rows that their senders want to send again."""
+        again: list[InboxRow] = []
         for key, verdict in commit.folded:
-            if verdict != ACCEPTED and self._memory.inbox[commit.run, key].actor != PARENT:
+            row = self._memory.inbox[commit.run, key]
+            if verdict != ACCEPTED and row.actor != PARENT:
                 why = refusal_of(verdict)
                 self.refusals.append(f"{why.what}: {why.why}" if why else verdict)
+            if not verdict.startswith(DEFECT):
+                continue
+            self._counts["commands that met a defect"] += 1
+            if row.actor != PARENT and self._sendings[key] < self._resends:
+                again.append(row)
+        return again
+
+    async def send_again(self, row: InboxRow) -> None:
+        """Somebody sends a command once more, under a key of its own; a run that has ended hears nothing."""
+        await asyncio.sleep(RESEND_S)
+        if self._memory.runs[row.run].status != "ended":
+            self._counts["sent again"] += 1
+            key = self._clock.new_id()
+            self._sendings[key] = self._sendings[row.key] + 1
+            await self.runtime.store.send(msgspec.structs.replace(row, key=key, at=self._clock.now(), verdict=""))
 
     def aimed_at(self, happening: Happening, root: str) -> str:
         """The run that something happens to."""

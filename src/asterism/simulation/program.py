@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import random
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +12,40 @@ import msgspec
 
 from asterism.devices.dispatcher import DEFAULT_QUEUE_LIMIT
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event, Machine, Turn
+from asterism.kernel.machine import Event, Machine, Outcome, Turn
 from asterism.kernel.packing import event_body
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import Edited, Planned, TaskEnded
-from asterism.machines.control import Answered, Unpause, Withdrawn
+from asterism.machines.control import Answered, Broke, Unpause, Withdrawn
+from asterism.simulation import given
 
 _BREAKABLE = (Answered, ChildEnded, Edited, Planned, TaskEnded, Unpause, Withdrawn)
 """Events that a defect may be in the way of. Outcomes and commands: over anything else the program would end."""
+
+
+class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
+    """Defects in moves, by chance, drawn for each place in a journal: a command that is sent again may be taken.
+
+    Attributes:
+        seed: of the chances.
+        commands: chance that a move fails over a command or a message, which is then refused.
+        outcomes: chance that it fails over the outcome of an effect, an answer included, which ends the run.
+    """
+
+    seed: int = 0
+    commands: float = 0.0
+    outcomes: float = 0.0
+
+    def __post_init__(self) -> None:
+        for chance in (self.commands, self.outcomes):
+            given.chances("failing moves", [chance])
+
+    def befall(self, event: Event, turn: Turn) -> bool:
+        """Whether a move fails over this event; over what is neither a command nor an outcome the program would end."""
+        is_outcome = isinstance(event, Outcome) and not isinstance(event, Broke)
+        chance = self.outcomes if is_outcome else self.commands if event.from_outside else 0.0
+        drawn = random.Random(f"{self.seed}:{turn.run}:{turn.seq}:{type(event).__name__}")
+        return bool(chance) and not turn.replayed and drawn.random() < chance
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +55,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         queue_limit: how many attempts may wait for one device.
         unopened: devices of the fleet that it cannot open.
         defects: of how many thousand events a move of its machine fails over one; 0 for a sound machine.
+        failing: defects over commands, messages and outcomes of every kind.
         deaf_after: entries after which whoever watches it fails; 0 for never.
         starts: it drives in the background, as a server does.
     """
@@ -35,26 +63,29 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     queue_limit: int = DEFAULT_QUEUE_LIMIT
     unopened: tuple[str, ...] = ()
     defects: int = 0
+    failing: FailingMoves = FailingMoves()
     deaf_after: int = 0
     starts: bool = False
 
     def machine(self, sound: Machine[Any]) -> Machine[Any]:
         """A machine as this program has it."""
-        return _Flawed(sound, self._is_fatal) if self.defects else sound
+        is_sound = not (self.defects or self.failing.commands or self.failing.outcomes)
+        return sound if is_sound else _Flawed(sound, self._is_fatal)
 
-    def _is_fatal(self, event: Event) -> bool:
-        return isinstance(event, _BREAKABLE) and zlib.crc32(event_body(event).encode()) % 1000 < self.defects
+    def _is_fatal(self, event: Event, turn: Turn) -> bool:
+        hashed = isinstance(event, _BREAKABLE) and zlib.crc32(event_body(event).encode()) % 1000 < self.defects
+        return hashed or self.failing.befall(event, turn)
 
 
 class _Flawed(Machine[Any]):
     """A machine whose moves fail over some events."""
 
-    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event], bool]) -> None:
+    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event, Turn], bool]) -> None:
         vars(self).update(vars(sound))
         self._is_fatal = is_fatal
 
     def step(self, state: enum.StrEnum, memory: Any, event: Event, turn: Turn) -> enum.StrEnum | None:
-        if self._is_fatal(event):
+        if self._is_fatal(event, turn):
             raise RuntimeError("simulated: a defect in the move")
         return super().step(state, memory, event, turn)
 

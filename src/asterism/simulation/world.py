@@ -87,6 +87,7 @@ class World:
         spacing: characters of journal between two snapshots, at least.
         drivers: how many processes want to drive whenever nobody does.
         program: what is peculiar about what they run.
+        resends: how often a person sends a command again that a defect has refused.
         restart_s: seconds from a crash to the next process.
         limit_s: virtual seconds after which a run that has not ended counts as one that never will.
         loops: definitions of the loops that runs below the first one may be of.
@@ -113,6 +114,7 @@ class World:
         spacing: int = SPACING,
         drivers: int = 1,
         program: Program = Program(),  # noqa: B008 - frozen
+        resends: int = 0,
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
@@ -130,7 +132,7 @@ class World:
         self.counts: collections.Counter[str] = collections.Counter()
         self.vault = Vault()
         self._changed = asyncio.Event()
-        self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set)
+        self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set, whole("resends", resends, least=0))
         self.refusals = self._desk.refusals
         self._loops = each("loops", loops, OrchestrationLoop)
         self._script = script_for(self.fleet, {} if script is None else script)
@@ -267,7 +269,8 @@ class World:
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
         self.checker.committed(process.name, commit, process.live(commit.run))
-        self._desk.settled(commit)
+        for row in self._desk.settled(commit):
+            _ = self._outside(functools.partial(self._desk.send_again, row), f"{row.actor} sends {row.kind} again")
         self._desk.written.set()
         if self._crew.is_broken:
             self._changed.set()

@@ -12,11 +12,13 @@ from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.machines.children import begin_child
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
     STATE_TRANSITIONS,
     AgentStatus,
     Begun,
+    ChildWanted,
     Entered,
     Handle,
     Handled,
@@ -370,6 +372,29 @@ def test_a_defect_of_ours_ends_it_by_name() -> None:
     talk = Talk()
     talk.take(Broke(effect=talk.memory.handling, event="Handled", reason="KeyError: x"))
     assert (talk.states()[-1], talk.memory.code) == ("ERROR", "defect")
+
+
+def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    handle, run = talk.memory.handling, talk.run
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    broke = run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
+    assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
+    assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
+    assert run.take(Drained(), at=1000.0, actor="system") is None, "on_error waits until the other handler has ended"
+    assert run.take(Entered(of=handle, path=(S.RUNNING,), view=View()), at=1000.0, actor="agent") is None
+    talk.take(Handled(effect=handle, path=(S.COMPLETED,), text="done"), actor="agent")
+    assert (talk.handler, str(run.state), talk.memory.prompt) == ("on_error", "ERROR", "")
+
+
+def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
+    talk = Talk()
+    handle, run = talk.memory.handling, talk.run
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
+    talk.take(Broke(effect=handle, event="Handled", reason="KeyError: y"), actor="system")
+    assert (talk.handler, str(run.state)) == ("on_error", "ERROR")
 
 
 def test_its_journal_replays_to_the_same_memory() -> None:

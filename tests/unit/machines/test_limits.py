@@ -96,6 +96,19 @@ def test_a_higher_limit_does_not_undo_what_a_person_paused() -> None:
     assert agent.memory.options.max_tokens == 50
 
 
+def test_a_higher_limit_does_not_undo_what_a_person_paused_after_an_earlier_limit() -> None:
+    agent = Agent(plan("a b"), replan="always", max_tokens=1000)
+    agent.ends("a")
+    agent.planning_fails(BUDGET, "too long")
+    assert (agent.memory.paused, agent.memory.limit) == (True, "too long")
+    agent.take(Unpause())
+    assert (agent.memory.paused, agent.memory.limit) == (False, "")
+    agent.take(Pause())
+    agent.take(RaiseLimits(max_tokens=10_000))
+    assert agent.memory.paused
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
 def test_a_planner_that_would_go_past_the_limit_is_asked_again_with_a_higher_one() -> None:
     agent = Agent(max_tokens=1000)
     agent.planning_fails(BUDGET, "the prompt alone has 2000 tokens")

@@ -113,6 +113,12 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
         memory.wants, memory.wanted_by = "cancel", event.reason
 
 
+def hear_of_leaving(memory: FlowMemory, effect: str) -> None:
+    """Note that a handler that was called off has ended, if this is its effect."""
+    if effect == memory.leaving:
+        memory.leaving = ""
+
+
 def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
     """Make the next of the transitions that have no entry yet; stay where there is none."""
     return arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
@@ -159,7 +165,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     is_late = memory.ends_at is not None and turn.at >= memory.ends_at
     if is_late:
         run_out(memory, turn)
-    if memory.handling or not memory.agent:
+    if memory.handling or memory.leaving or not memory.agent:
         return state if is_late else None
     if memory.due is not None and turn.at >= memory.due:
         memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"

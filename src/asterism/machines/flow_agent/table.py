@@ -36,7 +36,20 @@ from asterism.machines.flow_agent.events import (
     Woken,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.moves import (
+    ASIDE,
+    answer,
+    arrive,
+    begin,
+    check_path,
+    hear,
+    hear_of_leaving,
+    leave,
+    look,
+    step_on,
+    take_in,
+    want_cancel,
+)
 
 
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
@@ -52,8 +65,9 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return step_on(memory, state, turn)
 
     def handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
-        if event.effect != memory.handling:
-            return state  # it was called off
+        if event.effect != memory.handling:  # it was called off
+            hear_of_leaving(memory, event.effect)
+            return state
         check_path(state, event.path)
         take_in(memory, event)
         return step_on(memory, state, turn)
@@ -64,6 +78,11 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
     def broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
         if event.effect == memory.handling:
             memory.handling = ""
+        elif memory.handling and state is not ERROR:  # no transition that it makes can follow ERROR
+            turn.perform(Withdraw(target=memory.handling))
+            memory.resting.discard(memory.handling)
+            memory.handling, memory.leaving = "", memory.handling
+        hear_of_leaving(memory, event.effect)
         memory.path, memory.code, memory.reason = [], "defect", f"{event.event} could not be taken: {event.reason}"
         return ERROR if state is ERROR else arrive(memory, state, ERROR, turn)
 

@@ -67,6 +67,7 @@ class Watched(Generic[M]):
         self._ends: dict[str, ChildEnded] = {}
         self._copied: set[str] = set()
         self._cancelled: set[str] = set()  # children that were told to end
+        self._is_cancelled = False
 
     def fail(self, number: int, words: str) -> InvariantViolated:
         """What was found, with the last entries."""
@@ -153,6 +154,7 @@ class Watched(Generic[M]):
                 self.effects[effect_id] = effect
                 if effect.withdraws:
                     self.called_off_at[effect.withdraws] = self.now()
+            self._is_cancelled |= isinstance(entry.event, Cancel) and not entry.note
             self._check_told(entry)
             self.after(entry)
 
@@ -260,6 +262,8 @@ class Watched(Generic[M]):
         if not again.ended and not memory.paused and ((startable := self.goes_on()) or not (asked or memory.resting)):
             waits = f"{startable} by itself" if startable else "it asks nobody"
             raise self.fail(8, f"nobody drives it any more, it is in {again.state}, and {waits}")
+        if self._is_cancelled and not again.ended and not memory.resting:  # one below may have refused its cancel
+            raise self.fail(8, "its cancel was accepted, nobody drives it any more, and it has not ended")
         if ledger.performing:
             raise self.fail(6, f"{', '.join(ledger.performing)} still performed, and nobody waits for it")
         for key, effect in self.effects.items():

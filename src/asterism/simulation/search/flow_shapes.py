@@ -44,6 +44,8 @@ WORDS = (
     *("", "change the count to 9", "make it 3", "the name is Zoe", "actually large", "?" * 300, "💥", "continue"),
 )
 """What people say besides."""
+DAY_S = 86_400.0
+"""Time of ``on_running`` where an agent says nothing of it; longer than any world lasts."""
 MAX_ROUNDS = 3
 """Times that it acts without coming to an end."""
 
@@ -55,6 +57,7 @@ class Simulated(StandardAgent):
 
     seed = 0
     wild = 0.0
+    hangs_s = 100_000.0
     children: tuple[Start, ...] = ()
     forbids: frozenset[tuple[AgentStatus, AgentStatus]] = frozenset()
     used: collections.Counter[str]
@@ -83,7 +86,7 @@ class Simulated(StandardAgent):
         if likely(rng, self.wild):
             raise rng.choice((ValueError(f"simulated: {told}"), OSError(), RuntimeError("simulated"), KeyError("x")))
         if likely(rng, self.wild):
-            await asyncio.sleep(100_000)
+            await asyncio.sleep(self.hangs_s)
         if likely(rng, 0.3) and self.metadata["round"] <= MAX_ROUNDS:
             status = rng.choice((AgentStatus.WAITING_FOR_INPUT, AgentStatus.RUNNING, AgentStatus.PAUSED, AgentStatus.ERROR))
             return self.make_result(status, f"and now? ({msg.get_text()[:9]})")
@@ -94,8 +97,16 @@ async def _on_running(self: Simulated, msg: Message) -> AgentResult | None:
     return await self.act(msg)
 
 
-def agent(rng: random.Random, seed: int, *, name: str = "Talker", children: tuple[Start, ...] = ()) -> type:
-    """A random agent; the one of a name that was made last is the one that its name means."""
+def agent(rng: random.Random, seed: int, *, name: str = "Talker", children: tuple[Start, ...] = (), bounded: bool = True) -> type:
+    """A random agent; the one of a name that was made last is the one that its name means.
+
+    Args:
+        rng: chance.
+        seed: of what it does.
+        name: of its class.
+        children: what it may start.
+        bounded: it has a time for ``on_running``, which also ends a handler that nothing wakes; else a day, as agents have by default.
+    """
     names = rng.sample(list(KINDS), rng.randint(0, 4))
     fields: dict[str, Any] = {}
     for field in names:
@@ -122,7 +133,10 @@ def agent(rng: random.Random, seed: int, *, name: str = "Talker", children: tupl
             "idle_timeout_s": rng.choice((None, None, 60.0)),
         },
     )
-    return flowagent(requires_approval=likely(rng, 0.5), description="Simulate", timeout_s=rng.choice((5.0, 60.0, 600.0)))(found)  # type: ignore[no-any-return]
+    requires_approval, timeout_s = likely(rng, 0.5), rng.choice((5.0, 60.0, 600.0))
+    if not bounded:
+        found.hangs_s, timeout_s = 1_000.0, DAY_S
+    return flowagent(requires_approval=requires_approval, description="Simulate", timeout_s=timeout_s)(found)  # type: ignore[no-any-return]
 
 
 def lines(rng: random.Random, talker: Any) -> list[Line]:

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -21,7 +22,7 @@ from asterism.runtime.snapshots import SPACING
 from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
-from asterism.simulation.program import Program
+from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.search import shapes
 from asterism.simulation.search.random_model import RandomModel
 from asterism.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
@@ -159,6 +160,24 @@ def _program(rng: random.Random, setting: Setting) -> None:
     )
 
 
+def _failing_moves(rng: random.Random, setting: Setting) -> None:
+    """Moves fail over what people send, and people send it again; each kind of run is sent all that its machine takes."""
+    setting.world["program"] = Program(
+        failing=FailingMoves(seed=setting.seed, commands=rng.choice((0.1, 0.5, 0.9)), outcomes=rng.choice((0.0, 0.0, 0.01, 0.05)))
+    )
+    setting.world["resends"] = rng.choice((0, 1, 5))
+    for what in ("pause", "unpause") * rng.choice((1, 2, 4)):
+        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=what, run=rng.choice(("", "", "*"))))
+    if likely(rng, 0.2):
+        _crashes(rng, setting)
+    if isinstance(setting, LoopSetting):
+        _one_by_one(rng, setting)
+    elif not isinstance(setting, FlowSetting) and likely(rng, 0.5):
+        _planner(rng, setting)
+        _decisions(rng, setting)
+        _editors(rng, setting)
+
+
 def _letters(rng: random.Random, setting: Setting) -> None:
     """Somebody writes into the inbox past the desk: what nobody can read, what was settled long ago, what is written against a version."""
     update = {"tool": "update_task", "parameters": {"task_id": "t0", "priority": 3}}
@@ -245,8 +264,24 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "storm of loops": (_devices, _people, _trees, _deaths, _store, _robbers, _one_by_one),
     "storm of talks": (_devices, _people, _trees, _deaths, _store, _robbers),
     "mixed": (_devices, _people, _trees, _deaths),
+    "failing moves": (_devices, _people, _trees, _failing_moves),
 }
 """By name: what troubles a world of that profile."""
+
+
+def _of_any_machine(*, seed: int, **given: Any) -> Setting:
+    """A run of any machine, mostly with children below it."""
+    rng = random.Random(f"machine:{seed}")
+    loop, talk = functools.partial(LoopSetting, children=likely(rng, 0.7)), functools.partial(FlowSetting, children=likely(rng, 0.9))
+    subjects: tuple[Callable[..., Setting], ...] = (
+        Setting,
+        MixedSetting,
+        functools.partial(loop, models=likely(rng, 0.3)),
+        functools.partial(talk, bounded=False),
+        functools.partial(talk, bounded=False),
+    )
+    return rng.choice(subjects)(seed=seed, **given)
+
 
 SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "loops": LoopSetting,
@@ -255,6 +290,7 @@ SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "storm of loops": functools.partial(LoopSetting, children=True),
     "storm of talks": functools.partial(FlowSetting, children=True),
     "mixed": MixedSetting,
+    "failing moves": _of_any_machine,
 }
 """By profile: what is lived, where it is not a plan."""
 

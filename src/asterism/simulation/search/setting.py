@@ -24,6 +24,9 @@ from asterism.simulation.search.loop_shapes import RandomLoop
 from asterism.simulation.search.shapes import likely
 from asterism.simulation.world import FOLDER, World
 
+CHILD_S = 900.0
+"""Time of a conversation below one whose handler has none."""
+
 Life = tuple[World, Ending]
 
 
@@ -130,10 +133,12 @@ class FlowSetting(Setting, kw_only=True):
 
     Attributes:
         children: when it acts, it starts a constellation, a loop, another conversation.
+        bounded: it has a time for ``on_running``, as ``flow_shapes.agent``.
         lines: what is said to it after the first word; as the seed draws it where this is None.
     """
 
     children: bool = False
+    bounded: bool = True
     lines: tuple[Line, ...] | None = None
 
     def play(self) -> Life:
@@ -157,12 +162,18 @@ class FlowSetting(Setting, kw_only=True):
         plan = shapes.plan(rng, fleet, most=3)
         starts: tuple[Callable[[random.Random], StartChild], ...] = (
             lambda _: constellation(plan, fleet, request="simulated", options=self.options),
-            lambda _: flow(other, "hello"),
+            lambda _: flow(other, "hello") if self.bounded else _timed(flow(other, "hello"), CHILD_S),
             lambda _: _started(inner),
         )
         chosen = tuple(rng.sample(starts, rng.randint(1, 3))) if self.children else ()
-        agent = flow_shapes.agent(rng, self.seed, children=chosen)
+        agent = flow_shapes.agent(rng, self.seed, children=chosen, bounded=self.bounded)
         return agent, inner, flow_shapes.lines(rng, agent)
+
+
+def _timed(conversation: StartChild, limit_s: float) -> StartChild:
+    """The same, with a limit on its time, as loops and constellations have one."""
+    limits = {**conversation.first.get("limits", {}), "wall_s": limit_s}
+    return msgspec.structs.replace(conversation, first={**conversation.first, "limits": limits})
 
 
 def _started(loop: RandomLoop) -> StartChild:

@@ -36,7 +36,7 @@ MAX_LINE = 1_000
 """Characters of a line that is told."""
 
 _TRAITS = ("name", "inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
-_CIRCUMSTANCES = ("store", "drivers", "spacing", "program")
+_CIRCUMSTANCES = ("store", "drivers", "spacing", "program", "resends")
 
 
 class Trait(msgspec.Struct, frozen=True):

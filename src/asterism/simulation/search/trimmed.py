@@ -19,7 +19,7 @@ from asterism.simulation.search.setting import FlowSetting, LoopSetting, Setting
 from asterism.simulation.search.story import MAX_LINE, words
 
 _LISTS = ("crashes", "happenings")
-_CIRCUMSTANCES = ("people", "faults", "store", "drivers", "spacing")
+_CIRCUMSTANCES = ("people", "faults", "store", "drivers", "spacing", "program", "resends")
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -1,0 +1,105 @@
+"""A conversation whose moves fail: the handler that is under way goes on with what the journal says, or is called off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent
+from asterism.kernel.machine import Event, Row, Turn
+from asterism.loops import OrchestrationLoop, Worker
+from asterism.machines.children import ChildEnded
+from asterism.machines.control import Pause
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.simulation.ending import Ending
+from asterism.simulation.people import Happening
+from asterism.simulation.world import World
+
+REFUSED = "a defect of asterism: Pause could not be taken: KeyError: 'a defect in a move'"
+SAID: list[str] = []
+
+
+async def plan(view: Any) -> list[dict[str, str]]:
+    return [{"step_id": "w", "worker": "w", "intent": "work"}]
+
+
+async def work(handoff: Any) -> dict[str, bool]:
+    await asyncio.sleep(10)
+    return {"ok": True}
+
+
+LOOP = OrchestrationLoop(plan=plan, workers={"w": Worker(work, idempotent=True)})
+
+
+@flowagent(description="Wait for a loop")
+class Waiting(StandardAgent):
+    async def on_running(self, msg: Message) -> AgentResult:
+        try:
+            await self.child("k", LOOP.start("work"))
+        except ChildFailed as failed:
+            return self.make_result(AgentStatus.COMPLETED, str(failed))
+        return self.make_result(AgentStatus.COMPLETED, "done")
+
+
+@flowagent(description="Work alone")
+class Alone(Waiting):
+    async def on_running(self, msg: Message) -> AgentResult:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.child("k", LOOP.start("work")))
+                await asyncio.sleep(60)
+        finally:
+            SAID.append("on_running is over")
+        return self.make_result(AgentStatus.COMPLETED, "done")
+
+    async def on_error(self, msg: Message) -> AgentResult | None:
+        SAID.append("on_error")
+        return await super().on_error(msg)
+
+
+def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
+    """Plant a defect: every live move of a running conversation over such an event raises."""
+    sound = FLOW_AGENT.table[AgentStatus.RUNNING][kind]
+
+    def broken(memory: Any, event: Any, turn: Turn) -> Any:
+        if not turn.replayed:
+            raise KeyError("a defect in a move")
+        return sound.move(memory, event, turn)
+
+    patch.setitem(FLOW_AGENT.table[AgentStatus.RUNNING], kind, Row(broken, sound.to, sound.internal))
+
+
+def lived(agent: type, *happenings: Happening) -> tuple[World, Ending]:
+    world = World(happenings=happenings, loops=[LOOP])
+    return world, world.run_flow(agent, ["go"])
+
+
+def events(ending: Ending) -> Sequence[str]:
+    return [type(entry.event).__name__ for entry in ending.entries]
+
+
+def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_over(monkeypatch, Pause)
+    world, ending = lived(Waiting, Happening(at_s=5, what="pause"))
+    assert (ending.outcome, ending.memory.prompt) == ("finished", "done")
+    assert world.refusals == [REFUSED]
+    assert ending.lasted_s < 60
+
+
+def test_a_handler_is_cancelled_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_over(monkeypatch, Pause)
+    world, ending = lived(Waiting, Happening(at_s=3, what="pause"), Happening(at_s=5, what="cancel"))
+    assert (ending.outcome, world.refusals) == ("cancelled", [REFUSED])
+    assert ending.lasted_s < 60
+
+
+def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    SAID.clear()
+    fails_over(monkeypatch, ChildEnded)
+    _, ending = lived(Alone)
+    assert (ending.row.state, ending.outcome, ending.memory.code) == ("ERROR", "failed", "defect")
+    assert SAID == ["on_running is over", "on_error"]
+    assert events(ending).count("Handled") == 2, "the one that was called off, and on_error"
