@@ -134,7 +134,7 @@ def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest
 
     def another(effect: str) -> str:
         times[effect] += 1
-        return child_of(effect) + "x" * (times[effect] - 1)
+        return child_of(effect) + "0" * (times[effect] - 1)
 
     monkeypatch.setattr(children, "child_of", another)
     found({6}, "trees")
