@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -362,14 +363,49 @@ def test_a_signal_ends_an_editor_on_stdio_at_once(desk: Desk, number: signal.Sig
     )
     assert server.stdin is not None
     assert server.stdout is not None
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n")
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}) + "\n")
     server.stdin.flush()
     assert "constellation-editor" in server.stdout.readline()
     server.send_signal(number)
     assert server.wait(timeout=TIMEOUT_S) == 130
     server.stdin.close()
     server.stdout.close()
+
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+def post(port: int, headers: str = "", *, method: str = "POST", missing: int = 0) -> socket.socket:
+    """A request of which some bytes never come; the answer is not read."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}) if method == "POST" else ""
+    asking = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+    accept = "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+    head = f"{method} /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{accept}{headers}Content-Length: {len(body) + missing}\r\n\r\n"
+    asking.sendall((head + body).encode())
+    return asking
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_editor_over_http_whatever_its_clients_have_left_open(desk: Desk, number: signal.Signals) -> None:
+    server = desk.start("mcp", "edit", desk.plan(AFTER), "--http", "127.0.0.1:0")
+    assert server.stdout is not None
+    port = int(server.stdout.readline().rpartition(":")[2].removesuffix("/mcp\n"))
+    with post(port) as opened:
+        session = next(line for line in opened.recv(65536).decode().split("\r\n") if line.lower().startswith("mcp-session-id"))
+    with post(port, f"{session}\r\n", method="GET") as stream, post(port, missing=9) as stalled:
+        assert b"text/event-stream" in stream.recv(65536)
+        for _ in range(200):
+            post(port, missing=9).close()
+        server.send_signal(number)
+        _, said = server.communicate(timeout=TIMEOUT_S)
+        assert stalled.fileno() >= 0
+    assert (server.returncode, said) == (130, "asterism: interrupted\n")
+
+
+def test_an_editor_that_cannot_stop_is_ended_when_its_time_is_over() -> None:
+    stuck = "from asterism.cli import editing; editing.STOP_S = 0.1; editing._bound_the_stop(); import threading; threading.Event().wait()"
+    done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stderr) == (130, "asterism: interrupted\n")
 
 
 def test_without_the_extra_it_is_one_line_that_names_it(desk: Desk) -> None:

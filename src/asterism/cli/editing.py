@@ -11,9 +11,10 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -37,6 +38,9 @@ from asterism.settings import database_path
 
 Serve = Callable[[Draft], Awaitable[None]]
 
+STOP_S = 5.0
+"""Bound on stopping, from the signal on. What is not stopped then is ended as by a crash, which loses nothing."""
+
 
 def edit(
     named: Annotated[str, Parameter(name="RUN_OR_PLANFILE", help="A run that has not ended; or a .json, .yaml or .yml plan file.")],
@@ -57,7 +61,7 @@ def edit(
     try:
         asyncio.run(_edit_file(path, fleet, serve) if path else _edit_run(named, fleet, database, serve))
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None  # a signal to stop is one, whichever it was
+        raise KeyboardInterrupt from None  # a signal to stop is one, SIGTERM too
     return FINISHED
 
 
@@ -89,12 +93,23 @@ def _serving(http: str | None) -> Serve:
                 complain("this speaks MCP on standard input and output: let an MCP client start it, or serve it with --http 127.0.0.1:8123")
             await serve_stdio(server)
             return
-        serving: Any = asyncio.current_task()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
         put(listening[1])
-        await serve_http(server, listening[0])
+        await serve_http(server, listening[0], _bound_the_stop)
+        raise asyncio.CancelledError  # it stops at a signal alone; a run that is driven here stops, too
 
     return serve
+
+
+def _bound_the_stop() -> None:
+    """End the process when ``STOP_S`` have passed, whatever it waits for then."""
+
+    def end() -> None:
+        complain("interrupted")
+        os._exit(INTERRUPTED)
+
+    timer = threading.Timer(STOP_S, end)
+    timer.daemon = True
+    timer.start()
 
 
 async def _edit_file(path: Path, fleet_file: Path | None, serve: Serve) -> None:

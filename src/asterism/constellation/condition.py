@@ -1,7 +1,8 @@
 """Condition: a yes-or-no question over a task's result, in CEL.
 
 The language is the Common Expression Language (https://cel.dev), evaluated by cel-cpp; there is no ``eval`` here. Its own budget counts
-the steps of macros (``exists`` and the like), and not what a step costs; so what a step may look at, and copy, is bounded here.
+the steps of macros (``exists`` and the like), and not what a step or an operator costs. So the data that a condition may look at, and
+copy, is bounded here. The bounds count values and measure no time: a verdict is the same on every machine.
 A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and ``tasks["id"]`` are always there.
 """
 
@@ -25,19 +26,41 @@ MAX_LENGTH = 1000
 
 MAX_COPIES = 10
 """``+`` and ``bytes()`` in a condition: each may copy a whole text or list. With a macro there are none."""
-MAX_WORK = 50_000
-"""Characters of a condition with a macro, times the values it may look at: entries of lists and maps, and every hundred characters."""
+MAX_WORK = 20_000_000
+"""Characters of a condition, times the values it may look at: entries of lists and maps, and every hundred characters. Each time that it
+names some data, one operator at most goes through all of it."""
+MAX_WORK_MACRO = 50_000
+"""The same with a macro, which may go through all of it at each step."""
+MAX_WORK_SEARCH = 100_000
+"""The same with a search in one text for another: that takes the product of their lengths."""
+MAX_WORK_MACRO_SEARCH = 10_000
+"""The same with a search in a macro; there is only one macro then."""
+MAX_WORK_MATCH = 1_000_000
+"""The same with ``matches``, times the counts in its pattern: what RE2 goes through for each character."""
 CHARACTERS_A_VALUE = 100
 """Characters of texts and keys that count as one value."""
 
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
-# Strings and comments; within them nothing is a name.
-_STRINGS = re.compile(r"""[rRbB]?("([^"\\]|\\.)*"|'([^'\\]|\\.)*')|//[^\n]*""")
+# Strings (raw ones, then others) and comments, as CEL has them; within them nothing is a name.
+_STRINGS = re.compile(
+    r"""[bB]?[rR](?:"{3}.*?"{3}|'{3}.*?'{3}|"[^"\r\n]*"|'[^'\r\n]*')"""
+    r"""|[bB]?(?:"{3}(?:[^\\]|\\.)*?"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')"""
+    r"""|(?P<comment>//[^\r\n]*)""",
+    re.DOTALL,
+)
 _NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
 _MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 _LOOP_NAMES = re.compile(_MACROS.pattern + r"\s*([A-Za-z_]\w*)\s*,")
 _COPIES = re.compile(r"(?<![\d.][eE])\+|\bbytes\s*\(")  # the plus of 1e+5 is none
+_MATCHES = re.compile(r"\bmatches\s*\(")
+_OF_NO_LITERAL = r'\s*\((?!\s*""\s*\))'
+_MATCHES_UNKNOWN = re.compile(r"\bmatches" + _OF_NO_LITERAL)
+_CONTAINS_UNKNOWN = re.compile(r"\bcontains" + _OF_NO_LITERAL)
+_COUNTS = re.compile(r"\{(\d+),?(\d*)\}")
+_MAX_COUNT = 1000  # of counts within each other; RE2 takes no more
+_MANY = re.compile(r"\\[0-7xXuUpP]")  # a brace by its code, or a class of characters that is a long list
+_LEADING_DOT = re.compile(r"(?:^|[^\w)\]}\"`\s]|\bin)\s*\.\s*[A-Za-z_]")
 _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
 _FIXED = frozenset({"result", "status", "tasks"})
 _WORDS = frozenset({"true", "false", "null", "in"})
@@ -56,16 +79,16 @@ class Condition:
         refers_to_status: whether it asks how its source ended.
 
     Raises:
-        InvalidInput: it does not parse, is too long, copies too much, or cannot be a yes or no.
+        InvalidInput: it does not parse, is too long, copies or searches too much, or cannot be a yes or no.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._compiled = _compile(text)
-        bare = _STRINGS.sub('""', text)
+        bare = _bare(text)
         self.names = _free_names(bare)
         self.task_ids = frozenset("".join(spelled) for spelled in _TASK_IDS.findall(text))
-        self._repeats = _MACROS.search(bare) is not None
+        self._most = _most(text, bare)
         self.refers_to_status = re.search(r"(?<![\w.])status(?!\w)", bare) is not None
 
     @property
@@ -88,9 +111,8 @@ class Condition:
         missing = sorted(name for name in self.fields if name not in fields)
         tasks = {it: ancestors[it] for it in self.task_ids if it in ancestors} if self.task_ids else ancestors
         data = {name: fields.get(name) for name in self.fields} | {"result": result, "status": status, "tasks": tasks}
-        most = MAX_WORK // len(self.text)
-        if self._repeats and _has_more([data[name] for name in self.names], most):
-            return False, f"{self.text}: with a macro it looks at {most} values at most; have the task sum its result up"
+        if _has_more([data[name] for name in self.names], self._most):
+            return False, f"{self.text}: it may look at {self._most} values, and there are more; have the task return a summary"
         try:
             value = self._compiled.eval(data=data)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
@@ -131,8 +153,40 @@ def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else json.dumps(value)[:60]
 
 
+def _bare(text: str) -> str:
+    """The condition without its comments, and with each string empty."""
+    return _STRINGS.sub(lambda found: " " if found["comment"] else '""', text)
+
+
+def _most(text: str, bare: str) -> int:
+    """How many values a condition may look at; never less than a text of a hundred characters."""
+    macro, matches = _MACROS.search(bare) is not None, _MATCHES.search(bare) is not None
+    searches = matches or _CONTAINS_UNKNOWN.search(bare) is not None
+    counts = _counts(text) if matches else 1
+    works = [MAX_WORK]
+    if macro:
+        works.append(MAX_WORK_MACRO)
+    if searches:
+        works.append(MAX_WORK_SEARCH)
+    if matches:
+        works.append(MAX_WORK_MATCH // counts)
+    if macro and searches:
+        works.append(MAX_WORK_MACRO_SEARCH // counts)
+    return max(min(works) // len(text), 2)
+
+
+def _counts(text: str) -> int:
+    """How often a part of a pattern in it may be there: its counts, as of ``{3}`` or ``{1,20}``, multiplied."""
+    if _MANY.search(text):
+        return _MAX_COUNT
+    product = 1
+    for low, high in _COUNTS.findall(text):
+        product = min(product * max(int(low), int(high or 1), 1), _MAX_COUNT)
+    return product
+
+
 def _free_names(bare: str) -> frozenset[str]:
-    loops = set(_LOOP_NAMES.findall(bare))
+    loops = set(_LOOP_NAMES.findall(bare)) - _FIXED
     return frozenset(name for name in _NAMES.findall(bare) if name not in _WORDS and name not in _TYPES and name not in loops)
 
 
@@ -148,7 +202,15 @@ def _compile(text: str) -> Any:
         raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
     if len(text) > MAX_LENGTH or _UNPRINTABLE.search(text):
         raise InvalidInput(f"a condition may have {MAX_LENGTH} printable characters; this one starts with {text[:40]!r}")
-    bare = _STRINGS.sub('""', text)
+    bare = _bare(text)
+    if _LEADING_DOT.search(bare):
+        raise InvalidInput(f"the condition {text[:80]!r} has a name that begins with a dot; write the name alone")
+    if _MATCHES_UNKNOWN.search(bare):
+        raise InvalidInput(
+            f'a condition gives matches() its pattern as one text in quotes: name.matches("^v[0-9]"); this one is {text[:80]!r}'
+        )
+    if len(_MACROS.findall(bare)) > 1 and (_MATCHES.search(bare) or _CONTAINS_UNKNOWN.search(bare)):
+        raise InvalidInput(f"a condition with matches(), or contains() of a name, has one macro at most; this one is {text[:80]!r}")
     if _MACROS.search(bare) and _COPIES.search(bare):
         raise InvalidInput(f"a condition with all, exists, exists_one, filter or map has no + and no bytes(); this one is {text[:80]!r}")
     if len(_COPIES.findall(bare)) > MAX_COPIES:

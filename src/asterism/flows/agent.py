@@ -19,7 +19,7 @@ from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, Seat, in_order, restore
 from asterism.flows.stream import StreamEvent
-from asterism.flows.taking import in_words
+from asterism.flows.taking import found_by_patterns, in_words
 from asterism.kernel.machine import run_of
 from asterism.machines.children import StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
@@ -214,9 +214,7 @@ class StandardAgent:
             found = await self._seat.host.extract(self, msg)
             if found is not None:
                 return found
-        wanted = {name: self.input_fields()[name].pattern for name in self._get_missing_fields() if name in self.input_fields()}
-        matches = {name: pattern.search(msg.get_text()) for name, pattern in wanted.items() if pattern}
-        return {name: match[1] if match.re.groups else match[0] for name, match in matches.items() if match}
+        return found_by_patterns(self, msg.get_text())
 
     async def proceed(self, msg: Message) -> AgentResult | None:
         """Go on to what is next: ask for what is missing, ask for approval, or run."""

@@ -112,7 +112,9 @@ async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | No
     secret = asked is not None and asked.secret  # a secret is nobody's to look through
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
     told += take(agent, found, msg.at)
-    if asked is not None and not found:
+    if asked is not None and asked.name in seat.unread:
+        told.append(f"{asked.label.capitalize()}: that took too long to read; please say it in other words.")
+    elif asked is not None and not found:
         told += take(agent, {asked.name: text}, msg.at)
     elif asked is not None and asked.name not in found and asked.kind is not str:
         take(agent, {asked.name: unsaid(agent, found, text)}, msg.at)  # what is left may be the answer, and need not be

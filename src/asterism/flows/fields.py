@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import re
 import typing
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import regex
 
 from asterism.errors import InvalidInput
 from asterism.flows.parsing import SPOKEN, bare, is_spoken, options_of, parse
@@ -22,6 +22,9 @@ from asterism.flows.parsing import SPOKEN, bare, is_spoken, options_of, parse
 F = TypeVar("F", bound=Callable[..., Any])
 Validator = Callable[..., Any]
 MISSING = object()
+
+PATTERN_TIMEOUT_S = 0.5
+"""Bound on one search for a pattern: it is the author's and the text is a stranger's, so both together may take for ever."""
 
 
 class Field:
@@ -45,7 +48,7 @@ class Field:
         self.description = description
         self.default = default
         self.required = required
-        self.pattern = re.compile(pattern, re.IGNORECASE) if pattern else None
+        self.pattern = regex.compile(pattern, regex.IGNORECASE) if pattern else None
         self.secret = secret
         self.name = ""
         self.owner: type = object
@@ -109,6 +112,21 @@ class Field:
     def constrained(self) -> Any:
         """Its type with its bounds, as msgspec and JSON Schema know them."""
         return Annotated[self.kind, msgspec.Meta(**self.bounds)] if self.bounds else self.kind
+
+    def search(self, text: str) -> regex.Match[str] | None:
+        """Search a message for its pattern; None where it has none, or it is not there.
+
+        Raises:
+            TimeoutError: the search took longer than ``PATTERN_TIMEOUT_S``.
+        """
+        return self.pattern.search(text, timeout=PATTERN_TIMEOUT_S) if self.pattern else None
+
+    def without(self, text: str) -> str:
+        """Return a message without the words that its pattern finds; all of it where the search takes too long."""
+        if self.pattern:
+            with contextlib.suppress(TimeoutError):
+                return self.pattern.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
+        return text
 
     def parse(self, agent: Any, text: str, at: float) -> Any:
         """The value that some words say, checked.
@@ -205,7 +223,8 @@ def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where 
         default: its value where the person says none; such a field is not asked for.
         required: False lets it be skipped; by default, what is annotated ``| None``.
         validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is one as well.
-        pattern: regular expression that finds it within a longer message; its first group, or all of it.
+        pattern: regular expression, of the package ``regex``, that finds it within a longer message; its first group, or all of it.
+            A search that takes longer than ``PATTERN_TIMEOUT_S`` is ended, and the person is asked to say it in other words.
         secret: never shown, logged or journaled; asked for again after a restart.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.

@@ -80,6 +80,7 @@ class Seat:
         fields: values by name, as their types.
         outputs, metadata: as the agent has them.
         asking: the field asked for last; ``misses`` answers to it in a row could not be used.
+        unread: names of the fields whose patterns could not be searched for in time, in the message that is being heard.
         prompt: what the agent said last.
         at: when the message was said, seconds since the epoch.
         began: the status in which its handler was called; None for a view that no run has.
@@ -96,6 +97,7 @@ class Seat:
         self.metadata: dict[str, Any] = {}
         self.asking = ""
         self.misses = 0
+        self.unread: set[str] = set()
         self.prompt = ""
         self.at = 0.0
         self.began: AgentStatus | None = None

@@ -71,6 +71,20 @@ def take(agent: Talker, values: Mapping[str, Any], at: float) -> list[str]:
     return told
 
 
+def found_by_patterns(agent: Talker, text: str) -> dict[str, Any]:
+    """Return what the patterns of the missing fields find in a message, by name; ``unread`` has those that took too long."""
+    found, seat, fields = dict[str, Any](), seat_of(agent), agent.input_fields()
+    seat.unread = set()
+    for name in agent._get_missing_fields():
+        try:
+            match = fields[name].search(text) if name in fields else None
+        except TimeoutError:
+            seat.unread.add(name)
+        else:
+            found |= {name: match[1] if match.re.groups else match[0]} if match else {}
+    return found
+
+
 def said_of(field: Field, error: ValueError) -> str:
     """What is wrong with a value, as a sentence about its field."""
     said = str(error).rstrip(".") or "that is not valid"
@@ -148,8 +162,7 @@ def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -
 def unsaid(agent: Talker, found: Mapping[str, Any], text: str) -> str:
     """The words that no pattern has taken."""
     for name in found:
-        if pattern := agent.input_fields()[name].pattern:
-            text = pattern.sub(" ", text, count=1)
+        text = agent.input_fields()[name].without(text)
     return text
 
 

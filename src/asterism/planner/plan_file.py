@@ -29,13 +29,15 @@ from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.data import each_once
 from asterism.planner.draft import Taken, apply
+from asterism.planner.plan_yaml import read_yaml
 
-MAX_ALIASES = 20
-"""Aliases in a YAML file; a few levels of them within each other would fill the memory."""
+MAX_FILE = 16 * 1024 * 1024
+"""Bytes of a plan file."""
 
 LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
 """How often, and at which intervals, an edit asks for a file that another one holds."""
 
+_TOO_LARGE = f"a plan file has at most {MAX_FILE // 1024**2} MiB; have the tasks read what is large from files of its own"
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
@@ -63,8 +65,8 @@ def read_plan(path: Path) -> PlanDocument:
         InvalidInput: it cannot be read, is not JSON or YAML, or is not a plan; names the file.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        value = json.loads(text, object_pairs_hook=each_once) if path.suffix.lower() == ".json" else _yaml(text)
+        text = _text_of(path)
+        value = json.loads(text, object_pairs_hook=each_once) if path.suffix.lower() == ".json" else read_yaml(text)
         return parse_plan(value)
     except OSError as error:
         raise InvalidInput(f"{path}: the plan cannot be read: {error.strerror}") from error
@@ -79,6 +81,14 @@ def read_plan(path: Path) -> PlanDocument:
     except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML lets some through for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
         raise InvalidInput(f"{path}: not {form}: {error}") from error
+
+
+def _text_of(path: Path) -> str:
+    with path.open("rb") as file:
+        raw = file.read(MAX_FILE + 1)
+    if len(raw) > MAX_FILE:
+        raise InvalidInput(_TOO_LARGE)
+    return raw.decode("utf-8")
 
 
 class PlanFile:
@@ -181,6 +191,8 @@ class PlanFile:
             if as_json
             else yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         )
+        if len(text.encode()) > MAX_FILE:
+            raise EditRefused("bad_content", self._path.name, _TOO_LARGE)
         draft = self._path.with_name(f".{self._path.name}.draft")  # one name under the lock: what a killed editor leaves is written over
         with draft.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), self._path.stat().st_mode & 0o777)
@@ -195,33 +207,3 @@ def _as_written(line: TaskStarLine) -> LineSpec:
     spec = line_spec_of(line)
     kind = None if spec.judged_as is msgspec.structs.replace(spec, type=None).judged_as else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as data; a name that is there twice is refused, as in JSON."""
-
-
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[str] = set()
-    for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.value in seen:
-            raise InvalidInput(f"{key.value!r} is there twice in one object; names and ids are unique")
-        if isinstance(key, yaml.ScalarNode):
-            seen.add(key.value)
-    loader.flatten_mapping(node)
-    return loader.construct_mapping(node, deep=True)
-
-
-# YAML 1.1 takes on, off, yes and no for truth values, and a plan has a field `on`. As in YAML 1.2, only true and false are.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
-def _yaml(text: str) -> Any:
-    if text.count("*") > MAX_ALIASES and sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)) > MAX_ALIASES:
-        raise InvalidInput(f"more than {MAX_ALIASES} aliases (*name); write it out")
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader

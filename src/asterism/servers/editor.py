@@ -6,7 +6,12 @@ names another host, or comes from another origin, is refused (DNS rebinding). Ev
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import signal
 import socket
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
@@ -49,8 +54,34 @@ def listen(address: str) -> tuple[socket.socket, str]:
     return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
 
 
-async def serve_http(server: Server[Any], listening: socket.socket) -> None:
-    """Serve any number of clients over streamable HTTP, until a signal comes."""
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to us: it would raise each again when it has stopped, and SIGTERM would then end the process at once."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve_http(server: Server[Any], listening: socket.socket, on_signal: Callable[[], None]) -> None:
+    """Serve any number of clients over streamable HTTP, until SIGINT or SIGTERM.
+
+    Connections end first, then sessions, in this order. The SDK waits for ever if all tasks are cancelled at once: a request
+    that opens a session shields its wait for a task that was cancelled before its first step.
+
+    Args:
+        server: what is served.
+        listening: the socket, which is closed.
+        on_signal: called at each signal.
+    """
     app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # which turns the guard against rebinding on
+    serving = _Uvicorn(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))
+
+    def stop() -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a request that is cut off now is no error
+        serving.should_exit = True
+        on_signal()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
     with listening:
-        await uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, ws="none")).serve(sockets=[listening])
+        await serving.serve(sockets=[listening])

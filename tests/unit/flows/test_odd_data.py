@@ -146,6 +146,25 @@ def test_what_is_too_long_is_refused_naming_the_bound_and_the_conversation_goes_
     assert stage.say("4" * MAX_SAID).raw_message == ("Amount: that number is too long. How much?" if first else "How much?")
 
 
+class Slow(StandardAgent):
+    code: str = InputField("Which code?", pattern=r"\b(?:a|aa)+$")
+    name: str = InputField("Which name?", min_length=2, pattern=r"\bunder (\w+)")
+
+
+def test_a_pattern_that_takes_too_long_is_ended_and_the_conversation_goes_on() -> None:
+    slow = f"under smith, {'a' * 60}!"
+    _, said = talk(Slow, slow, slow, "it is aaa")
+    assert said[0].raw_message == "Which code?"
+    assert said[0].fields == {"name": "smith"}
+    assert said[1].raw_message == "Code: that took too long to read; please say it in other words. Which code?"
+    assert said[2].fields == {"code": "aaa", "name": "smith"}
+
+
+def test_what_is_left_of_a_message_is_all_of_it_where_a_pattern_takes_too_long() -> None:
+    slow = f"{'a' * 60}!"
+    assert Slow.input_fields()["code"].without(slow) == slow
+
+
 def test_so_it_is_by_a_desk_and_as_an_answer() -> None:
     stage = Stage(Amount)
 

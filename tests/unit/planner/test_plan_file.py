@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from asterism.errors import InvalidInput
+from asterism.planner import plan_yaml
 from asterism.planner.plan_file import plan_path, read_plan
 
 YAML = """
@@ -43,6 +44,10 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
         ("plan.yaml", YAML, "unknown field 'defaults'"),
         ("plan.json", "[" * 100_000, "within each other"),
         ("plan.json", '{"tasks": []}', "plan"),
+        ("plan.yaml", "tasks: " + "[" * 100_000, "more than 200 lists and objects within each other"),
+        ("plan.yaml", "tasks: [&a 1" + ", *a" * 21 + "]", "more than 20 aliases"),
+        ("plan.yaml", "tasks:\n" + "- {}\n" * 20_001, "more than 20000 tasks in one plan"),
+        ("plan.yaml", "name: x\nconstellation:\n  tasks:\n" + "".join(f"    t{i}: {{}}\n" for i in range(20_001)), "more than 20000 tasks"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, name: str, text: str, why: str) -> None:
@@ -51,6 +56,26 @@ def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, name: str, text: st
         read_plan(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
+def test_a_file_that_is_too_large_is_refused_and_not_read_whole(tmp_path: Path, name: str) -> None:
+    with (path := tmp_path / name).open("wb") as file:
+        file.truncate(10**8)
+    with pytest.raises(InvalidInput) as refused:
+        read_plan(path)
+    assert str(refused.value) == f"{path}: a plan file has at most 16 MiB; have the tasks read what is large from files of its own"
+
+
+def test_yaml_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_yaml, "MAX_VALUES", 100)
+    with pytest.raises(InvalidInput, match="more than 100 names and values; write it as JSON"):
+        read_plan(written(tmp_path, "plan.yaml", f"tasks: [{{inputs: {{tasks: {[1] * 100}}}}}]"))
+
+
+def test_only_the_tasks_of_a_plan_count_as_tasks(tmp_path: Path) -> None:
+    path = written(tmp_path, "plan.yaml", f"tasks:\n  a:\n    name: one\n    inputs:\n      tasks: {[1] * 20_001}\n")
+    assert [task.task_id for task in read_plan(path).tasks] == ["a"]
 
 
 def test_an_inherited_yaml_key_may_be_overridden(tmp_path: Path) -> None:

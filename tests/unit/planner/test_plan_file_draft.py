@@ -133,3 +133,9 @@ def test_what_a_killed_editor_left_is_written_over(path: Path) -> None:
     edit(PlanFile(path), "add_task", task_id="b", device="d")
     assert len(written(path)["tasks"]) == 2
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_edit_that_would_make_the_file_too_large_is_refused_and_the_file_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_file, "MAX_FILE", 1_000)
+    assert refused(PlanFile(path), "update_task", task_id="a", description="x" * 1_000) == "bad_content"
+    assert written(path) == PLAN
