@@ -128,7 +128,7 @@ def memory_of(run: Run[AgentMemory]) -> dict[str, Any]:
         "state": str(run.state),
         "seq": run.seq,
         "outstanding": msgspec.to_builtins(run.outstanding),
-        "withdrawn": sorted(run.withdrawn),
+        "abandoned": sorted(run.abandoned),
         "story": list(run.story),
         "memory": msgspec.to_builtins(memory, order="deterministic"),
         "board": board and [list(board.startable), list(board.running), list(board.doomed), board.constellation.to_dict()],

@@ -20,6 +20,7 @@ from asterism.flows import performer, seat
 from asterism.flows.performer import HandlePerformer
 from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
+from asterism.machines import common_rows
 from asterism.machines.children import Relayed, child_of, tell_children
 from asterism.machines.constellation_agent import asking, planning, table, tasks
 from asterism.machines.constellation_agent.events import RunOptions, TaskEnded
@@ -81,7 +82,7 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
         if isinstance(event, Answered) and event.effect in said_yes.get(id(self.memory), {}) and not self.machine.is_terminal(self.state):
-            return self._step(event, Turn(run=self.id, seq=self.seq + 1, at=at, actor=actor), key)
+            return self._step(event, self.turn(event, at=at, actor=actor), key)
         return real_take(self, event, at=at, actor=actor, key=key)
 
     def answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
@@ -273,7 +274,7 @@ def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_children_that_do_not_hear_of_a_pause_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "tell_children", lambda children, command, turn: None)
+    monkeypatch.setattr(common_rows, "tell_children", lambda children, command, turn: None)
     found({6}, "trees")
 
 

@@ -63,7 +63,7 @@ def second_yes(patch: pytest.MonkeyPatch) -> None:
 
     def gullible(run: Run[Any], event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
         if isinstance(event, Answered) and event.verb == "approve":
-            return run._step(event, Turn(run=run.id, seq=run.seq + 1, at=at, actor=actor), key)
+            return run._step(event, run.turn(event, at=at, actor=actor), key)
         return take(run, event, at=at, actor=actor, key=key)
 
     def welcoming(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:

@@ -11,6 +11,7 @@ out is distributed's worker state machine. Not here: anything that performs an e
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -88,6 +89,10 @@ class Turn:
 
     Attributes:
         run, seq, at, actor: those of the entry being made.
+        state: the state that the machine is in.
+        settles: id of the effect whose outcome the event is; empty for any other event.
+        outstanding: effects without an outcome, by id, oldest first, the one that is being settled included; read only.
+        abandoned: ids of effects whose outcome will have no consequence.
         facts: verdicts of code that may change between versions (a condition, a ranking). A live turn
             computes and records them; a replayed turn is given them.
         replayed: it is made from the journal, and not for the first time.
@@ -98,6 +103,10 @@ class Turn:
     seq: int
     at: float
     actor: str
+    state: enum.StrEnum
+    settles: str = ""
+    outstanding: Mapping[str, Effect] = field(default_factory=dict)
+    abandoned: set[str] = field(default_factory=set)
     facts: dict[str, Any] = field(default_factory=dict)
     replayed: bool = False
     effects: list[Effect] = field(default_factory=list)
@@ -106,6 +115,10 @@ class Turn:
         """Ask for an effect; returns its id, which is also its idempotency key."""
         self.effects.append(effect)
         return effect_id(self.run, self.seq, len(self.effects) - 1)
+
+    def abandon(self, effect: str) -> None:
+        """Drop the outcome of an outstanding effect: when it comes, it is journaled and no move sees it."""
+        self.abandoned.add(effect)
 
     def recorded(self, name: str, compute: Callable[[], T]) -> T:
         """The recorded verdict of that name; computed and recorded when this turn is live."""
@@ -166,6 +179,12 @@ class Machine(Generic[M]):
         effects: the kinds of effect its moves may ask for.
         memory: makes an empty memory.
         ends: states in which a run has ended although a row leads out of them (a flow's ERROR).
+        common: rows that every state has for events that its own rows do not name.
+        while_live: the same, except for states in which a run has ended.
+        settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
+
+    Attributes:
+        table: all rows of each state, the common ones included.
 
     Raises:
         ValueError: the table is not sound (see :func:`problems`).
@@ -181,20 +200,28 @@ class Machine(Generic[M]):
         effects: Iterable[type[Effect]],
         memory: Callable[[], M],
         ends: Iterable[enum.StrEnum] = (),
+        common: Mapping[type[Event], Row] | None = None,
+        while_live: Mapping[type[Event], Row] | None = None,
+        settled: Callable[[M, Outcome], None] = lambda memory, event: None,
     ) -> None:
         self.name = name
         self.states = states
         self.initial = initial
-        self.table = table
         self.effects = tuple(effects)
         self.memory = memory
-        self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in table.values() for event in rows))
+        self.settled = settled
+        self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
+        self._common = dict(common or {})
+        live = {**self._common, **(while_live or {})}
+        self.table: Table = {state: _completed(rows, self._common if state in self._terminal else live) for state, rows in table.items()}
+        self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in self.table.values() for event in rows))
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
-        self._terminal = frozenset(state for state, targets in self.matrix().items() if not targets - {state}).union(ends)
 
     def step(self, state: enum.StrEnum, memory: M, event: Event, turn: Turn) -> enum.StrEnum | None:
         """Carry one event out.
+
+        An outcome settles its effect whether or not there is a row for it. For one that was abandoned only the common rows count.
 
         Args:
             state: where the machine is.
@@ -208,8 +235,14 @@ class Machine(Generic[M]):
         Raises:
             IllegalTransition: no row for the event in this state, or a target that the row forbids.
         """
-        found = self.table[state].get(type(event))
+        rows = self.table[state]
+        if isinstance(event, Outcome):
+            self.settled(memory, event)
+            rows = self._common if event.effect in turn.abandoned else rows
+        found = rows.get(type(event))
         if found is None:
+            if isinstance(event, Outcome):
+                return state
             raise IllegalTransition(self.name, state, type(event).__name__, [kind.__name__ for kind in self.table[state]])
         target = found.move(memory, typing.cast("Never", event), turn)
         if target is not None and target not in found.to and not (found.internal and target == state):
@@ -218,7 +251,7 @@ class Machine(Generic[M]):
 
     def matrix(self) -> dict[enum.StrEnum, frozenset[enum.StrEnum]]:
         """State -> the states its rows may lead to; what the diagrams and the tests are drawn from."""
-        return {state: frozenset().union(*(found.to for found in rows.values())) for state, rows in self.table.items()}
+        return {state: _targets(rows) for state, rows in self.table.items()}
 
     def is_terminal(self, state: str) -> bool:
         """True where a run has ended: no row leads to another state, or the machine says so."""
@@ -228,6 +261,14 @@ class Machine(Generic[M]):
         """What the state says of itself."""
         ended = self.is_terminal(state)
         return StateFacts(name=state, is_round_end=ended, is_subtask_end=ended, next_agent=self.name)
+
+
+def _completed(own: Mapping[type[Event], Row], common: Mapping[type[Event], Row]) -> dict[type[Event], Row]:
+    return {**own, **{event: found for event, found in common.items() if event not in own}}
+
+
+def _targets(rows: Mapping[type[Event], Row]) -> frozenset[enum.StrEnum]:
+    return frozenset().union(*(found.to for found in rows.values()))
 
 
 def problems(machine: Machine[Any]) -> list[str]:
@@ -244,19 +285,15 @@ def problems(machine: Machine[Any]) -> list[str]:
             reached.add(target)
             frontier.append(target)
     found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
-    # A factory makes the same move for each state; its annotations are read once, for reading them is most of what a table costs to import.
-    taken: dict[tuple[object, ...], tuple[type[Event], ...]] = {}
     for state, rows in machine.table.items():
         for event, entry in rows.items():
-            made = (entry.move.__code__, *entry.move.__annotations__.values())
-            if made not in taken:
-                taken[made] = _event_types(entry.move)
-            if not issubclass(event, taken[made]):
+            if not issubclass(event, _event_types(entry.move)):
                 found.append(f"{state}: the row for {event.__name__} has a move for another event")
             found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
     return found
 
 
+@functools.cache
 def _event_types(move: Move) -> tuple[type[Event], ...]:
     """The event types that a move's annotation takes; none where it says nothing."""
     taken = list(inspect.signature(move).parameters)[1:2]

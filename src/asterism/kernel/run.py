@@ -28,7 +28,7 @@ class Run(Generic[M]):
         memory: the machine's memory; written by moves only.
         seq: of the last entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
-        withdrawn: ids among them that another effect has called off.
+        abandoned: ids among them whose outcome will have no consequence.
     """
 
     def __init__(self, machine: Machine[M], run: str) -> None:
@@ -38,13 +38,18 @@ class Run(Generic[M]):
         self.memory = machine.memory()
         self.seq = 0
         self.outstanding: dict[str, Effect] = {}
-        self.withdrawn: set[str] = set()
+        self.abandoned: set[str] = set()
         self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
 
     @property
     def story(self) -> list[str]:
         """The last entries, one line each."""
         return [story_line(entry) for entry in self._last]
+
+    @property
+    def withdrawn(self) -> set[str]:
+        """Ids of outstanding effects that another outstanding effect calls off."""
+        return {effect.withdraws for effect in self.outstanding.values() if effect.withdraws in self.outstanding}
 
     @property
     def ended(self) -> bool:
@@ -61,7 +66,20 @@ class Run(Generic[M]):
         """
         if isinstance(event, Outcome) and event.effect not in self.outstanding:
             return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect} is not outstanding")
-        return self._step(event, Turn(run=self.id, seq=self.seq + 1, at=at, actor=actor), key)
+        return self._step(event, self.turn(event, at=at, actor=actor), key)
+
+    def turn(self, event: Event, *, at: float, actor: str) -> Turn:
+        """Return the turn that takes an event as the next entry."""
+        return Turn(
+            run=self.id,
+            seq=self.seq + 1,
+            at=at,
+            actor=actor,
+            state=self.state,
+            settles=event.effect if isinstance(event, Outcome) else "",
+            outstanding=self.outstanding,
+            abandoned=self.abandoned,
+        )
 
     def note(self, event: Event, *, at: float, actor: str, key: str, why: str) -> Entry:
         """Make an entry for an event that is recorded and not stepped."""
@@ -89,7 +107,8 @@ class Run(Generic[M]):
                 continue
             if isinstance(entry.event, Outcome) and entry.event.effect not in self.outstanding:
                 raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect}, which is not outstanding")
-            turn = Turn(run=entry.run, seq=entry.seq, at=entry.at, actor=entry.actor, facts=dict(entry.facts), replayed=True)
+            turn = self.turn(entry.event, at=entry.at, actor=entry.actor)
+            turn.facts, turn.replayed = dict(entry.facts), True
             try:
                 replayed = self._step(entry.event, turn, entry.key)
             except (AsterismError, LookupError, RuntimeError) as error:
@@ -134,8 +153,6 @@ class Run(Generic[M]):
             return
         if isinstance(entry.event, Outcome):
             self.outstanding.pop(entry.event.effect, None)
-            self.withdrawn.discard(entry.event.effect)
+            self.abandoned.discard(entry.event.effect)
         for effect, effect_id in zip(entry.effects, entry.effect_ids(), strict=True):
             self.outstanding[effect_id] = effect
-            if effect.withdraws in self.outstanding:
-                self.withdrawn.add(effect.withdraws)

@@ -1,6 +1,6 @@
 """What every machine has in common: being claimed, paused, cancelled and forked, asking people, and what a driver asks of its memory.
 
-These are rows, events and effects that each machine puts into its own table; none of them is a state.
+These are events, effects and the base of every memory. The rows for them are in ``common_rows``; none of them is a state.
 """
 
 from __future__ import annotations
@@ -177,6 +177,9 @@ class Governed(msgspec.Struct, kw_only=True):
     def stirs(self) -> bool:
         """True when it will go on by itself though no effect but questions to people is outstanding."""
         return False
+
+    def count(self, event: Outcome) -> None:
+        """Count what an effect has used, whatever becomes of its outcome."""
 
     def outcome(self) -> str:
         """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""

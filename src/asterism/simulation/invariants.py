@@ -155,7 +155,7 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     if "_timers" in memory:
         memory["_timers"] = sorted(memory["_timers"])
     board = memory.pop("board", None)
-    facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "withdrawn": sorted(run.withdrawn)}
+    facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "abandoned": sorted(run.abandoned)}
     for name, value in memory.items():
         facts[name] = sorted(value) if isinstance(value, set) else value
     if board is not None:

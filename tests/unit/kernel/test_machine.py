@@ -6,7 +6,24 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.machine import Event, Move, Redo, Row, Turn, row
-from tests.kettle import KETTLE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Switch, boiled, lift, make_kettle, peek, press
+from tests.kettle import (
+    KETTLE,
+    TABLE,
+    Boiled,
+    Heat,
+    Kettle,
+    Lift,
+    Memory,
+    Peek,
+    Press,
+    Switch,
+    Weigh,
+    boiled,
+    lift,
+    make_kettle,
+    peek,
+    press,
+)
 
 
 class Radio(StrEnum):
@@ -26,7 +43,29 @@ def astray(memory: Memory, event: Press, turn: Turn) -> Kettle:
 
 
 def turn_at(seq: int = 1) -> Turn:
-    return Turn(run="r", seq=seq, at=5.0, actor="me")
+    return Turn(run="r", seq=seq, at=5.0, actor="me", state=Kettle.COLD)
+
+
+# -- common rows -------------------------------------------------------------------------------------
+
+
+def stay(memory: Memory, event: Weigh, turn: Turn) -> StrEnum:
+    return turn.state
+
+
+def test_a_move_knows_the_state_it_is_in_so_one_row_serves_every_state() -> None:
+    kettle = make_kettle(table={**TABLE, Kettle.COLD: {Press: row(press, Kettle.HEATING)}}, common={Weigh: row(stay)})
+    assert [kettle.step(state, Memory(), Weigh(), Turn(run="r", seq=1, at=0.0, actor="me", state=state)) for state in Kettle] == [*Kettle]
+
+
+def test_a_row_of_a_state_stands_before_a_common_one() -> None:
+    kettle = make_kettle(common={Weigh: row(stay)})
+    assert kettle.table[Kettle.COLD][Weigh] is TABLE[Kettle.COLD][Weigh]
+
+
+def test_a_row_for_runs_that_go_on_is_in_no_state_in_which_they_have_ended() -> None:
+    kettle = make_kettle(while_live={Weigh: row(stay)})
+    assert [Weigh in kettle.table[state] for state in Kettle] == [True, True, False]
 
 
 # -- what is checked when a machine is defined -------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
+from asterism.kernel.machine import Turn, row
 from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -98,6 +99,47 @@ def test_a_withdrawn_effect_stays_outstanding_until_its_own_outcome() -> None:
     run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
     assert run.withdrawn == set()
     assert list(run.outstanding) == ["r:2.0"]
+
+
+def test_the_outcome_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> None:
+    def forget(memory: Memory, event: Lift, turn: Turn) -> Kettle:
+        turn.abandon(memory.heating)
+        return Kettle.HEATING
+
+    rows = {**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Lift: row(forget)}}
+    run = Run(make_kettle(table=rows), "r")
+    run.take(Press(), at=1.0, actor="me")
+    run.take(Lift(), at=2.0, actor="me")
+    assert run.abandoned == {"r:1.0"}
+    entry = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
+    assert entry is not None
+    assert (entry.state, entry.note) == ("HEATING", "")
+    assert (run.outstanding, run.abandoned) == ({}, set())
+
+
+def test_an_outcome_that_a_state_has_no_row_for_settles_its_effect_and_changes_nothing() -> None:
+    rows = {**TABLE, Kettle.COLD: {kind: it for kind, it in TABLE[Kettle.COLD].items() if kind is not Boiled}}
+    run = Run(make_kettle(table=rows), "r")
+    run.take(Press(), at=1.0, actor="me")
+    run.take(Lift(), at=2.0, actor="me")
+    entry = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
+    assert entry is not None
+    assert (entry.state, entry.note) == ("COLD", "")
+    assert list(run.outstanding) == ["r:2.0"]
+
+
+def test_what_an_effect_has_used_is_counted_though_it_was_abandoned() -> None:
+    counted: list[str] = []
+
+    def lift_off(memory: Memory, event: Lift, turn: Turn) -> Kettle:
+        turn.abandon(memory.heating)
+        return Kettle.COLD
+
+    rows = {**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Lift: row(lift_off, Kettle.COLD)}}
+    run = Run(make_kettle(table=rows, settled=lambda memory, event: counted.append(event.effect)), "r")
+    for event in (Press(), Lift(), Boiled(effect="r:1.0"), Boiled(effect="r:1.0")):
+        run.take(event, at=1.0, actor="me")
+    assert counted == ["r:1.0"]
 
 
 def test_a_terminal_machine_has_not_ended_while_an_effect_is_outstanding() -> None:

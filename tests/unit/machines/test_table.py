@@ -191,7 +191,7 @@ def test_cancel_settles_everything_and_ends_when_all_outcomes_are_in() -> None:
     assert agent.run.outstanding
     agent.call_off()
     assert agent.run.ended
-    assert not agent.memory.leaving
+    assert not agent.run.abandoned
 
 
 def test_the_result_of_an_attempt_that_was_called_off_has_no_consequence() -> None:

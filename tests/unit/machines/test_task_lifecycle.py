@@ -35,7 +35,7 @@ ERROR = TaskError(code="raised", message="boom")
 
 
 def step(task: TaskStar, event: Event, at: float = 5.0) -> TaskStar:
-    turn = Turn(run="r", seq=1, at=at, actor="me")
+    turn = Turn(run="r", seq=1, at=at, actor="me", state=task.status)
     task.status = TaskStatus(TASK_LIFECYCLE.step(task.status, task, event, turn) or task.status)
     assert not turn.effects
     return task

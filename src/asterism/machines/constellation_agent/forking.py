@@ -25,7 +25,7 @@ def decide_anew(memory: AgentMemory, board: Board, event: Forked, turn: Turn) ->
     The copied effects are called off: their ids are the origin's in another name, and belong to nobody.
     """
     for effect, attempt in tuple(memory.attempts.items()):
-        if effect in memory.leaving:  # a child's: called off already
+        if effect in turn.abandoned:  # a child's: called off already
             del memory.attempts[effect]
         else:
             call_off(memory, effect, turn)

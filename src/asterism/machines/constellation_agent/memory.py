@@ -14,7 +14,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
-from asterism.machines.constellation_agent.events import Dispatch, Planned, RunOptions
+from asterism.kernel.machine import Outcome
+from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
 from asterism.machines.control import Governed
 from asterism.machines.usage import Usage
 from asterism.machines.wiring import Board
@@ -84,9 +85,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
         batch: ended tasks that the planner is to be asked about, in order.
         unseen: ended tasks it has not been asked about.
         attempts: attempts under way, by effect id; those made by child runs too.
-        children: effects whose child run has not ended.
         questions: open questions to people, by effect id.
-        leaving: effects that were called off and have no outcome yet.
         lost: devices that are gone, and why.
         limit: why it has paused itself; empty where it has not.
         asks, restarts: how many so far.
@@ -108,9 +107,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
-    children: dict[str, None] = {}
     questions: dict[str, Question] = {}
-    leaving: set[str] = set()
     lost: dict[str, str] = {}
     limit: str = ""
     asks: int = 0
@@ -139,6 +136,11 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
             heapq.heappop(self._timers)
             due = True
         return due
+
+    def count(self, event: Outcome) -> None:
+        """Count what planning has used."""
+        if isinstance(event, Planned | PlanningFailed):
+            self.used = self.used.plus(event.usage)
 
     def stirs(self) -> bool:
         """True when it will go on without a person: after a backoff, or when a device is back."""

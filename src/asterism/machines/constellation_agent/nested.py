@@ -11,7 +11,6 @@ from asterism.kernel.machine import Turn
 from asterism.machines.children import LEAST_S, ChildEnded, StartChild, begin_child, start_child
 from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Withdraw
 
 
 def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
@@ -56,12 +55,3 @@ def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> TaskEnded:
     else:
         error = TaskError(code="child_failed", message=event.reason)
     return TaskEnded(effect=event.effect, error=error)
-
-
-def leave_children(memory: AgentMemory, turn: Turn) -> None:
-    """Call off children that are another run's: this one was copied from it, and has none of its own yet."""
-    for effect in memory.children:
-        turn.perform(Withdraw(target=effect))
-        memory.leaving.add(effect)
-    memory.children.clear()
-    memory.resting.clear()

@@ -13,11 +13,11 @@ from asterism.constellation.resolution import arguments_of, stand_ins
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Redo, Turn
-from asterism.machines.children import relay
+from asterism.machines import common_rows
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import About, AgentMemory, Question
 from asterism.machines.constellation_agent.nested import child_for, is_child
-from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, check_verb, expiry, not_asked
+from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry, not_asked
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
 
@@ -63,11 +63,7 @@ def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> boo
         move_task(board, task, Started(effect=effect, inquiry=effect), turn)
         _note_moved(memory, task, turn)
         return True
-    if is_child(memory, attempt):
-        effect = turn.perform(child_for(memory, task, attempt, turn))
-        memory.children[effect] = None
-    else:
-        effect = turn.perform(attempt)
+    effect = turn.perform(child_for(memory, task, attempt, turn) if is_child(memory, attempt) else attempt)
     memory.attempts[effect] = attempt
     move_task(board, task, Started(effect=effect), turn)
     _note_moved(memory, task, turn)
@@ -285,9 +281,8 @@ def expire(memory: AgentMemory, board: Board, turn: Turn) -> None:
 
 
 def call_off(memory: AgentMemory, effect: str, turn: Turn, why: str = "") -> None:
-    """Withdraw an outstanding effect, or cancel the child it has started; its outcome will be taken without consequence."""
-    turn.perform(relay(effect, Cancel(reason=why)) if effect in memory.children else Withdraw(target=effect))
-    memory.leaving.add(effect)
+    """Call an attempt or a question off; its outcome will have no consequence."""
+    common_rows.call_off(effect, turn, why)
     memory.attempts.pop(effect, None)
     memory.questions.pop(effect, None)
 

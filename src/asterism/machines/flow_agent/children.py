@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-from asterism.kernel.machine import Event, Row, Turn, row
-from asterism.machines.children import ChildEnded, ChildRested, Relayed
-from asterism.machines.control import Withdraw
-from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Wake
+from enum import StrEnum
+
+from asterism.kernel.machine import Turn
+from asterism.machines.children import ChildEnded, ChildRested
+from asterism.machines.flow_agent.events import ChildWanted, Wake
 from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
 
 
-def child_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """Internal rows of a state that tell of child runs."""
-
-    def wanted(memory: FlowMemory, event: ChildWanted, turn: Turn) -> AgentStatus | None:
-        if event.of != memory.handling:
-            return None
-        memory.resumable = event.resumable
-        if event.key in memory.children:
-            turn.perform(Wake(of=event.of))
-        else:
-            memory.children[event.key] = ChildRun(effect=turn.perform(event.start))
-        return state
-
-    def rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> AgentStatus | None:
-        child = memory.child_of(event.of)
-        if child is None or child.ended or event.resting == (event.of in memory.resting):
-            return None
-        waiting = {event.of, memory.handling} if memory.resumable and memory.handling else {event.of}
-        memory.resting = memory.resting | waiting if event.resting else memory.resting - waiting
-        return state
-
-    def ended(memory: FlowMemory, event: ChildEnded, turn: Turn) -> AgentStatus:
-        if child := memory.child_of(event.effect):
-            child.ended = event
-        memory.resting -= {event.effect, memory.handling}
-        if memory.handling:
-            turn.perform(Wake(of=memory.handling))
-        return state
-
-    def relayed(memory: FlowMemory, event: Relayed, turn: Turn) -> AgentStatus:
-        return state
-
-    return {ChildWanted: row(wanted), ChildRested: row(rested), ChildEnded: row(ended), Relayed: row(relayed)}
+def child_wanted(memory: FlowMemory, event: ChildWanted, turn: Turn) -> StrEnum | None:
+    """Start the child of a key, or tell the handler of the one that there is."""
+    if event.of != memory.handling:
+        return None
+    memory.resumable = event.resumable
+    if event.key in memory.children:
+        turn.perform(Wake(of=event.of))
+    else:
+        memory.children[event.key] = ChildRun(effect=turn.perform(event.start))
+    return turn.state
 
 
-def leave_children(memory: FlowMemory, turn: Turn) -> None:
-    """Call off children that are another run's: this one was copied from it, and starts its own when it is asked for them."""
+def child_rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> StrEnum | None:
+    """Note that a child rests; the handler that waits for it rests too, if it may be called again."""
+    child = memory.child_of(event.of)
+    if child is None or child.ended or event.resting == (event.of in memory.resting):
+        return None
+    waiting = {event.of, memory.handling} if memory.resumable and memory.handling else {event.of}
+    memory.resting = memory.resting | waiting if event.resting else memory.resting - waiting
+    return turn.state
+
+
+def child_ended(memory: FlowMemory, event: ChildEnded, turn: Turn) -> StrEnum:
+    """Keep how a child has ended, and wake the handler that may wait for it."""
+    if child := memory.child_of(event.effect):
+        child.ended = event
+    memory.resting -= {event.effect, memory.handling}
+    if memory.handling:
+        turn.perform(Wake(of=memory.handling))
+    return turn.state
+
+
+def leave_children(memory: FlowMemory) -> None:
+    """Forget children that are another run's: this one was copied from it, and starts its own when it is asked for them."""
     for key, child in tuple(memory.children.items()):
         if child.ended is None:
-            turn.perform(Withdraw(target=child.effect))
             del memory.children[key]
-    memory.resting = set()

@@ -45,7 +45,6 @@ class FlowMemory(Governed, kw_only=True):
         history: what was said, the last ``HISTORY`` of it.
         queue: messages that no handler has been given.
         handling: id of the effect that calls a handler; empty while none runs.
-        leaving: id of the effect of a handler that was called off when the run broke; no other is called before it has ended.
         handler, message: which handler that is or was, and what it was given.
         entered: the handler has entered the body of ``on_running``.
         path: transitions a handler has made that have no entry yet.
@@ -73,7 +72,6 @@ class FlowMemory(Governed, kw_only=True):
     history: list[Utterance] = msgspec.field(default_factory=list)
     queue: list[Message] = msgspec.field(default_factory=list)
     handling: str = ""
-    leaving: str = ""
     handler: Handler | Literal[""] = ""
     message: Message = Message()
     entered: bool = False

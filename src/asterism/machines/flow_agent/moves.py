@@ -9,6 +9,7 @@ import msgspec
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Turn
 from asterism.machines.children import tell_children
+from asterism.machines.common_rows import call_off, why_cancelled
 from asterism.machines.control import Answered, Ask, Cancel, Verb, Withdraw, not_asked
 from asterism.machines.flow_agent.events import (
     CANCELLED,
@@ -59,8 +60,6 @@ def hear(memory: FlowMemory, message: Message) -> None:
 def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
     """An answer to the open question becomes the message that closes it."""
     if event.effect != memory.ask:
-        if event.withdrawn:
-            return
         raise not_asked(event)
     if event.verb == "edit" and not isinstance(event.value, dict):
         raise Refused("an edit gives fields by name, as a JSON object")
@@ -76,7 +75,7 @@ def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
 def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
     """Have it cancelled at the next chance, and its children now."""
     tell_children(memory.live_children(), Cancel(reason=reason), turn)
-    memory.wants, memory.wanted_by = "cancel", f"cancelled by {turn.actor}" + (f": {reason}" if reason else "")
+    memory.wants, memory.wanted_by = "cancel", why_cancelled(reason, turn)
 
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -113,12 +112,6 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
         memory.wants, memory.wanted_by = "cancel", event.reason
 
 
-def hear_of_leaving(memory: FlowMemory, effect: str) -> None:
-    """Note that a handler that was called off has ended, if this is its effect."""
-    if effect == memory.leaving:
-        memory.leaving = ""
-
-
 def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
     """Make the next of the transitions that have no entry yet; stay where there is none."""
     return arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
@@ -151,7 +144,7 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
 def withdraw_ask(memory: FlowMemory, turn: Turn) -> None:
     """Call the open question off, if there is one."""
     if memory.ask:
-        turn.perform(Withdraw(target=memory.ask))
+        call_off(memory.ask, turn)
     memory.ask, memory.due = "", None
 
 
@@ -165,7 +158,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
     is_late = memory.ends_at is not None and turn.at >= memory.ends_at
     if is_late:
         run_out(memory, turn)
-    if memory.handling or memory.leaving or not memory.agent:
+    if memory.handling or not memory.agent or (state is ERROR and _is_leaving(turn)):
         return state if is_late else None
     if memory.due is not None and turn.at >= memory.due:
         memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
@@ -199,6 +192,11 @@ def leave(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
         return arrive(memory, state, CANCELLED, turn)
     memory.path = [CANCELLED]
     return arrive(memory, state, PAUSED, turn)
+
+
+def _is_leaving(turn: Turn) -> bool:
+    """True while a handler that was called off has not ended: one runs at a time."""
+    return any(isinstance(turn.outstanding.get(effect), Handle) for effect in turn.abandoned)
 
 
 def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:

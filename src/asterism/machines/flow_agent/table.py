@@ -7,24 +7,29 @@ runs waits for it. A cancel where the table has no edge to CANCELLED goes throug
 
 from __future__ import annotations
 
-from typing import Any
+from enum import StrEnum
 
 import msgspec
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.children import Relay, StartChild, tell_children
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
-from asterism.machines.flow_agent.children import child_rows, leave_children
+from asterism.machines.children import ChildEnded, ChildRested
+from asterism.machines.common_rows import DEFECT, Control, call_off, governed, why_broke
+from asterism.machines.control import Answered, Broke, Cancel, Drained, Forked, Pause, Unpause
+from asterism.machines.flow_agent.children import child_ended, child_rested, child_wanted, leave_children
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
     ERROR,
     INITIALIZING,
     PAUSED,
+    RUNNING,
     STATE_TRANSITIONS,
+    WAITING_FOR_APPROVAL,
+    WAITING_FOR_INPUT,
     AgentStatus,
     Begun,
+    ChildWanted,
     Entered,
     Handle,
     Handled,
@@ -36,102 +41,78 @@ from asterism.machines.flow_agent.events import (
     Woken,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.moves import (
-    ASIDE,
-    answer,
-    arrive,
-    begin,
-    check_path,
-    hear,
-    hear_of_leaving,
-    leave,
-    look,
-    step_on,
-    take_in,
-    want_cancel,
-)
+from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+
+# -- what handlers did -----------------------------------------------------------------------------
 
 
-def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """What handlers did: the rows by which user code moves a conversation."""
+def _entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | None:
+    if event.of != memory.handling:
+        return None
+    state = AgentStatus(turn.state)
+    check_path(state, event.path)
+    memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
+    turn.perform(Wake(of=event.of))
+    return step_on(memory, state, turn)
+
+
+def _handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
+    state = AgentStatus(turn.state)
+    check_path(state, event.path)
+    take_in(memory, event)
+    return step_on(memory, state, turn)
+
+
+def _drained(memory: FlowMemory, event: Drained, turn: Turn) -> AgentStatus | None:
+    return look(memory, AgentStatus(turn.state), turn)
+
+
+def _led_by_handlers(state: AgentStatus) -> dict[type[Event], Row]:
+    """Rows by which user code moves a conversation."""
     targets = STATE_TRANSITIONS[state]
-
-    def entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | None:
-        if event.of != memory.handling:
-            return None
-        check_path(state, event.path)
-        memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
-        turn.perform(Wake(of=event.of))
-        return step_on(memory, state, turn)
-
-    def handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
-        if event.effect != memory.handling:  # it was called off
-            hear_of_leaving(memory, event.effect)
-            return state
-        check_path(state, event.path)
-        take_in(memory, event)
-        return step_on(memory, state, turn)
-
-    def reported(memory: FlowMemory, event: Reported, turn: Turn) -> AgentStatus | None:
-        return state if event.of == memory.handling else None
-
-    def broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
-        if event.effect == memory.handling:
-            memory.handling = ""
-        elif memory.handling and state is not ERROR:  # no transition that it makes can follow ERROR
-            turn.perform(Withdraw(target=memory.handling))
-            memory.resting.discard(memory.handling)
-            memory.handling, memory.leaving = "", memory.handling
-        hear_of_leaving(memory, event.effect)
-        memory.path, memory.code, memory.reason = [], "defect", f"{event.event} could not be taken: {event.reason}"
-        return ERROR if state is ERROR else arrive(memory, state, ERROR, turn)
-
-    def drained(memory: FlowMemory, event: Drained, turn: Turn) -> AgentStatus | None:
-        return look(memory, state, turn)
-
-    return {
-        Entered: row(entered, *targets, internal=True),
-        Handled: row(handled, *targets, internal=True),
-        Reported: row(reported),
-        Broke: row(broke) if state is ERROR else row(broke, ERROR),
-        Drained: row(drained, *targets, internal=True),
-    }
+    return {kind: row(move, *targets, internal=True) for kind, move in ((Entered, _entered), (Handled, _handled), (Drained, _drained))}
 
 
-def _people_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """What people say; it is done when no handler runs."""
+def _reported(memory: FlowMemory, event: Reported, turn: Turn) -> StrEnum | None:
+    return turn.state if event.of == memory.handling else None
 
-    def said(memory: FlowMemory, event: Said, turn: Turn) -> AgentStatus:
-        message = Message(text=event.text, by=turn.actor, at=turn.at, to=event.to or memory.ask, values=event.values)
-        hear(memory, msgspec.structs.replace(message, secret=event.secret, confided=event.confided))
-        return state
 
-    def answered(memory: FlowMemory, event: Answered, turn: Turn) -> AgentStatus:
-        answer(memory, event, turn)
-        return state
+def _woken(memory: FlowMemory, event: Woken, turn: Turn) -> StrEnum:
+    return turn.state
 
-    def paused(memory: FlowMemory, event: Pause, turn: Turn) -> AgentStatus:
-        _refuse_where_cancelled(memory)
-        if state is PAUSED:
-            raise Refused("this conversation is paused already")
-        memory.wants, memory.wanted_by = "pause", event.reason
-        tell_children(memory.live_children(), event, turn)
-        return state
 
-    def unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> AgentStatus:
-        _refuse_where_cancelled(memory)
-        if state is not PAUSED and memory.wants != "pause":
-            raise Refused("this conversation is not paused")
-        if memory.wants == "resume" or (memory.handling and memory.handler == "resume"):
-            raise Refused("this conversation is being resumed already")
-        memory.wants = "resume" if state is PAUSED else ""
-        tell_children(memory.live_children(), event, turn)
-        return state
+# -- what people say: it is done when no handler runs ------------------------------------------------
 
-    def recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> AgentStatus:
-        return state
 
-    return {Recalled: row(recalled), Said: row(said), Answered: row(answered), Pause: row(paused), Unpause: row(unpaused)}
+def _said(memory: FlowMemory, event: Said, turn: Turn) -> StrEnum:
+    message = Message(text=event.text, by=turn.actor, at=turn.at, to=event.to or memory.ask, values=event.values)
+    hear(memory, msgspec.structs.replace(message, secret=event.secret, confided=event.confided))
+    return turn.state
+
+
+def _answered(memory: FlowMemory, event: Answered, turn: Turn) -> StrEnum:
+    answer(memory, event, turn)
+    return turn.state
+
+
+def _recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> StrEnum:
+    return turn.state
+
+
+def _paused(memory: FlowMemory, event: Pause, turn: Turn) -> None:
+    _refuse_where_cancelled(memory)
+    if turn.state is PAUSED:
+        raise Refused("this conversation is paused already")
+    memory.wants, memory.wanted_by = "pause", event.reason
+
+
+def _unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> None:
+    _refuse_where_cancelled(memory)
+    if turn.state is not PAUSED and memory.wants != "pause":
+        raise Refused("this conversation is not paused")
+    if memory.wants == "resume" or (memory.handling and memory.handler == "resume"):
+        raise Refused("this conversation is being resumed already")
+    memory.wants = "resume" if turn.state is PAUSED else ""
 
 
 def _refuse_where_cancelled(memory: FlowMemory) -> None:
@@ -139,81 +120,72 @@ def _refuse_where_cancelled(memory: FlowMemory) -> None:
         raise Refused("this conversation is being cancelled")
 
 
-def _common_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """What is journaled in every state, and moves none."""
-
-    def claimed(memory: FlowMemory, event: Claimed, turn: Turn) -> AgentStatus:
-        memory.resting = set()  # its children will say how they are
-        return state
-
-    def forked(memory: FlowMemory, event: Forked, turn: Turn) -> AgentStatus:
-        leave_children(memory, turn)
-        if memory.handling:  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
-            turn.perform(Withdraw(target=memory.handling))
-            if memory.entered:
-                take_in(memory, Handled(effect=memory.handling, interrupted=True))
-            else:
-                memory.handling = ""
-                if memory.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
-                    memory.queue.insert(0, memory.message)
-        if memory.due is not None:
-            memory.due += event.idle_s
-        if memory.ends_at is not None:
-            memory.ends_at += event.idle_s
-        return state
-
-    def closed(memory: FlowMemory, event: Withdrawn | Woken, turn: Turn) -> AgentStatus:
-        return state
-
-    return {Claimed: row(claimed), Forked: row(forked), Withdrawn: row(closed), Woken: row(closed), **child_rows(state)}
+# -- what ends it ------------------------------------------------------------------------------------
 
 
-def _cancel_row(state: AgentStatus) -> Row:
-    def cancelled(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentStatus:
-        want_cancel(memory, event.reason, turn)
-        # A run in ERROR has ended: nobody would come and look at the whole.
-        return leave(memory, state, turn) if state is ERROR and not memory.handling else state
-
-    return row(cancelled, CANCELLED, internal=True) if state is ERROR else row(cancelled)
+def _cancelled(memory: FlowMemory, event: Cancel, turn: Turn) -> StrEnum:
+    want_cancel(memory, event.reason, turn)
+    return turn.state
 
 
-def _late_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """A conversation that has ended takes what was outstanding, and nothing else."""
-
-    def late(memory: FlowMemory, event: Answered | Handled | Broke, turn: Turn) -> AgentStatus:
-        if isinstance(event, Answered) and not event.withdrawn:
-            raise not_asked(event)
-        return state
-
-    def drained(memory: FlowMemory, event: Drained, turn: Turn) -> None:
-        """Nothing is left to look at."""
-
-    return {Answered: row(late), Handled: row(late), Broke: row(late), Drained: row(drained)}
+def _cancelled_in_error(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentStatus:
+    want_cancel(memory, event.reason, turn)
+    # The run has ended: nobody would come and look at the whole.
+    return ERROR if memory.handling else leave(memory, ERROR, turn)
 
 
-def _rows(state: AgentStatus) -> dict[type[Event], Row]:
-    rows = _common_rows(state)
-    if state in (COMPLETED, CANCELLED):
-        return rows | _late_rows(state)
-    rows |= _handler_rows(state)
-    rows[Cancel] = _cancel_row(state)
-    if state is ERROR:  # an end with one exit: a cancel changes the outcome
-        rows[Answered] = _late_rows(state)[Answered]
-        return rows
-    if state is INITIALIZING:
-        rows[Begun] = row(begin)
-    return rows | _people_rows(state)
+def _broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
+    if memory.handling == event.effect:
+        memory.handling = ""
+    elif memory.handling and turn.state is not ERROR:  # no transition that it makes can follow ERROR
+        call_off(memory.handling, turn)
+        memory.resting.discard(memory.handling)
+        memory.handling = ""
+    memory.path, memory.code, memory.reason = [], DEFECT, why_broke(event)
+    return ERROR if turn.state is ERROR else arrive(memory, AgentStatus(turn.state), ERROR, turn)
 
 
-_TABLE: dict[Any, dict[type[Event], Row]] = {state: _rows(state) for state in AgentStatus}
+def _forked(memory: FlowMemory, event: Forked, turn: Turn) -> None:
+    leave_children(memory)
+    if memory.handling:  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
+        call_off(memory.handling, turn)
+        if memory.entered:
+            take_in(memory, Handled(effect=memory.handling, interrupted=True))
+        else:
+            memory.handling = ""
+            if memory.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
+                memory.queue.insert(0, memory.message)
+    if memory.due is not None:
+        memory.due += event.idle_s
+    if memory.ends_at is not None:
+        memory.ends_at += event.idle_s
 
-FLOW_AGENT: Machine[FlowMemory] = Machine(
+
+FLOW_AGENT: Machine[FlowMemory] = governed(
     "flow agent",
     states=AgentStatus,
     initial=INITIALIZING,
-    table=_TABLE,
-    effects=(Handle, Wake, StartChild, Relay, Ask, Withdraw),
+    table={
+        INITIALIZING: {Begun: row(begin), **_led_by_handlers(INITIALIZING)},
+        RUNNING: _led_by_handlers(RUNNING),
+        WAITING_FOR_INPUT: _led_by_handlers(WAITING_FOR_INPUT),
+        WAITING_FOR_APPROVAL: _led_by_handlers(WAITING_FOR_APPROVAL),
+        PAUSED: _led_by_handlers(PAUSED),
+        COMPLETED: {},
+        ERROR: {**_led_by_handlers(ERROR), Cancel: row(_cancelled_in_error, CANCELLED, internal=True), Broke: row(_broke)},
+        CANCELLED: {},
+    },
+    effects=(Handle, Wake),
     memory=FlowMemory,
-    ends=[ERROR],
+    control=Control(cancel=row(_cancelled), defect=row(_broke, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
+    ends=[ERROR],  # an end with one exit: a cancel changes the outcome
+    common={
+        Reported: row(_reported),
+        Woken: row(_woken),
+        ChildWanted: row(child_wanted),
+        ChildRested: row(child_rested),
+        ChildEnded: row(child_ended),
+    },
+    while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
 )
 """The machine of every conversation."""

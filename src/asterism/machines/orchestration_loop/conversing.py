@@ -32,7 +32,6 @@ def begin_round(memory: LoopMemory, activity: Activity, turn: Turn) -> None:
 def take_reply(memory: LoopMemory, activity: Activity, event: ModelReplied) -> None:
     """Take the model's reply: its answer, or the calls it wants made."""
     activity.effect = ""
-    memory.tokens += event.tokens
     if event.error:
         activity.settle(Finding(status="failed", reason=event.error))
         return

@@ -1,28 +1,21 @@
-"""How a loop ends, and how what is outstanding is called off."""
+"""How a loop ends."""
 
 from __future__ import annotations
 
 from asterism.kernel.machine import Turn
-from asterism.machines.children import relay
-from asterism.machines.control import Cancel, Withdraw
+from asterism.machines.common_rows import call_off
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
-
-
-def call_off(memory: LoopMemory, effect: str, turn: Turn) -> None:
-    """Withdraw an outstanding effect, or cancel the child it has started; its outcome will be taken without consequence."""
-    turn.perform(relay(effect, Cancel(reason=memory.reason)) if effect in memory.children() else Withdraw(target=effect))
-    memory.leaving[effect] = None
 
 
 def stop(memory: LoopMemory, turn: Turn) -> None:
     """Call off everything that is outstanding."""
     if memory.asking:
-        call_off(memory, memory.asking, turn)
+        call_off(memory.asking, turn, memory.reason)
         memory.asking = ""
     for activity in memory.active.values():
         for effect in activity.effects():
-            call_off(memory, effect, turn)
+            call_off(effect, turn, memory.reason)
     memory.active.clear()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from asterism.kernel.machine import Turn
-from asterism.machines.control import Forked, Withdraw
-from asterism.machines.orchestration_loop.ending import call_off
+from asterism.machines.common_rows import call_off
+from asterism.machines.control import Forked
 from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, Question
 from asterism.machines.orchestration_loop.people import ask_about, ask_about_call
 
@@ -17,7 +17,7 @@ def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
     memory.started_at += event.idle_s
     memory.trusted.clear()  # a yes for the rest of a run was to that one
     if memory.asking:
-        call_off(memory, memory.asking, turn)
+        call_off(memory.asking, turn)
         memory.asking = ""
     for activity in memory.active.values():
         for call in activity.calls:
@@ -27,9 +27,8 @@ def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
 
 def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn) -> None:
     if activity.effect:
-        turn.perform(Withdraw(target=activity.effect))  # a child, too: it is the origin's, and this run has none of its own yet
-        memory.leaving[activity.effect] = None
-        memory.resting.discard(activity.effect)
+        if activity.effect not in turn.abandoned:  # a child's: called off already
+            call_off(activity.effect, turn)
         activity.effect, activity.approved = "", False
         profile = memory.workers[activity.worker]
         if not profile.idempotent and not profile.converses:
@@ -37,13 +36,13 @@ def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, turn: Turn
             ask_about(memory, activity, "interruption", prompt, turn)
     elif activity.question.inquiry:
         asked, activity.question = activity.question, Question()
-        call_off(memory, asked.inquiry, turn)
+        call_off(asked.inquiry, turn)
         ask_about(memory, activity, asked.about, asked.prompt, turn, awaits=asked.awaits)
 
 
 def _call_anew(memory: LoopMemory, activity: Activity, call: Call, event: Forked, turn: Turn) -> None:
     if call.effect:
-        call_off(memory, call.effect, turn)
+        call_off(call.effect, turn)
         was_confirmed, call.effect, call.confirmed = call.confirmed, "", False
         if not call.asked.idempotent:
             prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
@@ -52,5 +51,5 @@ def _call_anew(memory: LoopMemory, activity: Activity, call: Call, event: Forked
             ask_about_call(memory, call, "confirmation", f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)", turn)
     elif call.question.inquiry:
         asked, call.question = call.question, Question()
-        call_off(memory, asked.inquiry, turn)
+        call_off(asked.inquiry, turn)
         ask_about_call(memory, call, asked.about, asked.prompt, turn)

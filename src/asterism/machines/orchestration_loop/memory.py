@@ -141,7 +141,6 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
         asking: id of the effect by which a supervising function is being asked; empty while none is.
         told: why the planner is asked again.
         draft: the answer so far; ``critique``: what is to be better.
-        leaving: effects that were called off and have no outcome yet.
         allowance: transitions that may still be made before it pauses by itself; None for any number.
         steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
             supervising function in a row that came to nothing.
@@ -172,7 +171,6 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     told: str = ""
     draft: Any = None
     critique: str = ""
-    leaving: dict[str, None] = {}
     allowance: int | None = None
     steps: int = 0
     plans: int = 0
@@ -226,15 +224,11 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
             self.paused = self.paused or self.allowance == 0
         return state
 
-    def left(self, event: Outcome) -> bool:
-        """An effect has its outcome. True for one that was called off: then it has no consequence but what it has used."""
-        self.resting.discard(event.effect)
-        was_leaving = self.leaving.pop(event.effect, self) is None
-        if was_leaving:
-            self.tokens += getattr(event, "tokens", 0)
-        return was_leaving
-
     # -- what a driver asks of any memory ----------------------------------------------------------
+
+    def count(self, event: Outcome) -> None:
+        """Count the tokens that models have used."""
+        self.tokens += getattr(event, "tokens", 0)
 
     def wake_at(self) -> float | None:
         """When the next limit or expiry is due, seconds since the epoch; 0, at once, where nothing is under way that would go on."""

@@ -8,8 +8,8 @@ import msgspec
 
 from asterism.errors import Refused
 from asterism.kernel.machine import Turn
+from asterism.machines.common_rows import call_off
 from asterism.machines.control import Answered, Ask, Risk, Verb, check_verb, expiry, not_asked
-from asterism.machines.orchestration_loop.ending import call_off
 from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, Question
 from asterism.machines.orchestration_loop.model import Finding, Step, ToolCall
 
@@ -165,7 +165,7 @@ def expire(memory: LoopMemory, turn: Turn) -> bool:
 
 
 def _expired(memory: LoopMemory, activity: Activity, inquiry: str, turn: Turn) -> None:
-    call_off(memory, inquiry, turn)
+    call_off(inquiry, turn)
     why = "nobody answered in time"
     if activity.question.inquiry == inquiry:
         about, activity.question = activity.question.about, Question()

@@ -23,7 +23,6 @@ def ask_for_plan(memory: LoopMemory, turn: Turn) -> None:
 def take_plan(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
     """Take a plan; one that cannot be used is asked for again, a bounded number of times."""
     memory.asking = ""
-    memory.tokens += event.tokens
     named = with_ids(memory, event.steps)
     wrong = event.error or problem(memory, named)
     if wrong:

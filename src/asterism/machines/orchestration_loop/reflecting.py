@@ -43,7 +43,6 @@ def ask_supervisor(memory: LoopMemory, turn: Turn) -> State:
 def take_said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
     """Do what a supervising function says; one that came to nothing is called again, a bounded number of times."""
     memory.asking = ""
-    memory.tokens += event.tokens
     if event.error:
         memory.refused += 1
         if memory.refused < memory.options.max_calls:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from enum import StrEnum
 
 from asterism.errors import Refused
-from asterism.kernel.machine import Event, Machine, Outcome, Row, Turn, row
-from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, note_rest, tell_children
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
+from asterism.kernel.machine import Event, Machine, Row, Turn, row
+from asterism.machines.children import ChildEnded, ChildRested, note_rest
+from asterism.machines.common_rows import DEFECT, Control, governed, why_broke, why_cancelled
+from asterism.machines.control import Answered, Broke, Cancel, Drained, Forked, Unpause
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.ending import fail, past_bound, stop
 from asterism.machines.orchestration_loop.events import (
@@ -37,8 +39,6 @@ from asterism.machines.orchestration_loop.working import claim, observe, standin
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
 PARALLEL, CONFIRMING, CANCELLED = State.PARALLEL, State.CONFIRMING, State.CANCELLED
-
-OUTCOMES = (PlanMade, WorkerEnded, Reflected, Synthesized, Critiqued, ModelReplied, ToolReturned, ChildEnded, Relayed, Answered, Withdrawn)
 
 
 # -- PLANNING --------------------------------------------------------------------------------------
@@ -72,22 +72,13 @@ def _plan(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
 
 
 def _planned(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
-    return PLANNING if memory.left(event) else take_plan(memory, event, turn)
+    return take_plan(memory, event, turn)
 
 
 # -- while steps are under way ---------------------------------------------------------------------
 
 
-_WORKING = {
-    EXECUTING: (OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
-    PARALLEL: (OBSERVING, WAITING, FAILED, CONFIRMING),
-    WAITING: (EXECUTING, FAILED, PARALLEL),
-    CONFIRMING: (EXECUTING, FAILED, PARALLEL),
-}
-"""Where the states lead in which steps are under way, or wait."""
-
-
-def _work(memory: LoopMemory, state: State, turn: Turn) -> State | None:
+def _worked(memory: LoopMemory, event: Drained, turn: Turn) -> StrEnum | None:
     """Begin the next steps where none are, and start what can be started."""
     if past := past_bound(memory, turn):
         return fail(memory, *past, turn)
@@ -99,46 +90,40 @@ def _work(memory: LoopMemory, state: State, turn: Turn) -> State | None:
         if memory.home is PARALLEL:
             memory.enter(PARALLEL)
     if not memory.paused:
-        changed = start_ready(memory, turn) or standing(memory) is not state or changed
-    return _go_on(memory, state) if changed else None
+        changed = start_ready(memory, turn) or standing(memory) is not turn.state or changed
+    return _go_on(memory, turn) if changed else None
 
 
-def _go_on(memory: LoopMemory, state: State) -> State:
+def _taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> StrEnum:
+    take_outcome(memory, event, turn)
+    return _go_on(memory, turn)
+
+
+def _answered(memory: LoopMemory, event: Answered, turn: Turn) -> StrEnum:
+    take_answer(memory, event, turn)
+    return _go_on(memory, turn)
+
+
+def _rested(memory: LoopMemory, event: ChildRested, turn: Turn) -> StrEnum | None:
+    return _go_on(memory, turn) if event.of in memory.children() and note_rest(memory.resting, event) else None
+
+
+def _go_on(memory: LoopMemory, turn: Turn) -> StrEnum:
     target = standing(memory)
-    if target is state:
-        return state
+    if target is turn.state:
+        return target
     # Whoever waited goes back to work first; what follows from there is for the Drained after it.
-    return memory.enter(target if state in (EXECUTING, PARALLEL) else memory.home)
+    return memory.enter(target if turn.state in (EXECUTING, PARALLEL) else memory.home)
 
 
-def _working_in(state: State) -> dict[type[Event], Row]:
-    """Rows of a state in which steps are under way, or wait."""
-
-    def drained(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
-        return _work(memory, state, turn)
-
-    def taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> State:
-        if memory.left(event):
-            return state
-        take_outcome(memory, event, turn)
-        return _go_on(memory, state)
-
-    def answered(memory: LoopMemory, event: Answered, turn: Turn) -> State:
-        if event.withdrawn and memory.left(event):
-            return state
-        take_answer(memory, event, turn)
-        return _go_on(memory, state)
-
-    def rested(memory: LoopMemory, event: ChildRested, turn: Turn) -> State | None:
-        return _go_on(memory, state) if event.of in memory.children() and note_rest(memory.resting, event) else None
-
-    targets = _WORKING[state]
+def _working(*targets: State) -> dict[type[Event], Row]:
+    """Rows of a state in which steps are under way, or wait; only a bound leads to FAILED."""
     onward = [target for target in targets if target is not FAILED]
     return {
-        Drained: row(drained, *targets, internal=True),
-        **{outcome: row(taken, *onward, internal=True) for outcome in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
-        ChildRested: row(rested, *onward, internal=True),
-        Answered: row(answered, *onward, internal=True),
+        Drained: row(_worked, *targets, internal=True),
+        **{outcome: row(_taken, *onward, internal=True) for outcome in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
+        ChildRested: row(_rested, *onward, internal=True),
+        Answered: row(_answered, *onward, internal=True),
     }
 
 
@@ -167,101 +152,64 @@ def _ask(memory: LoopMemory, turn: Turn) -> State | None:
 
 
 def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
-    return REFLECTING if memory.left(event) else take_said(memory, event, turn)
+    return take_said(memory, event, turn)
 
 
 # -- in more than one state ------------------------------------------------------------------------
 
 
 def _cancelled(memory: LoopMemory, event: Cancel, turn: Turn) -> State:
-    memory.code = "cancelled"
-    memory.reason = f"cancelled by {turn.actor}" + (f": {event.reason}" if event.reason else "")
+    memory.code, memory.reason = "cancelled", why_cancelled(event.reason, turn)
     stop(memory, turn)
     return CANCELLED
 
 
 def _broke(memory: LoopMemory, event: Broke, turn: Turn) -> State:
-    memory.left(event)
-    return fail(memory, "defect", f"{event.event} could not be taken: {event.reason}", turn)
+    return fail(memory, DEFECT, why_broke(event), turn)
 
 
-def _stay(memory: LoopMemory, event: Drained, turn: Turn) -> None:
-    """Terminal states stay what they are, and make no entry of it."""
+def _stepped(memory: LoopMemory, event: StepOnce, turn: Turn) -> StrEnum:
+    memory.paused, memory.allowance = False, 1
+    return turn.state
 
 
-def _noted_in(state: State) -> dict[type[Event], Row]:
-    """What every state takes: what is journaled there and changes no state; and, while it has not ended, what ends it."""
-
-    def claimed(memory: LoopMemory, event: Claimed, turn: Turn) -> State:
-        memory.resting.clear()  # its children will say how they are
-        return state
-
-    def forked(memory: LoopMemory, event: Forked, turn: Turn) -> State:
-        decide_anew(memory, event, turn)
-        return state
-
-    def paused(memory: LoopMemory, event: Pause, turn: Turn) -> State:
-        memory.paused = True
-        tell_children(memory.children(), event, turn)
-        return state
-
-    def unpaused(memory: LoopMemory, event: Unpause, turn: Turn) -> State:
-        memory.paused, memory.allowance = False, None
-        tell_children(memory.children(), event, turn)
-        return state
-
-    def stepped(memory: LoopMemory, event: StepOnce, turn: Turn) -> State:
-        memory.paused, memory.allowance = False, 1
-        return state
-
-    def left(memory: LoopMemory, event: Outcome, turn: Turn) -> State:
-        if isinstance(event, Answered) and not event.withdrawn:
-            raise not_asked(event)
-        memory.left(event)
-        return state
-
-    rows: dict[type[Event], Row] = {Claimed: row(claimed), Forked: row(forked), **{outcome: row(left) for outcome in OUTCOMES}}
-    if state in (COMPLETE, FAILED, CANCELLED):
-        return {**rows, Drained: row(_stay), Broke: row(left)}
-    return {
-        **rows,
-        Pause: row(paused),
-        Unpause: row(unpaused),
-        StepOnce: row(stepped),
-        Cancel: row(_cancelled, CANCELLED),
-        Broke: row(_broke, FAILED),
-    }
+def _forked(memory: LoopMemory, event: Forked, turn: Turn) -> None:
+    decide_anew(memory, event, turn)
 
 
-ORCHESTRATION_LOOP: Machine[LoopMemory] = Machine(
+def _unpaused(memory: LoopMemory, event: Unpause, turn: Turn) -> None:
+    memory.paused, memory.allowance = False, None
+
+
+ORCHESTRATION_LOOP: Machine[LoopMemory] = governed(
     "orchestration loop",
     states=State,
     initial=PLANNING,
     table={
         PLANNING: {
-            **_noted_in(PLANNING),
             LoopSubmitted: row(_submitted, EXECUTING, internal=True),
             Drained: row(_plan, FAILED, internal=True),
             PlanMade: row(_planned, EXECUTING, FAILED, internal=True),
         },
-        EXECUTING: {**_noted_in(EXECUTING), **_working_in(EXECUTING)},
-        OBSERVING: {**_noted_in(OBSERVING), Drained: row(_observed, REFLECTING, FAILED)},
+        EXECUTING: _working(OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
+        OBSERVING: {Drained: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
-            **_noted_in(REFLECTING),
             Drained: row(_reflect, FAILED, internal=True),
             Reflected: row(_said, PLANNING, EXECUTING, FAILED, internal=True),
             Synthesized: row(_said, COMPLETE, FAILED, internal=True),
             Critiqued: row(_said, COMPLETE, FAILED, internal=True),
         },
-        WAITING: {**_noted_in(WAITING), **_working_in(WAITING)},
-        COMPLETE: _noted_in(COMPLETE),
-        FAILED: _noted_in(FAILED),
-        PARALLEL: {**_noted_in(PARALLEL), **_working_in(PARALLEL)},
-        CONFIRMING: {**_noted_in(CONFIRMING), **_working_in(CONFIRMING)},
-        CANCELLED: _noted_in(CANCELLED),
+        WAITING: _working(EXECUTING, FAILED, PARALLEL),
+        COMPLETE: {},
+        FAILED: {},
+        PARALLEL: _working(OBSERVING, WAITING, FAILED, CONFIRMING),
+        CONFIRMING: _working(EXECUTING, FAILED, PARALLEL),
+        CANCELLED: {},
     },
-    effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool, StartChild, Relay, Ask, Withdraw),
+    effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
+    control=Control(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
+    while_live={StepOnce: row(_stepped)},
 )
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {

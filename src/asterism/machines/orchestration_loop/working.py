@@ -133,7 +133,6 @@ def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRet
 def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, turn: Turn) -> None:
     """A worker has ended: settle its step, wait for what comes later, or ask a person whether it did its work."""
     activity.effect = ""
-    memory.tokens += event.tokens
     if event.later is not None:
         ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", turn, awaits=event.later.key)
     elif event.interrupted:

@@ -65,7 +65,7 @@ class WatchedLoop(Watched[LoopMemory]):
         memory = self.replayed.memory
         self._tokens += 0 if entry.note else getattr(entry.event, "tokens", 0)
         self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
-        self._is_left = getattr(entry.event, "effect", "") in memory.leaving
+        self._is_left = getattr(entry.event, "effect", "") in self.replayed.abandoned
         if isinstance(entry.event, WorkerEnded | ToolReturned) and self._is_left:
             return  # it was called off, and has no consequence
         self._must_ask = isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.interrupted and not entry.note
@@ -224,7 +224,7 @@ class WatchedLoop(Watched[LoopMemory]):
         steps = collections.Counter(
             effect.step_id
             for effect_id, effect in self.replayed.outstanding.items()
-            if isinstance(effect, RunWorker | AskModel) and effect_id not in memory.leaving
+            if isinstance(effect, RunWorker | AskModel) and effect_id not in self.replayed.abandoned
         )
         if twice := [step_id for step_id, count in steps.items() if count > 1]:
             raise self.fail(2, f"{', '.join(twice)} is under way twice")

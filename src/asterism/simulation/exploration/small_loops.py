@@ -162,7 +162,7 @@ class LoopSpace(SmallRun[LoopMemory]):
         """One transition at a time, for whoever has paused it."""
         if state.run.memory.paused and state.left.pauses:
             yield "step", lambda: self.take(state, [StepOnce()], spend="pauses")
-        for child in sorted(state.run.memory.children()) if ChildRested in state.run.machine.table[state.run.state] else ():
+        for child in sorted(state.run.memory.children()):
             rested = ChildRested(of=child, resting=child not in state.run.memory.resting)
             yield f"the child {'rests' if rested.resting else 'goes on'}", lambda rested=rested: self.take(state, [rested])  # type: ignore[misc]
 
@@ -177,7 +177,7 @@ def _check_starts(run: Run[LoopMemory], before: set[str], *, was_paused: bool) -
     memory, options = run.memory, run.memory.options
     begun = [effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in before]
     under_way = [
-        effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in memory.leaving
+        effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in run.abandoned
     ]
     if len(under_way) > options.max_parallel:
         raise InvariantViolated(2, f"{len(under_way)} steps are under way at once (max_parallel {options.max_parallel})", run.story)

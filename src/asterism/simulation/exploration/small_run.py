@@ -80,7 +80,7 @@ class Situation(Generic[M]):
         made.state, made.seq = run.state, run.seq
         made.memory = _copied(run.memory, {})
         made.outstanding = dict(run.outstanding)
-        made.withdrawn = set(run.withdrawn)
+        made.abandoned = set(run.abandoned)
         return made
 
     def twin(self) -> Run[M]:
@@ -201,7 +201,7 @@ class SmallRun(ABC, Generic[M]):
         run = state.run
         names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
         facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
-        outstanding = [sorted(names.values()), _in_order(run.withdrawn, names)]
+        outstanding = [sorted(names.values()), _in_order(run.abandoned, names)]
         told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep]).decode()
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 

@@ -91,7 +91,7 @@ class AgentSpace(SmallRun[AgentMemory]):
         (``tests/simulation/test_exploration.py``).
         """
         if run.machine.is_terminal(run.state):
-            return {"leaving": run.memory.leaving}
+            return {}
         facts = super().remembered(run)
         for unread in ("fleet", "asks", "archive"):
             del facts[unread]

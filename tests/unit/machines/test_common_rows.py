@@ -1,0 +1,182 @@
+"""The rows that every machine has, on a machine with nothing else: a courier that carries one parcel."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.errors import IllegalTransition, Refused
+from asterism.kernel.machine import Effect, Event, Outcome, Turn, row
+from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild
+from asterism.machines.common_rows import Control, cancels_to, fails_to, governed
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Governed, Pause, Unpause, Withdraw, Withdrawn
+from tests.in_hand import InHand
+
+
+class State(StrEnum):
+    IDLE = "IDLE"
+    CARRYING = "CARRYING"
+    DONE = "DONE"
+    LOST = "LOST"
+
+
+class Ordered(Event, frozen=True, kw_only=True):
+    pass
+
+
+class Carried(Outcome, frozen=True, kw_only=True):
+    pass
+
+
+class Carry(Effect, frozen=True, kw_only=True):
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        return Carried(effect=effect)
+
+
+class Parcel(Governed, kw_only=True):
+    counted: list[str] = msgspec.field(default_factory=list)
+
+    def count(self, event: Outcome) -> None:
+        self.counted = [*self.counted, event.effect]
+
+    def wake_at(self) -> float | None:
+        return None
+
+    def result(self) -> dict[str, Any]:
+        return self.shortfall()
+
+
+def order(memory: Parcel, event: Ordered, turn: Turn) -> State:
+    turn.perform(Carry())
+    turn.perform(StartChild(machine="courier", first_kind="Ordered", first={}))
+    turn.perform(Ask(prompt="Leave it at the door?"))
+    return State.CARRYING
+
+
+def carried(memory: Parcel, event: Carried, turn: Turn) -> State:
+    memory.code = "finished"
+    return State.DONE
+
+
+def child_ended(memory: Parcel, event: ChildEnded, turn: Turn) -> State:
+    return State.CARRYING
+
+
+COURIER = governed(
+    "courier",
+    states=State,
+    initial=State.IDLE,
+    table={
+        State.IDLE: {Ordered: row(order, State.CARRYING)},
+        State.CARRYING: {Carried: row(carried, State.DONE, State.LOST), ChildEnded: row(child_ended)},
+        State.DONE: {},
+        State.LOST: {},
+    },
+    effects=(Carry,),
+    memory=Parcel,
+    control=Control(cancel=cancels_to(State.LOST), defect=fails_to(State.LOST)),
+)
+CARRY, CHILD, QUESTION = "r:1.0", "r:1.1", "r:1.2"
+
+
+def courier() -> InHand[Parcel]:
+    return InHand(COURIER, Ordered(), 1000.0)
+
+
+def asked(run: InHand[Parcel]) -> list[tuple[str, str]]:
+    """The effects of the last entry: what kind each is, and its target."""
+    return [(type(effect).__name__, getattr(effect, "target", "")) for effect in run.entries[-1].effects]
+
+
+def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
+    run = courier()
+    run.take(Pause())
+    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", True, [("Relay", CHILD)])
+    run.take(Unpause())
+    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", False, [("Relay", CHILD)])
+
+
+def test_a_child_that_has_ended_is_told_nothing() -> None:
+    run = courier()
+    run.take(ChildEnded(effect=CHILD, outcome="finished"))
+    run.take(Pause())
+    assert asked(run) == []
+
+
+def test_a_cancel_calls_off_everything_and_drops_what_comes_of_it() -> None:
+    run = courier()
+    run.take(Cancel(reason="enough"), actor="ann")
+    assert (run.state, run.memory.outcome(), run.memory.reason) == ("LOST", "cancelled", "cancelled by ann: enough")
+    assert asked(run) == [("Withdraw", CARRY), ("Relay", CHILD), ("Withdraw", QUESTION)]
+    assert run.run.abandoned == {CARRY, CHILD, QUESTION}
+    run.take(Carried(effect=CARRY))
+    assert (run.state, run.memory.outcome()) == ("LOST", "cancelled")
+
+
+def test_a_defect_over_an_outcome_ends_the_run_by_name_and_calls_off_the_rest() -> None:
+    run = courier()
+    run.take(Broke(effect=CARRY, event="Carried", reason="KeyError: 'x'"))
+    assert (run.state, run.memory.code, run.memory.reason) == ("LOST", "defect", "Carried could not be taken: KeyError: 'x'")
+    assert asked(run) == [("Relay", CHILD), ("Withdraw", QUESTION)]
+
+
+def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_settled() -> None:
+    run = courier()
+    run.take(Cancel())
+    with pytest.raises(Refused, match=f"{QUESTION} is not asked any more"):
+        run.take(Answered(effect=QUESTION, verb="approve"))
+    run.take(Answered(effect=QUESTION, withdrawn=True))
+    assert QUESTION not in run.run.outstanding
+
+
+def test_a_run_that_has_ended_takes_no_command_and_makes_no_entry_of_a_look() -> None:
+    run = courier()
+    run.take(Carried(effect=CARRY))
+    for command in (Pause(), Unpause(), Cancel()):
+        with pytest.raises(IllegalTransition):
+            run.take(command)
+    entries = len(run.entries)
+    assert run.drain() is None
+    assert len(run.entries) == entries
+
+
+def test_a_fork_calls_off_the_children_that_are_its_origins() -> None:
+    run = courier()
+    run.take(Forked(origin="o", seq=1, idle_s=0.0))
+    assert asked(run) == [("Withdraw", CHILD)]
+    run.take(Pause())
+    assert asked(run) == []  # the child is the origin's, and hears nothing of a fork
+
+
+def test_who_takes_a_run_over_asks_its_children_how_they_are() -> None:
+    run = courier()
+    run.take(ChildRested(of=CHILD, resting=True))
+    assert run.memory.resting == {CHILD}
+    assert run.take(ChildRested(of=CHILD, resting=True)) is None
+    assert run.take(ChildRested(of=CARRY, resting=True)) is None
+    run.take(Claimed(epoch=2, owner="p"))
+    assert run.memory.resting == set()
+
+
+def test_what_effects_have_used_is_counted_once_whether_or_not_anybody_waits_for_them() -> None:
+    run = courier()
+    run.take(Cancel())
+    run.call_off()
+    run.take(ChildEnded(effect=CHILD, outcome="cancelled"))
+    counted = [effect for effect in run.memory.counted if effect in (CARRY, CHILD, QUESTION)]
+    assert counted == [CARRY, QUESTION, CHILD]
+    assert Withdrawn in COURIER.events
+    assert {Relay, Withdraw} <= set(COURIER.effects)
+    assert all(isinstance(effect, Relay) for effect in run.run.outstanding.values())
+
+
+def test_a_replay_gives_the_same_run() -> None:
+    run = courier()
+    run.take(ChildRested(of=CHILD, resting=True))
+    run.take(Cancel())
+    run.call_off()
+    again = run.replayed()
+    assert (again.memory, again.outstanding, again.abandoned) == (run.memory, run.run.outstanding, run.run.abandoned)
