@@ -81,7 +81,7 @@ class PlannerPerformer:
             constellation=now.board.constellation.to_dict() if now.board else None,
             batch=effect.batch,
             told=effect.told,
-            reason=now.asking.reason if now.asking else "",
+            reason=now.open_request.reason,
             rejections=effect.rejections,
             earlier=earlier_of(now),
             budget_left=now.budget_left(),

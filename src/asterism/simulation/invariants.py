@@ -23,6 +23,7 @@ from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import Idle
 
 INVARIANTS = {
     1: "the graph is acyclic",
@@ -101,7 +102,7 @@ def _is_satisfied(line: TaskStarLine, source: TaskStar) -> bool:
 
 def held_by(memory: AgentMemory) -> set[str]:
     """Tasks that may not start now, because the planner is being asked about what they depend on."""
-    if memory.asking is None or memory.options.hold == "none":
+    if isinstance(memory.planning, Idle) or memory.options.hold == "none":
         return set()
     if memory.options.hold == "all":
         return set(memory.constellation.tasks)
@@ -109,7 +110,7 @@ def held_by(memory: AgentMemory) -> set[str]:
     for line in memory.constellation.lines.values():
         targets.setdefault(line.source, []).append(line.target)
     held: set[str] = set()
-    stack = [*memory.asking.batch, *memory.batch]
+    stack = [*memory.planning.request.batch, *memory.batch]
     while stack:
         for target in targets.get(stack.pop(), ()):
             if target not in held:

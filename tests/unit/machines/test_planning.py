@@ -7,6 +7,7 @@ import pytest
 from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
+from asterism.machines.constellation_agent.planning_state import Idle
 from asterism.machines.control import Pause, Unpause, Withdraw
 from tests.agents import Agent, memory_of
 from tests.stars import action, plan
@@ -431,10 +432,10 @@ def test_a_restart_says_why_to_whoever_plans_anew_and_again_if_that_is_refused()
     agent = Agent(plan("a"), replan="always")
     agent.ends("a", {"found": 1})
     agent.plans(status="START", thought="another way")
-    assert agent.memory.asking is not None
-    assert agent.memory.asking.reason == "another way"
+    assert not isinstance(agent.memory.planning, Idle)
+    assert agent.memory.open_request.reason == "another way"
     agent.plans(plan=plan("a", "a>z"))
-    assert agent.memory.asking.reason == "another way"
+    assert agent.memory.open_request.reason == "another way"
     (before,) = earlier_of(agent.memory)
     assert (before["generation"], before["tasks"]) == (0, [{"task_id": "a", "device": "d", "status": "COMPLETED", "result": {"found": 1}}])
 

@@ -17,6 +17,7 @@ from asterism.kernel.machine import Machine
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, Planned, PlanningFailed, Submitted
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import AskedPerson
 from asterism.machines.control import Answered, Ask
 from asterism.machines.usage import Usage
 
@@ -84,9 +85,9 @@ class Chronicle:
     def _decide(self, entry: Entry) -> None:
         memory = self.run.memory
         before, generation = written(memory.constellation), memory.restarts
-        event, asking = entry.event, memory.asking
-        approval = asking is not None and asking.proposed is not None and isinstance(event, Answered) and event.effect == asking.effect
-        proposed, batch = (asking.proposed, asking.batch) if asking and approval else (None, ())
+        event, planning = entry.event, memory.planning
+        approval = isinstance(planning, AskedPerson) and isinstance(event, Answered) and event.effect == planning.effect
+        proposed, batch = (planning.proposed, planning.request.batch) if isinstance(planning, AskedPerson) and approval else (None, ())
         self.run.replay([entry])
         restarted = memory.restarts != generation
         changed = () if restarted else tuple(changes(before, written(memory.constellation)))

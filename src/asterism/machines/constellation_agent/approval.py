@@ -15,7 +15,8 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
-from asterism.machines.constellation_agent.memory import AgentMemory, Asking
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import AskedPerson, AskedPlanner, PlanRequest
 from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry
 
 Kind = Literal["plan", "edits", "restart"]
@@ -56,8 +57,7 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
         subject["plan"] = _as_json(proposed.plan)
     else:
         subject |= {"actions": _as_json(proposed.actions), "changes": turn.recorded("changes", lambda: _as_json(changed))}
-    asking = memory.asking = memory.asking or Asking()
-    asking.proposed = Planned(  # without what is for the story alone
+    essential = Planned(  # without what is for the story alone
         effect=proposed.effect,
         thought=proposed.thought,
         status=proposed.status,
@@ -65,8 +65,18 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
         actions=proposed.actions,
         result=proposed.result,
     )
-    asking.subject = subject
-    put_to_person(memory, asking, turn)
+    planner = memory.planning if isinstance(memory.planning, AskedPlanner) else AskedPlanner(request=PlanRequest(), effect="")
+    effect, expires_at = put_to_person(memory, subject, turn)
+    memory.planning = AskedPerson(
+        request=planner.request,
+        effect=effect,
+        asked_at=planner.asked_at,
+        moved=planner.moved,
+        ended_since=planner.ended_since,
+        proposed=essential,
+        subject=subject,
+        expires_at=expires_at,
+    )
 
 
 def _as_json(value: Any) -> Any:
@@ -74,15 +84,14 @@ def _as_json(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def put_to_person(memory: AgentMemory, asking: Asking, turn: Turn) -> None:
-    """Put the question about a proposal."""
-    kind: Kind = asking.subject["kind"]
-    asking.expires_at = expiry(turn, memory.options.inquiry_timeout_s)
-    asking.effect = turn.perform(
-        Ask(prompt=_PROMPTS[kind], subject=asking.subject, verbs=_VERBS[kind], risk="high", expires_at=asking.expires_at)
-    )
-    if asking.expires_at:
-        memory.wake(asking.expires_at)
+def put_to_person(memory: AgentMemory, subject: dict[str, Any], turn: Turn) -> tuple[str, float]:
+    """Put the question about a proposal; returns its id, and when it expires."""
+    kind: Kind = subject["kind"]
+    expires_at = expiry(turn, memory.options.inquiry_timeout_s)
+    effect = turn.perform(Ask(prompt=_PROMPTS[kind], subject=subject, verbs=_VERBS[kind], risk="high", expires_at=expires_at))
+    if expires_at:
+        memory.wake(expires_at)
+    return effect, expires_at
 
 
 def kind_of(proposed: Planned) -> Kind:

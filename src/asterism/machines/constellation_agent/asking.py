@@ -8,41 +8,48 @@ from asterism.constellation.edits import Refusal
 from asterism.errors import Refused
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import AskPlanner, RaiseLimits, WeavingMode
-from asterism.machines.constellation_agent.memory import NAMED, AgentMemory, Asking
+from asterism.machines.constellation_agent.memory import NAMED, AgentMemory
+from asterism.machines.constellation_agent.planning_state import Asked, AskedPlanner, Deferred, Idle, PlanRequest
 
 
-def ask_planner(memory: AgentMemory, turn: Turn, asking: Asking) -> None:
+def ask_planner(memory: AgentMemory, turn: Turn, request: PlanRequest | None = None) -> None:
     """Put a question to the planner: for a constellation where there is none, else for edits.
 
-    Where planning has used what it may, the question waits and the run pauses itself.
+    Where planning has used what it may, the question is deferred and the run pauses itself.
+
+    Args:
+        memory: of the agent.
+        turn: in which it is asked.
+        request: what to ask; by default what was deferred, or about the tasks that have ended.
     """
-    asking.batch = tuple(dict.fromkeys([*asking.batch, *memory.batch]))
-    memory.asking = asking
+    deferred = memory.planning if isinstance(memory.planning, Deferred) else None
+    request = request or memory.open_request
+    request = msgspec.structs.replace(request, batch=tuple(dict.fromkeys([*request.batch, *memory.batch])))
+    counted = deferred is not None and deferred.counted
     memory.batch.clear()
     memory.unseen.clear()
     if why := over_limit(memory):
-        memory.paused, memory.limit = True, why
+        defer(memory, request, why, counted=counted)
         return
-    memory.asks += not asking.put_at  # what was put off, and is put again, is the same question
-    asking.put_at = turn.seq
-    asking.effect = turn.perform(
+    memory.asks += not counted
+    effect = turn.perform(
         AskPlanner(
             mode=WeavingMode.EDITING if memory.board else WeavingMode.CREATION,
             request=memory.request,
             version=memory.constellation.version,
-            batch=asking.batch,
-            told=asking.told,
-            refusal=asking.refusal,
+            batch=request.batch,
+            told=request.told,
+            refusal=request.refusal,
             number=memory.asks,
-            rejections=asking.rejections,
+            rejections=request.rejections,
         )
     )
+    memory.planning = AskedPlanner(request=request, effect=effect, asked_at=turn.seq)
 
 
-def put_off(memory: AgentMemory, why: str) -> None:
-    """The planner would have gone past a limit: its question waits for a higher one."""
-    if memory.asking:
-        memory.asking.effect = ""
+def defer(memory: AgentMemory, request: PlanRequest, why: str, *, counted: bool) -> None:
+    """Keep a question until its limit is raised: the run pauses itself."""
+    memory.planning = Deferred(request=request, counted=counted)
     memory.paused, memory.limit = True, why
 
 
@@ -73,21 +80,22 @@ def over_limit(memory: AgentMemory) -> str:
 
 def may_ask_again(memory: AgentMemory) -> bool:
     """Whether the bounds leave room for another question about the same batch."""
-    asking = memory.asking
-    return asking is not None and asking.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
+    if isinstance(memory.planning, Idle):
+        return False
+    return memory.planning.request.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
 
 
 def ask_again(memory: AgentMemory, turn: Turn, told: str, refusal: Refusal | None = None, *, rejection: str = "") -> None:
     """Tell the planner why its answer could not be taken, and ask once more about the same batch."""
-    last = memory.asking or Asking()
+    last = memory.open_request
     rejections = (*last.rejections, rejection) if rejection else last.rejections
-    again = Asking(batch=last.batch, reasks=last.reasks + 1, told=told, refusal=refusal, reason=last.reason, rejections=rejections)
+    again = msgspec.structs.replace(last, reasks=last.reasks + 1, told=told, refusal=refusal, rejections=rejections)
     ask_planner(memory, turn, again)
 
 
 def what_moved(memory: AgentMemory) -> str:
     """What has become of tasks since the planner was asked, in words; empty where nothing has."""
-    moved = memory.asking.moved if memory.asking else {}
+    moved = memory.planning.moved if isinstance(memory.planning, Asked) else {}
     tasks = memory.constellation.tasks
     there = [f"{task_id} is {tasks[task_id].status}" for task_id in moved if task_id in tasks]
     more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""

@@ -6,14 +6,15 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus
-from asterism.machines.constellation_agent.memory import AgentMemory, Asking
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import Asked, Idle, PlanningState
 from asterism.machines.constellation_agent.tasks import call_off, stop_all
 from asterism.machines.wiring import Board
 
 
 def is_done(memory: AgentMemory, board: Board) -> bool:
     """True when nothing runs, can start, is asked or is still to be asked about."""
-    return not (board.running or board.startable or memory.asking or memory.batch or memory.questions or board.doomed)
+    return not (board.running or board.startable or memory.batch or memory.questions or board.doomed) and isinstance(memory.planning, Idle)
 
 
 def finish(memory: AgentMemory) -> ConstellationAgentStatus:
@@ -45,11 +46,11 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
     )
 
 
-def why_not_finished(memory: AgentMemory, board: Board, asking: Asking) -> str:
+def why_not_finished(memory: AgentMemory, board: Board, decided: PlanningState) -> str:
     """Why the planner's FINISH cannot be taken; empty when it can."""
     if board.running:
         return f"{', '.join(board.running)} still running"
-    if asking.ended_since or memory.batch:
+    if memory.batch or (isinstance(decided, Asked) and decided.ended_since):
         return "a task has ended since you were asked"
     waiting = [task.task_id for task in board.constellation.in_order() if not task.settled]
     return f"{', '.join(waiting[:10])} can still start" if waiting else ""
@@ -58,9 +59,9 @@ def why_not_finished(memory: AgentMemory, board: Board, asking: Asking) -> str:
 def give_up(memory: AgentMemory, code: str, reason: str, turn: Turn) -> ConstellationAgentStatus:
     """End in FAIL: cancel what has not settled, call off what is outstanding."""
     memory.code, memory.reason = code, reason
-    if memory.asking and memory.asking.effect:
-        call_off(memory, memory.asking.effect, turn)
-    memory.asking = None
+    if isinstance(memory.planning, Asked):
+        call_off(memory, memory.planning.effect, turn)
+    memory.planning = Idle()
     if memory.board:
         stop_all(memory, memory.board, reason, turn)
     memory.batch.clear()

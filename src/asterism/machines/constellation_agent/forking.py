@@ -6,6 +6,7 @@ from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Redo, Turn
 from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import AskedPerson
 from asterism.machines.constellation_agent.tasks import ask_person, call_off
 from asterism.machines.control import Forked
 from asterism.machines.task_lifecycle import Continued, Retried
@@ -14,9 +15,10 @@ from asterism.machines.wiring import Board, move_task
 
 def ask_approval_anew(memory: AgentMemory, turn: Turn) -> None:
     """Ask here about what was waiting for a person's yes there."""
-    if memory.asking and memory.asking.proposed:
-        call_off(memory, memory.asking.effect, turn)
-        put_to_person(memory, memory.asking, turn)
+    asked = memory.planning
+    if isinstance(asked, AskedPerson):
+        call_off(memory, asked.effect, turn)
+        asked.effect, asked.expires_at = put_to_person(memory, asked.subject, turn)
 
 
 def decide_anew(memory: AgentMemory, board: Board, event: Forked, turn: Turn) -> None:

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
 from asterism.kernel.machine import Outcome
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
+from asterism.machines.constellation_agent.planning_state import Idle, PlanningState, PlanRequest
 from asterism.machines.control import Governed
 from asterism.machines.usage import Usage
 from asterism.machines.wiring import Board
@@ -24,39 +24,6 @@ NAMED = 10
 """How many unfinished tasks a summary names."""
 UNLIMITED = 2**53
 """What is left of a budget that nobody has limited: more than anybody uses, and still exact as a float."""
-
-
-class Asking(msgspec.Struct, kw_only=True):
-    """What is being decided: a question to the planner, then perhaps one to a person about its answer.
-
-    Attributes:
-        effect: id of the open question; empty while it waits to be put (for what a restart called off, or for a higher limit).
-        batch: the tasks asked about.
-        reasks: how many answers about this batch were refused.
-        told, refusal: why the last one was.
-        reason: why there was a restart.
-        rejections: why people said no, oldest first.
-        put_at: seq of the entry that put the question to the planner.
-        moved: ids of tasks that have started or ended since.
-        ended_since: one of them has ended.
-        proposed: the answer that waits for a person's yes; None while the planner is asked.
-        subject: what that person is shown.
-        expires_at: when the person is asked no more, in seconds since the epoch; 0 for never.
-    """
-
-    effect: str = ""
-    batch: tuple[str, ...] = ()
-    reasks: int = 0
-    told: str = ""
-    refusal: Refusal | None = None
-    reason: str = ""
-    rejections: tuple[str, ...] = ()
-    put_at: int = 0
-    moved: dict[str, None] = msgspec.field(default_factory=dict)
-    ended_since: bool = False
-    proposed: Planned | None = None
-    subject: dict[str, Any] = msgspec.field(default_factory=dict)
-    expires_at: float = 0.0
 
 
 About = Literal["approval", "interruption"]
@@ -81,7 +48,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
         started_at: seconds since the epoch.
         board: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
-        asking: what is being decided about the constellation.
+        planning: what is being decided about the constellation.
         batch: ended tasks that the planner is to be asked about, in order.
         unseen: ended tasks it has not been asked about.
         attempts: attempts under way, by effect id; those made by child runs too.
@@ -103,7 +70,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
     started_at: float = 0.0
     board: Board | None = None
     archive: list[dict[str, Any]] = []
-    asking: Asking | None = None
+    planning: PlanningState = Idle()
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
@@ -120,6 +87,11 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
     def constellation(self) -> TaskConstellation:
         """The current constellation; an empty one before there is one."""
         return self.board.constellation if self.board else TaskConstellation()
+
+    @property
+    def open_request(self) -> PlanRequest:
+        """What the planner is, was or will be asked about what is being decided; an empty one where nothing is."""
+        return PlanRequest() if isinstance(self.planning, Idle) else self.planning.request
 
     def wake_at(self) -> float | None:
         """When the next backoff, deadline, expiry or limit is due, seconds since the epoch."""
@@ -148,12 +120,12 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
 
     def held(self) -> set[str]:
         """Ids of tasks that wait for a decision: something they depend on has been, or is about to be, asked about."""
-        if self.board is None or self.options.hold == "none" or not (self.asking or self.batch):
+        if self.board is None or self.options.hold == "none" or (isinstance(self.planning, Idle) and not self.batch):
             return set()
         if self.options.hold == "all":
             return set(self.board.startable)
         constellation = self.board.constellation
-        roots = [*(self.asking.batch if self.asking else ()), *self.batch]
+        roots = [*self.open_request.batch, *self.batch]
         return set().union(*(constellation.descendants(task_id) for task_id in roots if task_id in constellation.tasks))
 
     def postpone(self, by_s: float) -> None:

@@ -19,7 +19,8 @@ from asterism.machines.constellation_agent.approval import ask_approval, decided
 from asterism.machines.constellation_agent.asking import ask_again, may_ask_again, what_moved
 from asterism.machines.constellation_agent.ending import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.memory import AgentMemory, Asking
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import AskedPerson, Deferred, Idle, PlanRequest
 from asterism.machines.constellation_agent.tasks import call_off, skip_doomed, stop_all
 from asterism.machines.control import Answered
 from asterism.machines.wiring import Board, settle
@@ -70,7 +71,7 @@ def take_given(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> Constella
 def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: bool = False) -> ConstellationAgentStatus:
     """Take a proposed constellation: CONTINUE with it, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
-        memory.asking = None
+        memory.planning = Idle()
         return give_up(memory, "planner", event.thought or "the planner gave up", turn)
     refusal = Refusal(code="bad_content", what="reply", why="it holds no constellation")
     if event.plan is not None and event.plan.tasks:
@@ -83,7 +84,7 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: 
                 shown = Planned(effect=event.effect, thought=event.thought, plan=shown_plan(event.plan, constellation), result=event.result)
                 ask_approval(memory, shown, turn)
                 return START
-            memory.asking = None
+            memory.planning = Idle()
             memory.summary = event.result
             begin(memory, constellation, turn)
             return CONTINUE
@@ -91,7 +92,7 @@ def take_creation(memory: AgentMemory, event: Planned, turn: Turn, *, approved: 
     if may_ask_again(memory):
         ask_again(memory, turn, told, refusal)
         return START
-    memory.asking = None
+    memory.planning = Idle()
     return give_up(memory, refusal.code, f"no usable plan: {told}", turn)
 
 
@@ -179,8 +180,7 @@ def _change(memory: AgentMemory, board: Board, edits: list[Edit], turn: Turn) ->
 
 
 def _take_status(memory: AgentMemory, board: Board, event: Planned, turn: Turn) -> ConstellationAgentStatus:
-    asking = memory.asking or Asking()
-    memory.asking = None
+    decided, memory.planning = memory.planning, Idle()
     skip_doomed(memory, board, turn)
     if event.result:
         memory.summary = event.result
@@ -189,20 +189,20 @@ def _take_status(memory: AgentMemory, board: Board, event: Planned, turn: Turn) 
     if event.status is START:
         return restart(memory, board, event.thought, turn)
     if event.status is FINISH:
-        refused = why_not_finished(memory, board, asking)
+        refused = why_not_finished(memory, board, decided)
         if not refused:
             return finish(memory)
-        memory.asking = asking
+        memory.planning = decided
         if may_ask_again(memory):
             ask_again(memory, turn, f"FINISH is refused: {refused}. Remove those tasks, or CONTINUE.")
         else:
-            memory.asking = None
+            memory.planning = Idle()
     return CONTINUE
 
 
 def drop_planning(memory: AgentMemory, board: Board, turn: Turn) -> None:
     """No edit can be had: the hold is released and the run goes on."""
-    memory.asking = None
+    memory.planning = Idle()
     skip_doomed(memory, board, turn)
 
 
@@ -217,7 +217,7 @@ def restart(memory: AgentMemory, board: Board, why: str, turn: Turn) -> Constell
     memory.summary = {}
     memory.batch.clear()
     memory.unseen.clear()
-    memory.asking = Asking(reason=why)
+    memory.planning = Deferred(request=PlanRequest(reason=why))
     return START
 
 
@@ -258,7 +258,7 @@ def _try(memory: AgentMemory, chosen: Planned, turn: Turn) -> None:
 
 def not_approved(memory: AgentMemory, why: str, turn: Turn) -> ConstellationAgentStatus:
     """Nobody said yes, and it is not to be proposed again: no plan is FAIL; an edit is dropped, and the run goes on."""
-    memory.asking = None
+    memory.planning = Idle()
     if memory.board is None:
         return give_up(memory, "rejected", f"the plan was not approved: {why}", turn)
     turn.recorded("dropped", lambda: f"the edit was not approved: {why}")
@@ -268,10 +268,10 @@ def not_approved(memory: AgentMemory, why: str, turn: Turn) -> ConstellationAgen
 
 def expire_approval(memory: AgentMemory, turn: Turn) -> ConstellationAgentStatus | None:
     """Settle a question about a proposal whose time is over; None where there is none."""
-    asking = memory.asking
-    if asking is None or asking.proposed is None or not 0 < asking.expires_at <= turn.at:
+    asked = memory.planning
+    if not isinstance(asked, AskedPerson) or not 0 < asked.expires_at <= turn.at:
         return None
-    call_off(memory, asking.effect, turn)
+    call_off(memory, asked.effect, turn)
     return not_approved(memory, "nobody answered in time", turn)
 
 

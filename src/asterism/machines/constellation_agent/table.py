@@ -12,7 +12,7 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Machine, Turn, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, Control, governed, why_broke, why_cancelled
-from asterism.machines.constellation_agent.asking import ask_planner, put_off, raise_limits
+from asterism.machines.constellation_agent.asking import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.ending import end, give_up, is_done
 from asterism.machines.constellation_agent.events import (
     BUDGET,
@@ -31,7 +31,7 @@ from asterism.machines.constellation_agent.events import (
     TaskEnded,
 )
 from asterism.machines.constellation_agent.forking import ask_approval_anew, decide_anew
-from asterism.machines.constellation_agent.memory import AgentMemory, Asking
+from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.nested import as_task_end
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
@@ -42,6 +42,7 @@ from asterism.machines.constellation_agent.planning import (
     take_live_edit,
     take_verdict,
 )
+from asterism.machines.constellation_agent.planning_state import Asked, AskedPerson, Deferred, Idle, PlanRequest
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
 from asterism.machines.control import Answered, Broke, Cancel, Claimed, Drained, Forked, Unpause, not_asked
 from asterism.machines.wiring import Board
@@ -77,11 +78,12 @@ def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Statu
     passed = memory.timers_due(turn.at)  # those of a constellation that was thrown away, too
     if passed and (state := expire_approval(memory, turn)):
         return state
-    if memory.paused or turn.abandoned or (memory.asking and memory.asking.effect):
+    if memory.paused or turn.abandoned or isinstance(memory.planning, Asked):
         return START if passed else None
-    if memory.asks >= memory.options.max_asks and not (memory.asking and memory.asking.put_at):  # what was put off is counted
+    counted = isinstance(memory.planning, Deferred) and memory.planning.counted
+    if memory.asks >= memory.options.max_asks and not counted:
         return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
-    ask_planner(memory, turn, memory.asking or Asking())
+    ask_planner(memory, turn)
     return START
 
 
@@ -91,15 +93,15 @@ def _created(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
 
 def _not_created(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
     if event.code == BUDGET:
-        put_off(memory, event.reason)
+        defer(memory, memory.open_request, event.reason, counted=True)
         return START
-    memory.asking = None
+    memory.planning = Idle()
     return give_up(memory, event.code, event.reason, turn)
 
 
 def _plan_answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
-    if memory.asking and memory.asking.proposed and memory.asking.effect == event.effect:
-        return take_verdict(memory, memory.asking.proposed, event, turn)
+    if isinstance(memory.planning, AskedPerson) and memory.planning.effect == event.effect:
+        return take_verdict(memory, memory.planning.proposed, event, turn)
     raise not_asked(event)
 
 
@@ -114,8 +116,8 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
     if changed:
         expire(memory, board, turn)
         expire_approval(memory, turn)
-    if not memory.paused and (not memory.asking.effect if memory.asking else memory.batch):
-        ask_planner(memory, turn, memory.asking or Asking())
+    if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, Idle) and memory.batch)):
+        ask_planner(memory, turn)
         changed = True
     while skip_doomed(memory, board, turn) or start_ready(memory, board, turn):  # bounded: each round starts or settles a task
         changed = True
@@ -124,7 +126,7 @@ def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
             return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
             return end(memory, board, turn)
-        ask_planner(memory, turn, Asking(batch=tuple(memory.unseen)))
+        ask_planner(memory, turn, PlanRequest(batch=tuple(memory.unseen)))
         changed = True
     return CONTINUE if changed else None
 
@@ -140,7 +142,7 @@ def _edited_live(memory: AgentMemory, event: Edited, turn: Turn) -> Status:
 
 def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
     if event.code == BUDGET:
-        put_off(memory, event.reason)
+        defer(memory, memory.open_request, event.reason, counted=True)
     else:
         drop_planning(memory, _board(memory), turn)
     return CONTINUE
@@ -157,8 +159,8 @@ def _child_ended(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
 
 
 def _answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
-    if memory.asking and memory.asking.proposed and memory.asking.effect == event.effect:
-        return take_verdict(memory, memory.asking.proposed, event, turn)
+    if isinstance(memory.planning, AskedPerson) and memory.planning.effect == event.effect:
+        return take_verdict(memory, memory.planning.proposed, event, turn)
     take_answer(memory, _board(memory), event, turn)
     return CONTINUE
 

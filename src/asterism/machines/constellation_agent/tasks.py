@@ -17,6 +17,7 @@ from asterism.machines import common_rows
 from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import About, AgentMemory, Question
 from asterism.machines.constellation_agent.nested import child_for, is_child
+from asterism.machines.constellation_agent.planning_state import Asked
 from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry, not_asked
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 from asterism.machines.wiring import Board, move_task
@@ -222,16 +223,16 @@ def settle_task(memory: AgentMemory, board: Board, task: TaskStar, event: Event,
         return
     memory.unseen[task.task_id] = None
     _note_moved(memory, task, turn)
-    if memory.asking:
-        memory.asking.ended_since = True
+    if isinstance(memory.planning, Asked):
+        memory.planning.ended_since = True
     if _planner_is_wanted(memory, board, task):
         memory.batch[task.task_id] = None
 
 
 def _note_moved(memory: AgentMemory, task: TaskStar, turn: Turn) -> None:
     """What moves in the entry that puts a question is part of what the planner is shown."""
-    if memory.asking and memory.asking.put_at < turn.seq:
-        memory.asking.moved[task.task_id] = None
+    if isinstance(memory.planning, Asked) and memory.planning.asked_at < turn.seq:
+        memory.planning.moved[task.task_id] = None
 
 
 def _planner_is_wanted(memory: AgentMemory, board: Board, task: TaskStar) -> bool:
@@ -248,7 +249,7 @@ def skip_doomed(memory: AgentMemory, board: Board, turn: Turn) -> bool:
     """Skip what can never start, unless the planner still has to answer for what made it so; True if anything changed."""
     if not board.doomed:
         return False
-    open_batches = {*(memory.asking.batch if memory.asking else ()), *memory.batch}
+    open_batches = {*memory.open_request.batch, *memory.batch}
     changed, progress = False, True
     while progress:  # bounded: each round settles a task
         progress = False

@@ -20,6 +20,7 @@ from asterism.machines.constellation_agent.events import (
     TaskEnded,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import Idle
 from asterism.machines.control import Answered, Ask, Claimed, Forked
 from asterism.machines.usage import Usage
 from asterism.simulation.checks.watched import NOTICED_S, Watched, canonical
@@ -253,8 +254,8 @@ class WatchedConstellation(Watched[AgentMemory]):
         memory = self.replayed.memory
         if why := why_not_startable(memory.constellation, task):
             raise self.fail(2, why)
-        if memory.asking and task.task_id in held_by(memory):
-            raise self.fail(2, f"{task.task_id} started while the planner is asked about {', '.join(memory.asking.batch)}")
+        if not isinstance(memory.planning, Idle) and task.task_id in held_by(memory):
+            raise self.fail(2, f"{task.task_id} started while the planner is asked about {', '.join(memory.open_request.batch)}")
 
 
 def _task_of(memory: AgentMemory, effect_id: str, effect: Dispatch | StartChild | Ask) -> str:

@@ -29,6 +29,7 @@ from asterism.machines.constellation_agent.events import (
     WeavingMode,
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.planning_state import Asked, Idle, PlanRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Ask, Drained
 from asterism.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
@@ -95,11 +96,14 @@ class AgentSpace(SmallRun[AgentMemory]):
         facts = super().remembered(run)
         for unread in ("fleet", "asks", "archive"):
             del facts[unread]
-        if asking := run.memory.asking:
-            batch = tuple(sorted(asking.batch))
-            facts["asking"] = msgspec.structs.replace(
-                asking, batch=batch, put_at=0, told="", refusal=None, reason="", rejections=(), moved={}
-            )  # fmt: skip
+        planning = run.memory.planning
+        if not isinstance(planning, Idle):
+            request = PlanRequest(batch=tuple(sorted(planning.request.batch)), reasks=planning.request.reasks)
+            facts["planning"] = (
+                msgspec.structs.replace(planning, request=request, asked_at=0, moved={})
+                if isinstance(planning, Asked)
+                else msgspec.structs.replace(planning, request=request)
+            )
         board = facts.pop("board")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
