@@ -115,7 +115,7 @@ def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeyp
     perform = HandlePerformer.perform
 
     async def carefree(self: HandlePerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
-        known = agent_class(memory().agent)
+        known = agent_class(memory.agent)
         again = type("Again", (known,), {"idempotent": True, "__module__": __name__})
         monkeypatch.setattr(performer, "agent_class", lambda name: again)
         return await perform(self, effect_id, effect, memory, tell)

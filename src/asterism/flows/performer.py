@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -79,20 +79,15 @@ class Devices(NamedTuple):
 class Visit:
     """One handler at work: the host of its view."""
 
-    def __init__(self, effect_id: str, memory: Callable[[], FlowMemory], tell: Tell, extractor: Extractor | None, devices: Devices) -> None:
+    def __init__(self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, devices: Devices) -> None:
         self.key = effect_id
         self.fleet = devices.fleet
         self._fleet_file = devices.file
+        self.memory = memory
         self.timeout: asyncio.Timeout | None = None
         self.woken = asyncio.Event()
-        self._memory = memory
         self._tell = tell
         self._extractor = extractor
-
-    @property
-    def memory(self) -> FlowMemory:
-        """What the conversation remembers now."""
-        return self._memory()
 
     async def enter(self, agent: Any) -> None:
         """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
@@ -166,14 +161,13 @@ class HandlePerformer:
         self._extractor = extractor
         self._devices = devices
 
-    async def perform(self, effect_id: str, effect: Handle, memory: Callable[[], FlowMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Handle, memory: FlowMemory, tell: Tell) -> Outcome:
         """Call the handler; what it did, or what went wrong, is the outcome."""
-        began = memory()
         try:
-            agent = agent_class(began.agent)()
+            agent = agent_class(memory.agent)()
         except Exception as error:  # boundary: what a user's module or class raises ends its conversation, and no other one
-            return _failed(effect_id, "no_agent", told(error), began)
-        if began.entered and not (agent.idempotent or agent.resumable):
+            return _failed(effect_id, "no_agent", told(error), memory)
+        if memory.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
         visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._devices)
         try:
@@ -217,7 +211,7 @@ class WakePerformer:
     def __init__(self, visits: dict[str, Visit]) -> None:
         self._visits = visits
 
-    async def perform(self, effect_id: str, effect: Wake, memory: Callable[[], FlowMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Wake, memory: FlowMemory, tell: Tell) -> Outcome:
         """Wake it, if it is here."""
         if visit := self._visits.get(effect.of):
             visit.woken.set()

@@ -76,11 +76,11 @@ class _Supervisor:
         self._kind = kind
         self._fields = fields
 
-    async def perform(self, effect_id: str, effect: Any, memory: Callable[[], LoopMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:
         """Call it, and give its outcome."""
-        view = view_of(memory(), effect_id)
+        view = view_of(memory, effect_id)
         try:
-            function: Supervising | None = getattr(self._find(memory()), self._role)
+            function: Supervising | None = getattr(self._find(memory), self._role)
             said = await function(view) if function else "ok"
             metered = said if isinstance(said, Metered) else Metered(said)
             return kept(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
@@ -100,11 +100,11 @@ class _WorkerPerformer:
     def __init__(self, find: Finder) -> None:
         self._find = find
 
-    async def perform(self, effect_id: str, effect: RunWorker, memory: Callable[[], LoopMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: RunWorker, memory: LoopMemory, tell: Tell) -> Outcome:
         """Call it with its handoff; what it raises is a failed finding."""
         timed = asyncio.timeout(effect.timeout_s)
         try:
-            worker = worker_of(self._find(memory()), effect.worker, Worker)
+            worker = worker_of(self._find(memory), effect.worker, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
             return kept(_ended(effect_id, effect.worker, found))
@@ -139,12 +139,12 @@ class _ModelAsker:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: AskModel, memory: Callable[[], LoopMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:
         """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
-        rounds = list(memory().active[effect.step_id].rounds)
+        rounds = list(memory.active[effect.step_id].rounds)
         timed = asyncio.timeout(effect.timeout_s)
         try:
-            worker = worker_of(self._find(memory()), effect.worker, ModelWorker)
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
             async with timed:
                 tools = await worker.toolbox.tools(self._keeper)
                 async with opened(worker.model) as model:
@@ -162,15 +162,15 @@ class _ToolCaller:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: CallTool, memory: Callable[[], LoopMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:
         """One call; what it raises is told to the model, and so is that it took too long."""
-        timeout_s = memory().workers[effect.worker].timeout_s
+        timeout_s = memory.workers[effect.worker].timeout_s
         timed = asyncio.timeout(timeout_s)
         try:
-            worker = worker_of(self._find(memory()), effect.worker, ModelWorker)
+            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
             tools = await worker.toolbox.tools(self._keeper)
             asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
-            trusted = effect.confirmed or f"{effect.worker}:{effect.tool}" in memory().trusted
+            trusted = effect.confirmed or f"{effect.worker}:{effect.tool}" in memory.trusted
             if asked.gate in ("destructive", "external") and not trusted:  # since the model has asked for it, its definition has changed
                 asked = msgspec.structs.replace(asked, denied="a person must say yes to it by now; ask for it again")
             if asked.denied:

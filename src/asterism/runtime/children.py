@@ -63,7 +63,7 @@ class ChildPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: StartChild, memory: Callable[[], Any], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: StartChild, memory: Any, tell: Tell) -> Outcome:
         """Create the child, or find it; drive it to its end; say meanwhile when only people can move it on.
 
         Raises:
@@ -148,7 +148,7 @@ class RelayPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: Relay, memory: Callable[[], Any], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Relay, memory: Any, tell: Tell) -> Outcome:
         """Put the command into the child's inbox; a child that is being created is waited for."""
         while self._is_awaited(effect.target):
             try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from asterism.constellation.resolution import predecessor_results
@@ -33,9 +31,9 @@ class AttemptPerformer:
     def __init__(self, dispatcher: Dispatching) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, effect_id: str, effect: Dispatch, memory: Callable[[], AgentMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Dispatch, memory: AgentMemory, tell: Tell) -> Outcome:
         """One attempt, with the results of its direct predecessors."""
-        constellation = memory().constellation
+        constellation = memory.constellation
         task = constellation.tasks[effect.task_id]
         attempt = Attempt(
             key=effect_id,
@@ -50,7 +48,7 @@ class AttemptPerformer:
             priority=effect.priority,
             timeout_s=effect.timeout_s,
             deadline=effect.deadline,
-            folder=memory().folder,
+            folder=memory.folder,
         )
 
         def progress(sign: AttemptProgress) -> None:
@@ -70,21 +68,20 @@ class PlannerPerformer:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
-    async def perform(self, effect_id: str, effect: AskPlanner, memory: Callable[[], AgentMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: AskPlanner, memory: AgentMemory, tell: Tell) -> Outcome:
         """One question, with the constellation as it is now."""
-        now = memory()
         question = PlannerQuestion(
             key=effect_id,
             mode=effect.mode.value,
             request=effect.request,
-            fleet=now.fleet,
-            constellation=now.board.constellation.to_dict() if now.board else None,
+            fleet=memory.fleet,
+            constellation=memory.board.constellation.to_dict() if memory.board else None,
             batch=effect.batch,
             told=effect.told,
-            reason=now.open_request.reason,
+            reason=memory.open_request.reason,
             rejections=effect.rejections,
-            earlier=earlier_of(now),
-            budget_left=now.budget_left(),
+            earlier=earlier_of(memory),
+            budget_left=memory.budget_left(),
             number=effect.number,
         )
         try:

@@ -283,7 +283,7 @@ class Session:
             self.arrive(event, effect.actor)
 
         try:
-            outcome = await self._performers[type(effect)].perform(effect_id, effect, lambda: self.run.memory, tell)
+            outcome = await self._performers[type(effect)].perform(effect_id, effect, self.run.memory, tell)
         except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
             self._lost = lost
             self._anything.set()

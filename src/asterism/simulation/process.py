@@ -255,9 +255,9 @@ class _Entering:
         self._process = process
         self._performer = performer
 
-    async def perform(self, effect_id: str, effect: Effect, memory: Callable[[], FlowMemory], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Effect, memory: FlowMemory, tell: Tell) -> Outcome:
         outcome = await self._performer.perform(effect_id, effect, memory, tell)
-        if memory().entered and not memory().path:
+        if memory.entered and not memory.path:
             self._process.world.entered(self._process, run_of(effect_id))
         return outcome
 
@@ -269,7 +269,7 @@ class _Recorded:
         self._process = process
         self._performer = performer
 
-    async def perform(self, effect_id: str, effect: Effect, memory: Callable[[], Any], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Effect, memory: Any, tell: Tell) -> Outcome:
         ledger = self._process.world.ledger
         how: Performed = "killed"
         if self._process.crashed:

@@ -51,7 +51,7 @@ class _Within:
         self._performer = performer
         self._context_of = context_of
 
-    async def perform(self, effect_id: str, effect: Any, memory: Callable[[], Any], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Tell) -> Outcome:
         """See ``Performer``."""
         token = attach(self._context_of(effect_id))
         try:

@@ -95,7 +95,7 @@ def called(memory: LoopMemory, *, confirmed: bool) -> Any:
     async def scene() -> Any:
         async with open_keeper() as keeper:
             caller = loop_performers(lambda _: loop, keeper)[CallTool]
-            return (await caller.perform("r:1.0", effect, lambda: memory, lambda _: None)).result  # type: ignore[attr-defined]
+            return (await caller.perform("r:1.0", effect, memory, lambda _: None)).result  # type: ignore[attr-defined]
 
     return asyncio.run(scene())
 

@@ -176,7 +176,7 @@ def test_the_steps_of_a_run_read_its_file_once_and_again_when_it_has_changed(fol
 
             async def step() -> int:
                 effect = RunWorker(step_id="a", worker="look", handoff=Handoff(from_="supervisor", to="look", intent="a heron"))
-                outcome: Any = await performers[RunWorker].perform("run:1.0", effect, lambda: memory, lambda _: None)
+                outcome: Any = await performers[RunWorker].perform("run:1.0", effect, memory, lambda _: None)
                 assert outcome.finding.output == "a heron"
                 return len(reads)
 

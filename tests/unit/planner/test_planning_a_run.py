@@ -17,7 +17,7 @@ def answered(agent: Agent, told: Told) -> Any:
     """Put the open question to a model, and its outcome to the machine."""
     ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
-    outcome = loop.run(performer.perform(effect_id, effect, lambda: agent.memory, lambda event: None))
+    outcome = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
     agent.batch(outcome)
     return outcome
 
@@ -71,7 +71,7 @@ def test_an_edit_of_what_has_started_meanwhile_is_asked_again_with_what_changed(
     ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
     told = Told(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
-    late = loop.run(performer.perform(effect_id, effect, lambda: agent.memory, lambda event: None))
+    late = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
     agent.batch(TaskEnded(effect=agent.task("a").effect))  # c starts while the model thinks
     assert agent.running() == ["c"]
     agent.batch(late)

@@ -46,7 +46,7 @@ class APlanner:
 def dispatched(agent: Agent, end: AttemptEnd) -> tuple[Dispatcher, TaskEnded, list[Event]]:
     dispatcher, told = Dispatcher(end), list[Event]()
     ((effect_id, effect),) = agent.outstanding(Dispatch).items()
-    outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, effect, lambda: agent.memory, told.append))
+    outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, effect, agent.memory, told.append))
     assert isinstance(outcome, TaskEnded)
     return dispatcher, outcome, told
 
@@ -54,7 +54,7 @@ def dispatched(agent: Agent, end: AttemptEnd) -> tuple[Dispatcher, TaskEnded, li
 def asked(agent: Agent, reply: Proposal | PlanningUnavailable) -> tuple[APlanner, Any]:
     planner = APlanner(reply)
     ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
-    return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, effect, lambda: agent.memory, lambda event: None))
+    return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, effect, agent.memory, lambda event: None))
 
 
 def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:

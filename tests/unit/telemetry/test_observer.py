@@ -348,7 +348,7 @@ class Tracing:
 
 def performed(told: Told, effect_id: str) -> ReadableSpan:
     """The span that a performer of that effect has written."""
-    outcome: Any = asyncio.run(told.telemetry.within(Tracing(told.provider)).perform(effect_id, None, dict, lambda event: None))
+    outcome: Any = asyncio.run(told.telemetry.within(Tracing(told.provider)).perform(effect_id, None, None, lambda event: None))
     assert outcome == effect_id
     assert trace.get_current_span() is trace.INVALID_SPAN
     return next(span for span in told.spans if span.name == "inside")

@@ -14,14 +14,13 @@ Tell = Callable[[Event], None]
 class Performer(Protocol):
     """Performs one kind of effect."""
 
-    async def perform(self, effect_id: str, effect: Any, memory: Callable[[], Any], tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Tell) -> Outcome:
         """Do it and return its outcome; bounded. Cancelling the coroutine calls it off for good.
 
         Args:
             effect_id: its id, the idempotency key.
             effect: what is to be done.
-            memory: returns the machine's memory as it is now, to read and not to write. Ask for it again after an await: the session
-                replaces the object when a move fails over a command.
+            memory: the machine's memory, to read and not to write.
             tell: for what happens meanwhile.
         """
         ...
