@@ -146,6 +146,21 @@ Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
 
 
 @dataclass(frozen=True, slots=True)
+class RequestOf:
+    """How the request of a kind of effect is made: all that its performer is given.
+
+    Attributes:
+        make: ``(run, effect_id, effect) -> request``, pure; nothing in the request changes when the run goes on.
+        fixed: type of a request that is made once, when the effect is issued, because the facts it is made from may change
+            while the effect is outstanding. None where it is made whenever performing begins: from facts that cannot change
+            until then, or (``Redo.REATTACH``) that say how far the effect has come.
+    """
+
+    make: Callable[[Any, str, Any], Any]
+    fixed: type[msgspec.Struct] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StateFacts:
     """What a state says of itself: the same three answers for every machine."""
 
@@ -166,6 +181,7 @@ class Machine(Generic[M]):
         effects: the kinds of effect its moves may ask for.
         memory: makes an empty memory.
         ends: states in which a run has ended although a row leads out of them (a flow's ERROR).
+        requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
 
     Raises:
         ValueError: the table is not sound (see :func:`problems`).
@@ -181,6 +197,7 @@ class Machine(Generic[M]):
         effects: Iterable[type[Effect]],
         memory: Callable[[], M],
         ends: Iterable[enum.StrEnum] = (),
+        requests: Mapping[type[Effect], RequestOf] = {},
     ) -> None:
         self.name = name
         self.states = states
@@ -188,6 +205,7 @@ class Machine(Generic[M]):
         self.table = table
         self.effects = tuple(effects)
         self.memory = memory
+        self.requests = requests
         self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in table.values() for event in rows))
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
@@ -237,6 +255,7 @@ def problems(machine: Machine[Any]) -> list[str]:
     for kinds in (machine.events, machine.effects):
         names = [kind.__name__ for kind in kinds]
         found += [f"two kinds are named {name}; a journal could not tell them apart" for name in sorted({*names}) if names.count(name) > 1]
+    found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
     while frontier:
