@@ -102,7 +102,7 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(self: RelayPerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Relayed:
+    async def lost(self: RelayPerformer, effect_id: str, request: Any, report: Any) -> Relayed:
         return Relayed(effect=effect_id)
 
     monkeypatch.setattr(RelayPerformer, "perform", lost)

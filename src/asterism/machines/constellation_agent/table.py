@@ -39,6 +39,7 @@ from asterism.machines.constellation_agent.planning import (
     take_live_edit,
     take_verdict,
 )
+from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn, not_asked
 from asterism.machines.wiring import Board
@@ -341,4 +342,5 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = Machine(
     },
     effects=(AskPlanner, Dispatch, StartChild, Relay, Ask, Withdraw),
     memory=AgentMemory,
+    requests=REQUESTS,
 )

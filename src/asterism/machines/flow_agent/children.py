@@ -16,10 +16,13 @@ def child_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if event.of != memory.handling:
             return None
         memory.resumable = event.resumable
-        if event.key in memory.children:
-            turn.perform(Wake(of=event.of))
-        else:
+        child = memory.children.get(event.key)
+        if memory.wants == "cancel":
+            turn.perform(Wake(of=event.of, cancel_requested=True))
+        elif child is None:
             memory.children[event.key] = ChildRun(effect=turn.perform(event.start))
+        elif child.ended:
+            turn.perform(Wake(of=event.of, key=event.key))
         return state
 
     def rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> AgentStatus | None:
@@ -31,11 +34,12 @@ def child_rows(state: AgentStatus) -> dict[type[Event], Row]:
         return state
 
     def ended(memory: FlowMemory, event: ChildEnded, turn: Turn) -> AgentStatus:
-        if child := memory.child_of(event.effect):
-            child.ended = event
+        key = next((key for key, child in memory.children.items() if child.effect == event.effect), None)
+        if key is not None:
+            memory.children[key].ended = event
         memory.resting -= {event.effect, memory.handling}
-        if memory.handling:
-            turn.perform(Wake(of=memory.handling))
+        if key is not None and memory.handling:
+            turn.perform(Wake(of=memory.handling, key=key, cancel_requested=memory.wants == "cancel"))
         return state
 
     def relayed(memory: FlowMemory, event: Relayed, turn: Turn) -> AgentStatus:

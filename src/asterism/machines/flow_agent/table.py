@@ -37,6 +37,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.requests import REQUESTS
 
 
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
@@ -47,8 +48,10 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
         if event.of != memory.handling:
             return None
         check_path(state, event.path)
+        if memory.wants == "cancel":  # it is ended where it waits to enter
+            turn.perform(Wake(of=event.of, cancel_requested=True))
+            return state
         memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
-        turn.perform(Wake(of=event.of))
         return step_on(memory, state, turn)
 
     def handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
@@ -196,5 +199,6 @@ FLOW_AGENT: Machine[FlowMemory] = Machine(
     effects=(Handle, Wake, StartChild, Relay, Ask, Withdraw),
     memory=FlowMemory,
     ends=[ERROR],
+    requests=REQUESTS,
 )
 """The machine of every conversation."""

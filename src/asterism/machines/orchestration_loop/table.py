@@ -32,6 +32,7 @@ from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_said
+from asterism.machines.orchestration_loop.requests import REQUESTS
 from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
@@ -262,6 +263,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = Machine(
     },
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool, StartChild, Relay, Ask, Withdraw),
     memory=LoopMemory,
+    requests=REQUESTS,
 )
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
