@@ -204,6 +204,16 @@ def test_no_child_is_started_after_a_cancel() -> None:
     assert talk.memory.children == {}
 
 
+def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    handler = talk.memory.handling
+    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={})))
+    talk.take(Broke(effect=talk.memory.children["k"].effect, event="ChildEnded", reason="KeyError: x"))
+    assert talk.run.state is S.ERROR
+    assert handler not in talk.run.outstanding
+
+
 def test_running_that_nobody_entered_is_entered() -> None:
     talk = Talk()
     talk.handled(S.RUNNING)

@@ -67,6 +67,9 @@ def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
     def broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
         if event.effect == memory.handling:
             memory.handling = ""
+        elif memory.handling:  # what it waits for may be what could not be taken
+            turn.perform(Withdraw(target=memory.handling))
+            memory.handling = ""
         memory.path, memory.code, memory.reason = [], "defect", f"{event.event} could not be taken: {event.reason}"
         return ERROR if state is ERROR else arrive(memory, state, ERROR, turn)
 
