@@ -17,7 +17,7 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices import dispatcher
 from asterism.flows import performer, seat
-from asterism.flows.performer import HandlePerformer
+from asterism.flows.performer import WakePerformer
 from asterism.kernel.machine import Turn
 from asterism.kernel.run import Run
 from asterism.machines import common_rows
@@ -28,7 +28,7 @@ from asterism.machines.constellation_agent.memory import AgentMemory, Question
 from asterism.machines.control import Answered, Cancel
 from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
-from asterism.machines.flow_agent.events import Handled
+from asterism.machines.flow_agent.events import Handled, Woken
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.orchestration_loop import reflecting, working
 from asterism.machines.orchestration_loop import table as loop_table
@@ -104,21 +104,18 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(self: RelayPerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Relayed:
+    async def lost(self: RelayPerformer, effect_id: str, request: Any, report: Any) -> Relayed:
         return Relayed(effect=effect_id)
 
     monkeypatch.setattr(RelayPerformer, "perform", lost)
     found({6}, "trees")
 
 
-def test_a_handler_that_looks_at_the_memory_of_before_a_defect_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    perform = HandlePerformer.perform
+def test_a_handler_that_never_hears_what_it_waits_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def deaf(self: WakePerformer, effect_id: str, request: Any, report: Any) -> Woken:
+        return Woken(effect=effect_id)
 
-    async def stale(self: HandlePerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
-        began = memory()
-        return await perform(self, effect_id, effect, lambda: began, tell)
-
-    monkeypatch.setattr(HandlePerformer, "perform", stale)
+    monkeypatch.setattr(WakePerformer, "perform", deaf)
     found({8}, "failing moves")
 
 

@@ -114,11 +114,11 @@ def test_a_no_that_is_taken_for_a_yes_is_found(monkeypatch: pytest.MonkeyPatch) 
 def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     perform = HandlePerformer.perform
 
-    async def carefree(self: HandlePerformer, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
-        known = agent_class(memory.agent)
+    async def carefree(self: HandlePerformer, effect_id: str, request: Any, report: Any) -> Any:
+        known = agent_class(request.agent)
         again = type("Again", (known,), {"idempotent": True, "__module__": __name__})
         monkeypatch.setattr(performer, "agent_class", lambda name: again)
-        return await perform(self, effect_id, effect, memory, tell)
+        return await perform(self, effect_id, request, report)
 
     monkeypatch.setattr(HandlePerformer, "perform", carefree)
     found({6}, "talks")

@@ -114,9 +114,9 @@ def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.Mon
     assert found.violation.number == 8
 
 
-@pytest.mark.parametrize(("module", "child"), [(table, False), (children, True)])
+@pytest.mark.parametrize(("module", "child"), [(moves, False), (children, True)])
 def test_a_handler_that_is_not_told_of_what_it_waits_for_is_found(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, child: bool
 ) -> None:
-    monkeypatch.setattr(module, "Wake", lambda of: Wake(of=f"nobody, and not {of}"))
+    monkeypatch.setattr(module, "Wake", lambda of, **news: Wake(of=f"nobody, and not {of}", **news))
     assert flow(1, Budget(crashes=1), child=child).stuck

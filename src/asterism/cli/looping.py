@@ -86,7 +86,7 @@ async def check_definitions(store: Store, root: RunRow) -> None:
             live: Run[LoopMemory]
             try:
                 live, _ = await load(store, ORCHESTRATION_LOOP, row.run)
-                definition_of(live.memory).check(row.run, live.memory)
+                definition_of(live.memory.definition, live.memory.folder).check(row.run, live.memory)
             except JournalMismatch as error:
                 raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
             except InvalidInput as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -36,10 +36,10 @@ from asterism.machines.flow_agent.events import (
     Wake,
     Woken,
 )
-from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import UNCLEAR
+from asterism.machines.flow_agent.requests import HandlerCall, News
 from asterism.runtime.kept import as_json, kept, told
-from asterism.runtime.ports.performer import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Report
 
 HANDLER_TIMEOUT_S = 300.0
 """Bound on a handler that does not enter ``on_running``."""
@@ -77,38 +77,67 @@ class Devices(NamedTuple):
 
 
 class Visit:
-    """One handler at work: the host of its view."""
+    """One handler at work: the host of its view. It knows its call, and the news that has come since.
 
-    def __init__(self, effect_id: str, memory: FlowMemory, tell: Tell, extractor: Extractor | None, devices: Devices) -> None:
+    Attributes:
+        call: its request.
+        limit_s: bound on it, in seconds; another one once it enters ``on_running``.
+        timeout: what holds it to that.
+    """
+
+    def __init__(self, effect_id: str, call: HandlerCall, report: Report, extractor: Extractor | None, devices: Devices) -> None:
         self.key = effect_id
         self.fleet = devices.fleet
         self._fleet_file = devices.file
-        self.memory = memory
+        self.call = call
+        self.limit_s = HANDLER_TIMEOUT_S
         self.timeout: asyncio.Timeout | None = None
-        self.woken = asyncio.Event()
-        self._tell = tell
+        self._entered = call.entered
+        self._cancel_requested = call.cancel_requested
+        self._ended = dict(call.ended)
+        self._woken = asyncio.Event()
+        self._report = report
         self._extractor = extractor
+
+    def wake(self, news: News) -> None:
+        """Take in what the handler is woken for."""
+        self._entered = self._entered or news.wake.entered
+        self._cancel_requested = self._cancel_requested or news.wake.cancel_requested
+        if news.ended:
+            self._ended[news.wake.key] = news.ended
+        self._woken.set()
+
+    def _check_cancel(self) -> None:
+        """Go no further when the conversation is to be cancelled."""
+        if self._cancel_requested:
+            raise CalledOff
+
+    async def _until(self, is_known: Callable[[], bool]) -> None:
+        """Wait for news; bounded by the handler's time."""
+        while not (self._cancel_requested or is_known()):
+            await self._woken.wait()
+            self._woken.clear()
+        self._check_cancel()
 
     async def enter(self, agent: Any) -> None:
         """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
         fields: dict[str, Field] = agent.input_fields()
         for name in agent._get_missing_fields():
             # A handler of this process may have looked at it since (a pause, a word about an interruption), and withheld nothing.
-            if fields[name].secret and (name in self.memory.view.withheld or not fields[name].optional):
+            if fields[name].secret and (name in self.call.view.withheld or not fields[name].optional):
                 raise AskAgain(name)
-        self.check_wants()
+        self._check_cancel()
         if self.timeout is not None:
-            self.timeout.reschedule(asyncio.get_running_loop().time() + agent.timeout_s)
-        if not self.memory.entered:
+            self.limit_s = agent.timeout_s
+            self.timeout.reschedule(asyncio.get_running_loop().time() + self.limit_s)
+        if not self._entered:
             seat: Seat = agent._seat
-            self._tell(Entered(of=self.key, path=seat.take_path(), view=view_of(agent)))
-            while not self._is_in():  # bounded by the handler's time
-                await self.woken.wait()
-                self.woken.clear()
+            self._report(Entered(of=self.key, path=seat.take_path(), view=view_of(agent)))
+            await self._until(lambda: self._entered)
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
         """The end of the child of a key, which is started once."""
-        self.check_wants()
+        self._check_cancel()
         given = [key, start.title, start.first]
         if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
@@ -116,28 +145,14 @@ class Visit:
         if self._fleet_file and start.first_kind == Submitted.__name__:  # for whoever resumes it without us
             first["fleet_file"] = first.get("fleet_file") or self._fleet_file
         start = msgspec.structs.replace(start, first=first)
-        self._tell(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
-        while (ended := self._ended(key)) is None:  # bounded by the handler's time
-            await self.woken.wait()
-            self.woken.clear()
-            self.check_wants()
-        return ended
-
-    def _ended(self, key: str) -> ChildEnded | None:
-        child = self.memory.children.get(key)
-        return child.ended if child else None
-
-    def _is_in(self) -> bool:
-        return self.memory.entered and not self.memory.path
-
-    def check_wants(self) -> None:
-        """Go no further when the conversation is to be cancelled."""
-        if self.memory.wants == "cancel":
-            raise CalledOff
+        if key not in self._ended:
+            self._report(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
+            await self._until(lambda: key in self._ended)
+        return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
         """Say how far it is."""
-        self._tell(kept(Reported(of=self.key, text=hide(text, secrets_of(agent)))))
+        self._report(kept(Reported(of=self.key, text=hide(text, secrets_of(agent)))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
@@ -161,35 +176,35 @@ class HandlePerformer:
         self._extractor = extractor
         self._devices = devices
 
-    async def perform(self, effect_id: str, effect: Handle, memory: FlowMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: HandlerCall, report: Report) -> Outcome:
         """Call the handler; what it did, or what went wrong, is the outcome."""
         try:
-            agent = agent_class(memory.agent)()
+            agent = agent_class(request.agent)()
         except Exception as error:  # boundary: what a user's module or class raises ends its conversation, and no other one
-            return _failed(effect_id, "no_agent", told(error), memory)
-        if memory.entered and not (agent.idempotent or agent.resumable):
+            return _failed(effect_id, "no_agent", told(error), request)
+        if request.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
-        visit = self.visits[effect_id] = Visit(effect_id, memory, tell, self._extractor, self._devices)
+        visit = self.visits[effect_id] = Visit(effect_id, request, report, self._extractor, self._devices)
         try:
-            return await self._visited(agent, effect, visit)
+            return await self._visited(agent, visit)
         finally:
             del self.visits[effect_id]
 
-    async def _visited(self, agent: Any, effect: Handle, visit: Visit) -> Outcome:
-        memory, seat, run = visit.memory, agent._seat, run_of(visit.key)
-        restore(agent, memory.view, self.vault.of(run))
-        seat.status, seat.began, seat.prompt, seat.host = memory.status, memory.status, memory.prompt, visit
-        seat.before, seat.before_prompt, seat.at = memory.before, memory.before_prompt, effect.message.at
-        message = self.vault.heard(effect.message) if effect.message.secret else effect.message
+    async def _visited(self, agent: Any, visit: Visit) -> Outcome:
+        call, seat, run = visit.call, agent._seat, run_of(visit.key)
+        restore(agent, call.view, self.vault.of(run))
+        seat.status, seat.began, seat.prompt, seat.host = call.status, call.status, call.prompt, visit
+        seat.before, seat.before_prompt, seat.at = call.before, call.before_prompt, call.message.at
+        message = self.vault.heard(call.message) if call.message.secret else call.message
         handled: Handled
         try:
-            handled = kept(await _done(agent, effect, visit, message))
+            handled = kept(await _done(agent, visit, message))
         except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
-            handled = _gone_wrong(agent, effect, visit, error)
+            handled = _gone_wrong(agent, visit, error)
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise  # it is we who are cancelled, and not something that the handler has waited for
-            handled = _gone_wrong(agent, effect, visit, error)
+            handled = _gone_wrong(agent, visit, error)
         return self._without_secrets(agent, run, handled, message.secret)
 
     def _without_secrets(self, agent: Any, run: str, handled: Handled, token: str) -> Handled:
@@ -206,15 +221,15 @@ class HandlePerformer:
 
 
 class WakePerformer:
-    """Performs ``Wake``: tells a handler of this process that its journal has moved on."""
+    """Performs ``Wake``: gives a handler of this process its news."""
 
     def __init__(self, visits: dict[str, Visit]) -> None:
         self._visits = visits
 
-    async def perform(self, effect_id: str, effect: Wake, memory: FlowMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: News, report: Report) -> Outcome:
         """Wake it, if it is here."""
-        if visit := self._visits.get(effect.of):
-            visit.woken.set()
+        if visit := self._visits.get(request.wake.of):
+            visit.wake(request)
         return Woken(effect=effect_id)
 
 
@@ -233,28 +248,26 @@ def flow_performers(
     return {Handle: handles, Wake: WakePerformer(handles.visits)}
 
 
-async def _done(agent: Any, effect: Handle, visit: Visit, message: Message) -> Handled:
+async def _done(agent: Any, visit: Visit, message: Message) -> Handled:
     """Call a handler within its time; what it did, or that it is called off, or that a secret is asked for again."""
     seat: Seat = agent._seat
     try:
-        async with asyncio.timeout(HANDLER_TIMEOUT_S) as visit.timeout:
-            result, again = await _call(agent, effect.handler, message, visit.memory)
+        async with asyncio.timeout(visit.limit_s) as visit.timeout:
+            result, again = await _call(agent, visit.call.handler, message)
         return _outcome(agent, visit.key, result, again=again)
     except CalledOff:
         return Handled(effect=visit.key, view=view_of(agent))
     except AskAgain as missing:
-        seat.status, seat.path = visit.memory.status, []
+        seat.status, seat.path = visit.call.status, []
         return _outcome(agent, visit.key, ask(agent, missing.field, ["I have to ask you again."]), again=False)
 
 
-async def _call(agent: Any, handler: str, message: Message, memory: FlowMemory) -> tuple[AgentResult | None, bool]:
+async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult | None, bool]:
     """Call a handler; its result, and whether ``on_running`` is to be entered once more."""
     if handler == "on_interrupted":
         return hear_of_interruption(agent, message, UNCLEAR)
     if handler == "resume":
         return go_on(agent), False
-    if memory.entered:  # after a crash, and it may be entered again
-        handler, message = "on_running", memory.message
     result = await (_pause(agent, message) if handler == "pause" else getattr(agent, handler)(message))
     if result is not None and not isinstance(result, AgentResult):
         raise TypeError(f"{handler} returned {type(result).__name__}; return self.make_result(…)")
@@ -288,22 +301,21 @@ def _outcome(agent: Any, effect: str, result: AgentResult | None, *, again: bool
     )
 
 
-def _gone_wrong(agent: Any, effect: Handle, visit: Visit, error: BaseException) -> Handled:
+def _gone_wrong(agent: Any, visit: Visit, error: BaseException) -> Handled:
     """What a handler has raised: words for the person, and the trace, without secrets, for the log."""
-    memory = visit.memory
+    call = visit.call
     if visit.timeout is not None and visit.timeout.expired():
-        limit = agent.timeout_s if memory.entered else HANDLER_TIMEOUT_S
-        return _failed(visit.key, "timeout", f"it took longer than {limit:g} s", memory)
+        return _failed(visit.key, "timeout", f"it took longer than {visit.limit_s:g} s", call)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
-    log.info("%s: %s of %s failed\n%s", visit.key, effect.handler, memory.agent, trace)
+    log.info("%s: %s of %s failed\n%s", visit.key, call.handler, call.agent, trace)
     said = told(error).partition("\n")[0]
     kind = type(error).__name__
     is_plain = isinstance(error, ChildFailed) or said.startswith(kind)
-    return _failed(visit.key, "error", said if is_plain else f"{kind}: {said}", memory)
+    return _failed(visit.key, "error", said if is_plain else f"{kind}: {said}", call)
 
 
-def _failed(effect: str, code: str, reason: str, memory: FlowMemory) -> Handled:
+def _failed(effect: str, code: str, reason: str, call: HandlerCall) -> Handled:
     """What went wrong, for the person. The agent is left as it was; one that has failed already stays so."""
-    path = () if memory.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
-    text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else memory.prompt
+    path = () if call.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
+    text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else call.prompt
     return Handled(effect=effect, path=path, text=text, code=code if path else "", reason=reason if path else "")

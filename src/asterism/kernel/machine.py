@@ -159,6 +159,21 @@ Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
 
 
 @dataclass(frozen=True, slots=True)
+class RequestOf:
+    """How the request of a kind of effect is made: all that its performer is given.
+
+    Attributes:
+        make: ``(run, effect_id, effect) -> request``, pure; nothing in the request changes when the run goes on.
+        fixed: type of a request that is made once, when the effect is issued, because the facts it is made from may change
+            while the effect is outstanding. None where it is made whenever performing begins: from facts that cannot change
+            until then, or (``Redo.REATTACH``) that say how far the effect has come.
+    """
+
+    make: Callable[[Any, str, Any], Any]
+    fixed: type[msgspec.Struct] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StateFacts:
     """What a state says of itself: the same three answers for every machine."""
 
@@ -182,6 +197,7 @@ class Machine(Generic[M]):
         common: rows that every state has for events that its own rows do not name.
         while_live: the same, except for states in which a run has ended.
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
+        requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
 
     Attributes:
         table: all rows of each state, the common ones included.
@@ -203,12 +219,14 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, Outcome], None] = lambda memory, event: None,
+        requests: Mapping[type[Effect], RequestOf] = {},
     ) -> None:
         self.name = name
         self.states = states
         self.initial = initial
         self.effects = tuple(effects)
         self.memory = memory
+        self.requests = requests
         self.settled = settled
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
         self._common = dict(common or {})
@@ -278,6 +296,7 @@ def problems(machine: Machine[Any]) -> list[str]:
     for kinds in (machine.events, machine.effects):
         names = [kind.__name__ for kind in kinds]
         found += [f"two kinds are named {name}; a journal could not tell them apart" for name in sorted({*names}) if names.count(name) > 1]
+    found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
     while frontier:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import collections
 import enum
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Container, Iterable
+from typing import Any, Generic, TypeVar
 
 from asterism.errors import AsterismError, IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch, story_line
@@ -22,6 +22,11 @@ STORY_LENGTH = 8
 class Run(Generic[M]):
     """The live state of one run.
 
+    Args:
+        machine: its machine.
+        run: its id.
+        performs: False for a run that is only read: it keeps no requests.
+
     Attributes:
         id: the run's id.
         state: name of the machine's state.
@@ -29,9 +34,10 @@ class Run(Generic[M]):
         seq: of the last entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
         abandoned: ids among them whose outcome will have no consequence.
+        fixed_requests: requests that were made when their effect was issued, by the ids of outstanding effects.
     """
 
-    def __init__(self, machine: Machine[M], run: str) -> None:
+    def __init__(self, machine: Machine[M], run: str, *, performs: bool = True) -> None:
         self.machine = machine
         self.id = run
         self.state: enum.StrEnum = machine.initial
@@ -39,6 +45,8 @@ class Run(Generic[M]):
         self.seq = 0
         self.outstanding: dict[str, Effect] = {}
         self.abandoned: set[str] = set()
+        self.fixed_requests: dict[str, Any] = {}
+        self._performs = performs
         self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
 
     @property
@@ -55,6 +63,14 @@ class Run(Generic[M]):
     def ended(self) -> bool:
         """True when the machine is terminal and nothing is outstanding."""
         return not self.outstanding and self.machine.is_terminal(self.state)
+
+    def request(self, effect_id: str) -> Any:
+        """Return the request of an outstanding effect: all that its performer is given."""
+        if effect_id in self.fixed_requests:
+            return self.fixed_requests[effect_id]
+        effect = self.outstanding[effect_id]
+        made_by = self.machine.requests.get(type(effect))
+        return made_by.make(self, effect_id, effect) if made_by else effect
 
     def take(self, event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
         """Step with one event and make its entry; None where nothing happened.
@@ -90,9 +106,13 @@ class Run(Generic[M]):
     def replay(self, entries: Iterable[Entry]) -> None:
         """Take the run forward over entries of its journal.
 
+        Requests are made only for effects that none of these entries settles: a long journal may have thousands of questions.
+
         Raises:
             JournalMismatch: a gap, or an entry that today's table does not give.
         """
+        entries = list(entries)
+        settled = {entry.event.effect for entry in entries if isinstance(entry.event, Outcome) and not entry.note}
         for entry in entries:
             if entry.seq != self.seq + 1 or entry.run != self.id:
                 raise JournalMismatch(
@@ -110,7 +130,7 @@ class Run(Generic[M]):
             turn = self.turn(entry.event, at=entry.at, actor=entry.actor)
             turn.facts, turn.replayed = dict(entry.facts), True
             try:
-                replayed = self._step(entry.event, turn, entry.key)
+                replayed = self._step(entry.event, turn, entry.key, settled)
             except (AsterismError, LookupError, RuntimeError) as error:
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error})") from error
             if replayed is None or replayed.state != entry.state:
@@ -119,7 +139,7 @@ class Run(Generic[M]):
             if replayed.effects != entry.effects:
                 raise JournalMismatch(self.id, entry.seq, "it asks for other effects today than the journal says")
 
-    def _step(self, event: Event, turn: Turn, key: str) -> Entry | None:
+    def _step(self, event: Event, turn: Turn, key: str, settled: Container[str] = ()) -> Entry | None:
         try:
             target = self.machine.step(self.state, self.memory, event, turn)
         except IllegalTransition as error:
@@ -142,10 +162,10 @@ class Run(Generic[M]):
             key=key,
             facts=turn.facts,
         )
-        self._advance(entry)
+        self._advance(entry, settled)
         return entry
 
-    def _advance(self, entry: Entry) -> None:
+    def _advance(self, entry: Entry, settled: Container[str] = ()) -> None:
         self.seq = entry.seq
         self.state = self.machine.states(entry.state)
         self._last.append(entry)
@@ -154,5 +174,10 @@ class Run(Generic[M]):
         if isinstance(entry.event, Outcome):
             self.outstanding.pop(entry.event.effect, None)
             self.abandoned.discard(entry.event.effect)
+            self.fixed_requests.pop(entry.event.effect, None)
         for effect, effect_id in zip(entry.effects, entry.effect_ids(), strict=True):
             self.outstanding[effect_id] = effect
+        for effect, effect_id in zip(entry.effects, entry.effect_ids(), strict=True):
+            made_by = self.machine.requests.get(type(effect))
+            if self._performs and made_by and made_by.fixed and effect_id not in settled:
+                self.fixed_requests[effect_id] = made_by.make(self, effect_id, effect)

@@ -37,7 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run, seq: which entry.
         rules: fingerprint of the code that moved the run; other code does not read it.
-        body: JSON ``{"state": …, "memory": …, "outstanding": …, "abandoned": …}``, as text.
+        body: JSON ``{"state": …, "memory": …, "outstanding": …, "abandoned": …, "requests": …}``, as text.
     """
 
     run: str
@@ -51,13 +51,14 @@ class _Body(msgspec.Struct):
     memory: Any
     outstanding: dict[str, Any]
     abandoned: list[str]
+    requests: dict[str, Any]
 
 
 def freeze(run: Run[Any], rules: str) -> Snapshot | None:
     """A snapshot of the run as it is now, made by these rules; None where its memory is no ``msgspec.Struct``."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
-    body = _Body(str(run.state), run.memory, run.outstanding, sorted(run.abandoned))
+    body = _Body(str(run.state), run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
     text = msgspec.json.encode(body, enc_hook=lambda it: it.freeze()).decode()
     return Snapshot(run=run.id, seq=run.seq, rules=rules, body=text)
 
@@ -73,6 +74,8 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
         run.state = machine.states(body.state)
         run.memory = msgspec.convert(body.memory, type(run.memory), dec_hook=_thawed)
         run.outstanding = {key: msgspec.convert(effect, effects[effect["type"]]) for key, effect in body.outstanding.items()}
+        kinds = {key: machine.requests[type(run.outstanding[key])].fixed for key in body.requests}
+        run.fixed_requests = {key: msgspec.convert(request, kinds[key]) for key, request in body.requests.items()}
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
         return None
     run.abandoned = set(body.abandoned)

@@ -5,7 +5,7 @@
     loop = OrchestrationLoop(plan=plan, workers={"research": research, "write": write}, reflect=reflect)
     ended = await loop.run("what does a tide table say?")
 
-``definition`` the loop · ``worker`` what carries out a step · ``view`` what a supervising function sees · ``outcome`` what comes back ·
+``definition`` the loop · ``worker`` what carries out a step · ``outcome`` what comes back ·
 ``source`` where definitions are found again · ``performers`` how effects are carried out · ``blame`` what user code has raised ·
 ``supervising`` what a supervising function may return · ``tool``, ``server``, ``toolbox`` what a model may call · ``scope`` within what ·
 ``conversation`` what is said to it · ``models`` models as supervisors · ``keeper`` what stays open · ``toml`` a loop without Python ·
@@ -19,10 +19,10 @@ from asterism.loops.outcome import LoopResult, Transition
 from asterism.loops.scope import within
 from asterism.loops.server import McpServer
 from asterism.loops.tool import tool
-from asterism.loops.view import LoopView, Signals
 from asterism.loops.worker import ChildWorker, ModelWorker, Worker, constellation
 from asterism.machines.orchestration_loop.model import Decision, Finding, Handoff, Later, LoopOptions, State, Step, Strategy
 from asterism.machines.orchestration_loop.table import TRANSITIONS
+from asterism.machines.orchestration_loop.view import LoopView, Signals
 
 __all__ = [
     "TRANSITIONS",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -23,7 +24,6 @@ from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.source import find, kept_until_changed, place_of_caller, written
 from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
-from asterism.loops.view import LoopView
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.children import StartChild, as_data, begin_child
 from asterism.machines.control import Unpause, Verb
@@ -31,6 +31,7 @@ from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.current import runtime_at_hand
@@ -331,13 +332,13 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     return found
 
 
-def definition_of(memory: LoopMemory, read: Callable[[str, Path], OrchestrationLoop] = find_loop) -> OrchestrationLoop:
-    """The definition of a run: of those at hand, else imported from where the run says, by ``read``.
+def definition_of(definition: str, folder: str, read: Callable[[str, Path], OrchestrationLoop] = find_loop) -> OrchestrationLoop:
+    """The loop of that definition: of those at hand, else imported by ``read``, from the folder where its run was started.
 
     Raises:
         InvalidInput: it cannot be found.
     """
-    return _HERE.get().get(memory.definition) or read(memory.definition, Path(memory.folder))
+    return _HERE.get().get(definition) or read(definition, Path(folder))
 
 
 @contextlib.asynccontextmanager
@@ -345,7 +346,7 @@ async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
     """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
     read_once = kept_until_changed(find_loop)  # it is looked for at every step, and may have all of them
     async with open_keeper() as keeper:
-        yield loop_performers(lambda memory: definition_of(memory, read_once), keeper)
+        yield loop_performers(functools.partial(definition_of, read=read_once), keeper)
 
 
 @contextlib.asynccontextmanager
@@ -369,7 +370,8 @@ async def resume(run: str, *, runtime: Runtime | None = None) -> LoopResult:
         InvalidInput: it is no run of a loop, or its definition cannot be found.
     """
     async with _runtime_of(runtime) as there:
-        loop = definition_of(await memory_of(there, run))
+        memory = await memory_of(there, run)
+        loop = definition_of(memory.definition, memory.folder)
         return await loop.resume(run, runtime=there)
 
 

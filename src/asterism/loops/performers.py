@@ -16,14 +16,13 @@ from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
 from asterism.loops.supervising import Metered, Supervising
 from asterism.loops.tool import judged
-from asterism.loops.view import view_of
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
-from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
+from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
 from asterism.runtime.kept import as_json, kept
-from asterism.runtime.ports.performer import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Report
 
 MAX_SAID = 500
 """Characters of a reflection that are kept; no word is longer."""
@@ -43,8 +42,8 @@ class Definition(Protocol):
 
 Supervised = PlanMade | Reflected | Synthesized | Critiqued
 """The outcomes of what the supervisor is asked."""
-Finder = Callable[[LoopMemory], Definition]
-"""Finds the definition of a run; raises InvalidInput where there is none."""
+Finder = Callable[[str, str], Definition]
+"""Finds a definition by its name and the folder of its run; raises InvalidInput where there is none."""
 
 
 def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performer]:
@@ -76,12 +75,11 @@ class _Supervisor:
         self._kind = kind
         self._fields = fields
 
-    async def perform(self, effect_id: str, effect: Any, memory: LoopMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: Supervision, report: Report) -> Outcome:
         """Call it, and give its outcome."""
-        view = view_of(memory, effect_id)
         try:
-            function: Supervising | None = getattr(self._find(memory), self._role)
-            said = await function(view) if function else "ok"
+            function: Supervising | None = getattr(self._find(request.definition, request.folder), self._role)
+            said = await function(request.view) if function else "ok"
             metered = said if isinstance(said, Metered) else Metered(said)
             return kept(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
@@ -100,11 +98,11 @@ class _WorkerPerformer:
     def __init__(self, find: Finder) -> None:
         self._find = find
 
-    async def perform(self, effect_id: str, effect: RunWorker, memory: LoopMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: WorkerCall, report: Report) -> Outcome:
         """Call it with its handoff; what it raises is a failed finding."""
-        timed = asyncio.timeout(effect.timeout_s)
+        effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
-            worker = worker_of(self._find(memory), effect.worker, Worker)
+            worker = worker_of(self._find(request.definition, request.folder), effect.worker, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
             return kept(_ended(effect_id, effect.worker, found))
@@ -139,18 +137,17 @@ class _ModelAsker:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: AskModel, memory: LoopMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: ModelCall, report: Report) -> Outcome:
         """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
-        rounds = list(memory.active[effect.step_id].rounds)
-        timed = asyncio.timeout(effect.timeout_s)
+        effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
-            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
             async with timed:
                 tools = await worker.toolbox.tools(self._keeper)
                 async with opened(worker.model) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
 
-                    return kept(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=rounds, tools=tools))
+                    return kept(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
             return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or blamed(error, effect_id))
 
@@ -162,16 +159,16 @@ class _ToolCaller:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, effect: CallTool, memory: LoopMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: ToolUse, report: Report) -> Outcome:
         """One call; what it raises is told to the model, and so is that it took too long."""
-        timeout_s = memory.workers[effect.worker].timeout_s
-        timed = asyncio.timeout(timeout_s)
+        effect, timed = request.effect, asyncio.timeout(request.timeout_s)
         try:
-            worker = worker_of(self._find(memory), effect.worker, ModelWorker)
+            worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
             tools = await worker.toolbox.tools(self._keeper)
             asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
-            trusted = effect.confirmed or f"{effect.worker}:{effect.tool}" in memory.trusted
-            if asked.gate in ("destructive", "external") and not trusted:  # since the model has asked for it, its definition has changed
+            if (
+                asked.gate in ("destructive", "external") and not request.trusted
+            ):  # since the model has asked for it, its definition has changed
                 asked = msgspec.structs.replace(asked, denied="a person must say yes to it by now; ask for it again")
             if asked.denied:
                 return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
@@ -179,7 +176,7 @@ class _ToolCaller:
                 returned = await tools[effect.tool].call(effect.arguments, effect_id)
             result = as_json(returned, f"the result of {effect.tool}")
         except Exception as error:  # boundary: a tool may raise anything
-            late = _late(timed, error, effect.tool, timeout_s)
+            late = _late(timed, error, effect.tool, request.timeout_s)
             result = {
                 "status": "failed",
                 "reason": f"{late}; whether it was carried out is not known" if late else blamed(error, effect_id),

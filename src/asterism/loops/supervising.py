@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.loops.view import LoopView
+from asterism.machines.orchestration_loop.view import LoopView
 
 Supervising = Callable[[LoopView], Awaitable[Any]]
 """A function of the supervisor: plan, reflect, synthesize or critique."""

@@ -6,14 +6,15 @@ These are effects and events that each machine puts into its own table. Not here
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import Effect, Event, Outcome, Redo, Turn
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn
+from asterism.kernel.run import Run
 
 LEAST_S = 0.001
 """Time limit of a child that is started at the last moment."""
@@ -85,6 +86,27 @@ class Relay(Effect, frozen=True, kw_only=True):
 
 class Relayed(Outcome, frozen=True, kw_only=True):
     """A command is in the child's inbox, or the child is not awaited any more."""
+
+
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to run a child.
+
+    Attributes:
+        start: how it begins.
+        relayed: commands for it that are outstanding, by the ids of their effects, oldest first.
+    """
+
+    start: StartChild
+    relayed: dict[str, Relay]
+
+
+def _child_request(run: Run[Any], effect_id: str, effect: StartChild) -> ChildRequest:
+    relayed = {key: it for key, it in run.outstanding.items() if isinstance(it, Relay) and it.target == effect_id}
+    return ChildRequest(start=effect, relayed=relayed)
+
+
+CHILD_REQUESTS: Mapping[type[Effect], RequestOf] = {StartChild: RequestOf(_child_request)}
+"""How the requests of these effects are made; a part of every machine's."""
 
 
 def relay(target: str, command: Event) -> Relay:

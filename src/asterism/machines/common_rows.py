@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Row, Table, Turn, row
-from asterism.machines.children import ChildRested, Relay, Relayed, StartChild, note_rest, relay, tell_children
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, RequestOf, Row, Table, Turn, row
+from asterism.machines.children import CHILD_REQUESTS, ChildRested, Relay, Relayed, StartChild, note_rest, relay, tell_children
 from asterism.machines.control import (
     Answered,
     Ask,
@@ -80,6 +80,7 @@ def governed(
     ends: Iterable[enum.StrEnum] = (),
     common: Mapping[type[Event], Row] | None = None,
     while_live: Mapping[type[Event], Row] | None = None,
+    requests: Mapping[type[Effect], RequestOf] | None = None,
 ) -> Machine[G]:
     """Return a machine that can be driven: its own table, and the rows that every machine has.
 
@@ -94,6 +95,7 @@ def governed(
         ends: states in which a run has ended although a row leads out of them.
         common: further rows that every state has, unless its own rows name the event.
         while_live: the same, except for states in which the run has ended.
+        requests: see ``Machine``; of its own kinds of effect.
 
     Raises:
         ValueError: the table is not sound.
@@ -109,6 +111,7 @@ def governed(
         common={**_everywhere(control), **(common or {})},
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
+        requests={**CHILD_REQUESTS, **(requests or {})},
     )
 
 

@@ -52,7 +52,7 @@ class LiveRun:
     ) -> None:
         self._runtime = runtime
         self._packer = packer(machine)
-        self._read_so_far: Run[AgentMemory] = Run(machine, run)
+        self._read_so_far: Run[AgentMemory] = Run(machine, run, performs=False)
         self._reading = asyncio.Lock()
         self._sent: dict[str, Taken] = {}
         self._run = run

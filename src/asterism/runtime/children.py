@@ -16,9 +16,9 @@ from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.kernel.machine import Machine, Outcome, run_of
 from asterism.kernel.run import Run
-from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_of
+from asterism.machines.children import ChildEnded, ChildRequest, ChildRested, Relay, Relayed, StartChild, child_of
 from asterism.runtime.clock import Clock
-from asterism.runtime.ports.performer import Tell
+from asterism.runtime.ports.performer import Report
 from asterism.runtime.ports.store import InboxRow, RunRow, Store
 from asterism.runtime.submission import submit_first
 
@@ -35,10 +35,6 @@ class Nursery(Protocol):
     clock: Clock
     machines: Mapping[str, Machine[Any]]
     starters: dict[str, str]
-
-    def live(self, run: str) -> Run[Any] | None:
-        """The live state of a run that is driven here."""
-        ...
 
     def look(self) -> None:
         """Look at the inboxes now."""
@@ -63,7 +59,7 @@ class ChildPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: StartChild, memory: Any, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: ChildRequest, report: Report) -> Outcome:
         """Create the child, or find it; drive it to its end; say meanwhile when only people can move it on.
 
         Raises:
@@ -73,20 +69,21 @@ class ChildPerformer:
         child = child_of(effect_id)
         self._nursery.starters[child] = effect_id
         try:
-            await self._create(child, effect_id, effect)
-            await self._send_what_waits(effect_id)
-            live = await self._nursery.drive_child(child, lambda resting: tell(ChildRested(of=effect_id, resting=resting)))
+            await self._create(child, effect_id, request.start)
+            for relay_id, relay in request.relayed.items():  # a cancel that was asked for before must not find its work begun
+                await self._nursery.store.send(letter(relay_id, relay, self._nursery.clock.now()))
+            live = await self._nursery.drive_child(child, lambda resting: report(ChildRested(of=effect_id, resting=resting)))
         except (EditRefused, Refused) as refused:  # it was never written
             return ChildEnded(effect=effect_id, outcome="failed", reason=str(refused), code="refused")
         finally:
             del self._nursery.starters[child]
-        report = live.memory.report()
+        result = live.memory.report()
         return ChildEnded(
             effect=effect_id,
             outcome=live.memory.outcome(),
-            result=report,
-            reason=report.get("reason", ""),
-            code=report.get("code", ""),
+            result=result,
+            reason=result.get("reason", ""),
+            code=result.get("code", ""),
         )
 
     async def _create(self, child: str, effect_id: str, effect: StartChild) -> None:
@@ -134,13 +131,6 @@ class ChildPerformer:
             raise InvalidInput(f"there is a run {child} already, and it is no child of {parent}")
         return True
 
-    async def _send_what_waits(self, effect_id: str) -> None:
-        """What its parent has to tell it first: a cancel that was asked for before must not find its work begun."""
-        parent = self._nursery.live(run_of(effect_id))
-        for relay_id, relay in tuple(parent.outstanding.items() if parent else ()):
-            if isinstance(relay, Relay) and relay.target == effect_id:
-                await self._nursery.store.send(letter(relay_id, relay, self._nursery.clock.now()))
-
 
 class RelayPerformer:
     """Performs ``Relay``."""
@@ -148,21 +138,20 @@ class RelayPerformer:
     def __init__(self, nursery: Nursery) -> None:
         self._nursery = nursery
 
-    async def perform(self, effect_id: str, effect: Relay, memory: Any, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: Relay, report: Report) -> Outcome:
         """Put the command into the child's inbox; a child that is being created is waited for."""
-        while self._is_awaited(effect.target):
+        row, starters = letter(effect_id, request, self._nursery.clock.now()), self._nursery.starters
+        is_awaited = True  # the task that starts the child may have been made in the same batch, and not have begun
+        while is_awaited:
             try:
-                await self._nursery.store.send(letter(effect_id, effect, self._nursery.clock.now()))
+                await self._nursery.store.send(row)
             except RunNotFound:
                 await asyncio.sleep(LOOK_S)
+                is_awaited = row.run in starters
             else:
                 self._nursery.look()
                 break
         return Relayed(effect=effect_id)
-
-    def _is_awaited(self, target: str) -> bool:
-        parent = self._nursery.live(run_of(target))
-        return parent is not None and target in parent.outstanding and target not in parent.withdrawn
 
 
 def letter(effect_id: str, relay: Relay, at: float) -> InboxRow:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_json
 from asterism.kernel.machine import Outcome, run_of
-from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import (
-    AskPlanner,
     ConstellationAgentStatus,
-    Dispatch,
     Planned,
     PlanningFailed,
     Progressed,
     TaskEnded,
 )
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
 from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
-from asterism.runtime.ports.performer import Tell
-from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
+from asterism.runtime.ports.performer import Report
+from asterism.runtime.ports.planner import Planner, PlanningUnavailable
 
 
 class AttemptPerformer:
@@ -31,10 +27,9 @@ class AttemptPerformer:
     def __init__(self, dispatcher: Dispatching) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, effect_id: str, effect: Dispatch, memory: AgentMemory, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: AttemptRequest, report: Report) -> Outcome:
         """One attempt, with the results of its direct predecessors."""
-        constellation = memory.constellation
-        task = constellation.tasks[effect.task_id]
+        effect = request.attempt
         attempt = Attempt(
             key=effect_id,
             run=run_of(effect_id),
@@ -43,16 +38,16 @@ class AttemptPerformer:
             skill=effect.skill,
             description=effect.description,
             arguments=effect.arguments,
-            results=predecessor_results(task, constellation),
+            results=request.results,
             number=effect.number,
             priority=effect.priority,
             timeout_s=effect.timeout_s,
             deadline=effect.deadline,
-            folder=memory.folder,
+            folder=request.folder,
         )
 
         def progress(sign: AttemptProgress) -> None:
-            tell(Progressed(of=effect_id, fraction=sign.fraction, message=sign.message))
+            report(Progressed(of=effect_id, fraction=sign.fraction, message=sign.message))
 
         end = await self._dispatcher.perform(attempt, progress)
         try:  # here, for every kind of device: what a journal would not give back must not get into one
@@ -68,24 +63,10 @@ class PlannerPerformer:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
-    async def perform(self, effect_id: str, effect: AskPlanner, memory: AgentMemory, tell: Tell) -> Outcome:
-        """One question, with the constellation as it is now."""
-        question = PlannerQuestion(
-            key=effect_id,
-            mode=effect.mode.value,
-            request=effect.request,
-            fleet=memory.fleet,
-            constellation=memory.board.constellation.to_dict() if memory.board else None,
-            batch=effect.batch,
-            told=effect.told,
-            reason=memory.open_request.reason,
-            rejections=effect.rejections,
-            earlier=earlier_of(memory),
-            budget_left=memory.budget_left(),
-            number=effect.number,
-        )
+    async def perform(self, effect_id: str, request: PlannerQuestion, report: Report) -> Outcome:
+        """One question, as it was when it was issued."""
         try:
-            proposal = await self._planner.propose(question)
+            proposal = await self._planner.propose(request)
         except PlanningUnavailable as unavailable:
             return PlanningFailed(
                 effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes

@@ -276,14 +276,19 @@ class Session:
         if isinstance(effect, Withdraw):
             self._withdraw(effect_id, effect)
         elif effect.performed_outside and effect_id in self.run.outstanding:
-            self._performing[effect_id] = self._group.create_task(self._performed(effect_id, effect), name=effect_id)
+            try:
+                request = self.run.request(effect_id)
+            except Exception as error:  # boundary: a defect in how a request is made is its effect's outcome
+                self.arrive(self._failed(effect_id, effect, error), effect.actor)
+            else:
+                self._performing[effect_id] = self._group.create_task(self._performed(effect_id, effect, request), name=effect_id)
 
-    async def _performed(self, effect_id: str, effect: Effect) -> None:
-        def tell(event: Event) -> None:
+    async def _performed(self, effect_id: str, effect: Effect, request: Any) -> None:
+        def report(event: Event) -> None:
             self.arrive(event, effect.actor)
 
         try:
-            outcome = await self._performers[type(effect)].perform(effect_id, effect, self.run.memory, tell)
+            outcome = await self._performers[type(effect)].perform(effect_id, request, report)
         except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
             self._lost = lost
             self._anything.set()
@@ -291,10 +296,14 @@ class Session:
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # boundary: what went wrong in a performer is its effect's outcome
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
-            self._say(f"{type(effect).__name__} {effect_id}: {type(error).__name__}: {error}")
-            outcome = effect.interrupted(effect_id, f"{type(error).__name__}: {error}")
+            outcome = self._failed(effect_id, effect, error)
         del self._performing[effect_id]
         self.arrive(outcome, effect.actor)
+
+    def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
+        why = f"{type(error).__name__}: {error}"
+        self._say(f"{type(effect).__name__} {effect_id}: {why}")
+        return effect.interrupted(effect_id, why)
 
     def _withdraw(self, effect_id: str, effect: Withdraw) -> None:
         """Call an effect off: its own outcome first, then the withdrawal's."""

@@ -157,6 +157,7 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
         memory["_timers"] = sorted(memory["_timers"])
     board = memory.pop("board", None)
     facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "abandoned": sorted(run.abandoned)}
+    facts["requests"] = run.fixed_requests
     for name, value in memory.items():
         facts[name] = sorted(value) if isinstance(value, set) else value
     if board is not None:

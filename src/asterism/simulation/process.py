@@ -22,14 +22,14 @@ from asterism.kernel.machine import Effect, Outcome, run_of
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.flow_agent.events import Handle, Wake
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
+from asterism.machines.flow_agent.events import Wake
+from asterism.machines.flow_agent.requests import HandlerCall, News
+from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports.device import Device
-from asterism.runtime.ports.performer import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.simulation.checks.checker import WATCHED, Checker
@@ -255,9 +255,9 @@ class _Entering:
         self._process = process
         self._performer = performer
 
-    async def perform(self, effect_id: str, effect: Effect, memory: FlowMemory, tell: Tell) -> Outcome:
-        outcome = await self._performer.perform(effect_id, effect, memory, tell)
-        if memory.entered and not memory.path:
+    async def perform(self, effect_id: str, request: News, report: Report) -> Outcome:
+        outcome = await self._performer.perform(effect_id, request, report)
+        if request.wake.entered:
             self._process.world.entered(self._process, run_of(effect_id))
         return outcome
 
@@ -269,28 +269,28 @@ class _Recorded:
         self._process = process
         self._performer = performer
 
-    async def perform(self, effect_id: str, effect: Effect, memory: Any, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
         ledger = self._process.world.ledger
         how: Performed = "killed"
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
-        entry = ledger.begin(effect_id, self._process.name, **_what(effect))
+        entry = ledger.begin(effect_id, self._process.name, **_what(request))
         try:
-            outcome = await self._performer.perform(effect_id, effect, memory, tell)
+            outcome = await self._performer.perform(effect_id, request, report)
             how = "done"
             return outcome
         finally:
             ledger.end(entry, how)
 
 
-def _what(effect: Effect) -> dict[str, Any]:
+def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall) -> dict[str, Any]:
     """What is performed, in the words of the ledger."""
-    match effect:
-        case RunWorker() | AskModel():
-            return {"task_id": effect.step_id, "device_id": effect.worker}
-        case CallTool():
-            return {"task_id": effect.step_id, "device_id": effect.worker, "skill": effect.tool}
-        case Handle():
-            return {"task_id": effect.handler}
+    match request:
+        case WorkerCall() | ModelCall():
+            return {"task_id": request.effect.step_id, "device_id": request.effect.worker}
+        case ToolUse():
+            return {"task_id": request.effect.step_id, "device_id": request.effect.worker, "skill": request.effect.tool}
+        case HandlerCall():
+            return {"task_id": request.handler}
         case _:
-            return {"task_id": type(effect).__name__}
+            return {"task_id": type(request.effect).__name__}

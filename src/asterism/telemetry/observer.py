@@ -25,7 +25,7 @@ from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Claimed
 from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.performer import Performer, Tell
+from asterism.runtime.ports.performer import Performer, Report
 from asterism.telemetry.logs import Lines
 from asterism.telemetry.metrics import QueueDepths, instruments
 from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
@@ -51,11 +51,11 @@ class _Within:
         self._performer = performer
         self._context_of = context_of
 
-    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Tell) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
         """See ``Performer``."""
         token = attach(self._context_of(effect_id))
         try:
-            return await self._performer.perform(effect_id, effect, memory, tell)
+            return await self._performer.perform(effect_id, request, report)
         finally:
             detach(token)
 

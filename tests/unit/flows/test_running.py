@@ -220,6 +220,22 @@ class Child(Direct):
         return await super().on_running(msg)
 
 
+class Roundabout(StandardAgent):
+    async def on_initializing(self, msg: Message) -> AgentResult:
+        for state in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.WAITING_FOR_APPROVAL, AgentStatus.RUNNING):
+            self.transition_to(state)
+        return await self.on_running(msg)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, "Round.")
+
+
+def test_a_body_that_is_reached_by_several_transitions_is_entered_when_the_last_is_journaled() -> None:
+    stage, turns = talk(Roundabout, "go")
+    assert turns[-1].raw_message == "Round."
+    assert stage.states == ["INITIALIZING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "RUNNING", "COMPLETED"]
+
+
 class Twice(StandardAgent):
     async def on_initializing(self, msg: Message) -> AgentResult | None:
         await self.on_running(msg)

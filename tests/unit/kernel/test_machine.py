@@ -5,7 +5,7 @@ from enum import StrEnum
 import pytest
 
 from asterism.errors import IllegalTransition
-from asterism.kernel.machine import Event, Move, Redo, Row, Turn, row
+from asterism.kernel.machine import Event, Move, Redo, RequestOf, Row, Turn, row
 from tests.kettle import (
     KETTLE,
     TABLE,
@@ -127,6 +127,11 @@ def test_two_events_of_one_name_are_refused() -> None:
 
     with pytest.raises(ValueError, match="two kinds are named Peek"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], namesake: row(seen)}})
+
+
+def test_a_request_of_what_is_no_effect_of_the_machine_is_unsound() -> None:
+    with pytest.raises(ValueError, match="requests: Heat is no effect of it"):
+        make_kettle(effects=(Switch,), requests={Heat: RequestOf(lambda run, effect_id, effect: effect)})
 
 
 def test_everything_that_is_unsound_is_told_at_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
-from asterism.kernel.machine import Turn, row
+from asterism.kernel.machine import Machine, RequestOf, Turn, row
 from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -249,3 +249,52 @@ def test_an_event_that_today_does_nothing_is_a_mismatch() -> None:
     _, entries = journal()
     with pytest.raises(JournalMismatch, match="it leads to nothing today"):
         replay(msgspec.structs.replace(entries[0], event=Peek()))
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+class Order(msgspec.Struct, frozen=True):
+    litres: float
+    seq: int
+
+
+def ordering(made: list[str], *, fixed: bool) -> Machine[Memory]:
+    def order(run: Run[Memory], effect_id: str, effect: Heat) -> Order:
+        made.append(effect_id)
+        return Order(effect.litres, run.seq)
+
+    return make_kettle(requests={Heat: RequestOf(order, fixed=Order if fixed else None)})
+
+
+def test_the_request_of_an_effect_is_the_effect_where_its_machine_says_nothing_else() -> None:
+    run, _ = boiling()
+    assert run.request("r:1.0") == Heat(litres=2.0)
+
+
+@pytest.mark.parametrize(("fixed", "seq"), [(True, 1), (False, 2)])
+def test_a_fixed_request_says_what_was_when_its_effect_was_issued_and_another_what_is(*, fixed: bool, seq: int) -> None:
+    run = Run(ordering([], fixed=fixed), "r")
+    run.take(Press(litres=2.0), at=1.0, actor="me")
+    run.take(Lift(), at=2.0, actor="me")
+    assert run.request("r:1.0") == Order(2.0, seq)
+
+
+def test_a_replay_makes_the_requests_that_it_leaves_outstanding_and_no_other() -> None:
+    made: list[str] = []
+    machine = ordering(made, fixed=True)
+    live = Run(machine, "r")
+    given = [Press(litres=1.0), Lift(), Boiled(effect="r:1.0"), Stopped(effect="r:2.0"), Press(litres=3.0), Lift()]
+    entries = [entry for event in given if (entry := live.take(event, at=1.0, actor="me"))]
+    made.clear()
+    again = Run(machine, "r")
+    again.replay(entry for entry in entries)
+    assert (made, again.fixed_requests) == (["r:5.0"], {"r:5.0": Order(3.0, 5)})
+    assert again.fixed_requests == live.fixed_requests
+
+
+def test_a_run_that_is_only_read_makes_no_requests() -> None:
+    made: list[str] = []
+    run = Run(ordering(made, fixed=True), "r", performs=False)
+    run.take(Press(litres=2.0), at=1.0, actor="me")
+    assert not made

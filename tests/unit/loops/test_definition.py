@@ -14,7 +14,6 @@ import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, OrchestrationLoop, State, Step, Worker, resume
 from asterism.loops.definition import definition_of, find_loop, memory_of
-from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.simulation.world import World
 
 
@@ -142,7 +141,7 @@ def test_whoever_stops_listening_leaves_the_run_paused_to_be_resumed() -> None:
 
 def test_a_run_names_where_its_definition_is_found_again() -> None:
     assert SEES.definition == f"{__name__}:SEES"
-    assert definition_of(LoopMemory(definition=SEES.definition, folder=".")) is SEES
+    assert definition_of(SEES.definition, ".") is SEES
 
 
 def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from asterism.errors import InvalidInput
+from asterism.kernel.run import Run
 from asterism.loops import Handoff, LoopOptions, LoopResult, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
 from asterism.loops.keeper import open_keeper
 from asterism.loops.performers import loop_performers
 from asterism.machines.orchestration_loop.effects import CallTool
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import WorkerProfile
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from tests.unit.loops.test_tools import Script, run
 
 PLAN = [{"step_id": "a", "worker": "w", "intent": "x"}]
@@ -90,12 +92,14 @@ def test_a_run_does_not_go_on_past_an_approval_that_its_loop_has_come_to_need() 
 
 def called(memory: LoopMemory, *, confirmed: bool) -> Any:
     effect = CallTool(step_id="a", worker="m", call_id="c", tool="pay", arguments={}, confirmed=confirmed)
+    run = Run(ORCHESTRATION_LOOP, "r")
+    run.memory, run.outstanding = memory, {"r:1.0": effect}
     loop = OrchestrationLoop(plan=[], workers={"m": ModelWorker("x", "y", tools=[tool(pay, gate="destructive")])})
 
     async def scene() -> Any:
         async with open_keeper() as keeper:
-            caller = loop_performers(lambda _: loop, keeper)[CallTool]
-            return (await caller.perform("r:1.0", effect, memory, lambda _: None)).result  # type: ignore[attr-defined]
+            caller = loop_performers(lambda name, folder: loop, keeper)[CallTool]
+            return (await caller.perform("r:1.0", run.request("r:1.0"), lambda _: None)).result  # type: ignore[attr-defined]
 
     return asyncio.run(scene())
 

@@ -8,9 +8,9 @@ import msgspec
 
 from asterism.loops import Finding, Handoff, LoopOptions, LoopView, OrchestrationLoop, Step
 from asterism.loops.models import MAX_LISTED, MAX_RECALLED, MAX_REQUEST, MAX_SHOWN, prompt_of
-from asterism.loops.view import view_of
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import WorkerProfile
+from asterism.machines.orchestration_loop.view import view_of
 
 
 def seen(number: int, *, latest: int = 1, output: str = "a heron", **more: object) -> LoopView:

@@ -16,7 +16,7 @@ from asterism.loops import definition as definition_module
 from asterism.loops.definition import find_loop, open_performers
 from asterism.loops.toml import read_parts
 from asterism.machines.orchestration_loop.effects import RunWorker
-from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.requests import WorkerCall
 
 TOOLS = """
 async def look(handoff):
@@ -169,14 +169,16 @@ def test_the_steps_of_a_run_read_its_file_once_and_again_when_it_has_changed(fol
     [workers.look]
     function = "tools_of_toml_test.py:look"
     """
-    memory = LoopMemory(definition="loop.toml", folder=str(written(folder, text)))
+    where = str(written(folder, text))
 
     async def scene() -> list[int]:
         async with open_performers() as performers:
 
             async def step() -> int:
                 effect = RunWorker(step_id="a", worker="look", handoff=Handoff(from_="supervisor", to="look", intent="a heron"))
-                outcome: Any = await performers[RunWorker].perform("run:1.0", effect, memory, lambda _: None)
+                outcome: Any = await performers[RunWorker].perform(
+                    "run:1.0", WorkerCall(definition="loop.toml", folder=where, effect=effect), lambda _: None
+                )
                 assert outcome.finding.output == "a heron"
                 return len(reads)
 

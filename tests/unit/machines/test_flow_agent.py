@@ -12,7 +12,7 @@ from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.children import begin_child
+from asterism.machines.children import ChildEnded, StartChild, begin_child
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
     STATE_TRANSITIONS,
@@ -152,11 +152,66 @@ def test_a_handler_that_makes_three_transitions_leaves_three_entries() -> None:
 def test_running_is_journaled_before_the_body_is_entered() -> None:
     talk = Talk()
     effects = talk.entered(S.RUNNING)
-    assert [type(effect).__name__ for effect in effects] == ["Wake"]
+    assert effects == (Wake(of="r:2.0", entered=True),)
     assert talk.run.state is S.RUNNING
     assert talk.handler == "on_initializing", "the handler that reached it goes on"
     talk.handled(S.COMPLETED, text="done")
     assert talk.states() == ["INITIALIZING", "RUNNING", "COMPLETED"]
+
+
+def test_a_handler_is_woken_when_the_last_transition_of_its_way_to_running_is_journaled() -> None:
+    talk = Talk()
+    talk.entered(S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL, S.RUNNING)
+    wakes = {entry.state: entry.effects for entry in talk.entries if entry.effects and isinstance(entry.effects[0], Wake)}
+    assert wakes == {S.RUNNING: (Wake(of="r:2.0", entered=True),)}
+
+
+def test_a_handler_that_would_enter_after_a_cancel_is_called_off_and_makes_no_transition() -> None:
+    talk = Talk()
+    talk.take(Cancel())
+    assert talk.entered(S.RUNNING) == (Wake(of="r:2.0", cancel_requested=True),)
+    assert (talk.run.state, talk.memory.entered) == (S.INITIALIZING, False)
+    talk.handled()
+    assert talk.run.state is S.CANCELLED
+
+
+def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> None:
+    talk = Talk()
+    handler = talk.memory.handling
+    events: tuple[Event, ...] = (Entered(of=handler, path=(S.WAITING_FOR_INPUT, S.RUNNING)), Cancel(), Drained())
+    *_, last = [talk.run.take(event, at=1000.0, actor="ada") for event in events]
+    assert last.effects == (Wake(of=handler, cancel_requested=True),)
+
+
+def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    handler, start = talk.memory.handling, StartChild(machine="flow agent", first_kind="Begun", first={})
+    wanted = ChildWanted(of=handler, key="k", start=start)
+    assert talk.take(wanted) == (start,)
+    assert talk.take(wanted) == (), "its end will wake the handler"
+    ended = ChildEnded(effect=talk.memory.children["k"].effect, outcome="finished", result=1)
+    assert talk.take(ended) == (Wake(of=handler, key="k"),)
+    assert talk.take(wanted) == (Wake(of=handler, key="k"),)
+
+
+def test_no_child_is_started_after_a_cancel() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    talk.take(Cancel())
+    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={}))
+    assert talk.take(wanted) == (Wake(of=talk.memory.handling, cancel_requested=True),)
+    assert talk.memory.children == {}
+
+
+def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> None:
+    talk = Talk()
+    talk.entered(S.RUNNING)
+    handler = talk.memory.handling
+    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={})))
+    talk.take(Broke(effect=talk.memory.children["k"].effect, event="ChildEnded", reason="KeyError: x"))
+    assert talk.run.state is S.ERROR
+    assert handler not in talk.run.outstanding
 
 
 def test_running_that_nobody_entered_is_entered() -> None:

@@ -15,9 +15,9 @@ from tests.stars import action, plan
 
 def answered(agent: Agent, told: Told) -> Any:
     """Put the open question to a model, and its outcome to the machine."""
-    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
+    (effect_id,) = agent.outstanding(AskPlanner)
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
-    outcome = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
+    outcome = loop.run(performer.perform(effect_id, agent.run.request(effect_id), lambda event: None))
     agent.batch(outcome)
     return outcome
 
@@ -68,10 +68,10 @@ def test_an_edit_that_cannot_be_had_is_dropped_and_the_run_goes_on() -> None:
 def test_an_edit_of_what_has_started_meanwhile_is_asked_again_with_what_changed() -> None:
     agent = Agent(plan("a b c", "a>c"), replan="always", hold="none")
     agent.ends("b")
-    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
+    (effect_id,) = agent.outstanding(AskPlanner)
     told = Told(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
-    late = loop.run(performer.perform(effect_id, effect, agent.memory, lambda event: None))
+    late = loop.run(performer.perform(effect_id, agent.run.request(effect_id), lambda event: None))
     agent.batch(TaskEnded(effect=agent.task("a").effect))  # c starts while the model thinks
     assert agent.running() == ["c"]
     agent.batch(late)

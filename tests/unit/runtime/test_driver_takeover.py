@@ -25,7 +25,7 @@ class Scene:
         self.began = asyncio.Event()
         self.answers = False
 
-    async def perform(self, effect_id: str, effect: AskPlanner, memory: Any, tell: Any) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
         self.happened.append("performed")
         self.began.set()
         if not self.answers:

@@ -45,16 +45,16 @@ class APlanner:
 
 def dispatched(agent: Agent, end: AttemptEnd) -> tuple[Dispatcher, TaskEnded, list[Event]]:
     dispatcher, told = Dispatcher(end), list[Event]()
-    ((effect_id, effect),) = agent.outstanding(Dispatch).items()
-    outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, effect, agent.memory, told.append))
+    (effect_id,) = agent.outstanding(Dispatch)
+    outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, agent.run.request(effect_id), told.append))
     assert isinstance(outcome, TaskEnded)
     return dispatcher, outcome, told
 
 
 def asked(agent: Agent, reply: Proposal | PlanningUnavailable) -> tuple[APlanner, Any]:
     planner = APlanner(reply)
-    ((effect_id, effect),) = agent.outstanding(AskPlanner).items()
-    return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, effect, agent.memory, lambda event: None))
+    (effect_id,) = agent.outstanding(AskPlanner)
+    return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, agent.run.request(effect_id), lambda event: None))
 
 
 def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:

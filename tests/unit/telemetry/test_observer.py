@@ -341,14 +341,14 @@ class Tracing:
     def __init__(self, provider: TracerProvider) -> None:
         self.tracer = provider.get_tracer("inside")
 
-    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Any) -> Any:
+    async def perform(self, effect_id: str, request: Any, report: Any) -> Any:
         with self.tracer.start_as_current_span("inside"):
             return effect_id
 
 
 def performed(told: Told, effect_id: str) -> ReadableSpan:
     """The span that a performer of that effect has written."""
-    outcome: Any = asyncio.run(told.telemetry.within(Tracing(told.provider)).perform(effect_id, None, None, lambda event: None))
+    outcome: Any = asyncio.run(told.telemetry.within(Tracing(told.provider)).perform(effect_id, None, lambda event: None))
     assert outcome == effect_id
     assert trace.get_current_span() is trace.INVALID_SPAN
     return next(span for span in told.spans if span.name == "inside")

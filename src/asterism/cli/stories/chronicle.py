@@ -66,7 +66,7 @@ class Chronicle:
     """
 
     def __init__(self, machine: Machine[AgentMemory], run: str) -> None:
-        self.run: Run[AgentMemory] = Run(machine, run)
+        self.run: Run[AgentMemory] = Run(machine, run, performs=False)
         self.decisions: list[Decision] = []
         self._asked: dict[str, tuple[AskPlanner, float]] = {}
 

@@ -74,7 +74,7 @@ class Story:
     parts = "task"
 
     def __init__(self, machine: Machine[Any], run: str) -> None:
-        self.run: Run[Any] = Run(machine, run)
+        self.run: Run[Any] = Run(machine, run, performs=False)
         self.spans: dict[str, Span] = {}
         self.children: dict[str, str] = {}
         self.forked: Forked | None = None

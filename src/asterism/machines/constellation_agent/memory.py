@@ -145,7 +145,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
             return None
         return Usage(
             input_tokens=UNLIMITED if tokens is None else max(0, tokens - self.used.tokens),
-            cost_usd=UNLIMITED if cost_usd is None else max(0.0, cost_usd - self.used.cost_usd),
+            cost_usd=float(UNLIMITED) if cost_usd is None else max(0.0, cost_usd - self.used.cost_usd),
         )
 
     def result(self) -> dict[str, Any]:

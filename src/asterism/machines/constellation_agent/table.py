@@ -43,6 +43,7 @@ from asterism.machines.constellation_agent.planning import (
     take_verdict,
 )
 from asterism.machines.constellation_agent.planning_state import Asked, AskedPerson, Deferred, Idle, PlanRequest
+from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
 from asterism.machines.control import Answered, Broke, Cancel, Claimed, Drained, Forked, Unpause, not_asked
 from asterism.machines.wiring import Board
@@ -256,6 +257,7 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = governed(
     },
     effects=(AskPlanner, Dispatch),
     memory=AgentMemory,
+    requests=REQUESTS,
     control=Control(cancel=row(_cancelled, FAIL), defect=row(_broke, FAIL), claimed=_claimed, forked=_forked, unpaused=_unpaused),
     common={Edited: row(_not_editable)},
     while_live={

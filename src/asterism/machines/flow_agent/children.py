@@ -11,14 +11,17 @@ from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
 
 
 def child_wanted(memory: FlowMemory, event: ChildWanted, turn: Turn) -> StrEnum | None:
-    """Start the child of a key, or tell the handler of the one that there is."""
+    """Start the child of a key, unless there is one; wake the handler at once where it has ended, or where a cancel is wanted."""
     if event.of != memory.handling:
         return None
     memory.resumable = event.resumable
-    if event.key in memory.children:
-        turn.perform(Wake(of=event.of))
-    else:
+    child = memory.children.get(event.key)
+    if memory.wants == "cancel":
+        turn.perform(Wake(of=event.of, cancel_requested=True))
+    elif child is None:
         memory.children[event.key] = ChildRun(effect=turn.perform(event.start))
+    elif child.ended:
+        turn.perform(Wake(of=event.of, key=event.key))
     return turn.state
 
 
@@ -34,11 +37,12 @@ def child_rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> StrEnum 
 
 def child_ended(memory: FlowMemory, event: ChildEnded, turn: Turn) -> StrEnum:
     """Keep how a child has ended, and wake the handler that may wait for it."""
-    if child := memory.child_of(event.effect):
-        child.ended = event
+    key = next((key for key, child in memory.children.items() if child.effect == event.effect), None)
+    if key is not None:
+        memory.children[key].ended = event
     memory.resting -= {event.effect, memory.handling}
-    if memory.handling:
-        turn.perform(Wake(of=memory.handling))
+    if key is not None and memory.handling:
+        turn.perform(Wake(of=memory.handling, key=key, cancel_requested=memory.wants == "cancel"))
     return turn.state
 
 

@@ -227,7 +227,7 @@ class Reported(Event, frozen=True, kw_only=True):
 
 
 class ChildWanted(Event, frozen=True, kw_only=True):
-    """A handler wants the child run of a key: started if there is none, told of if there is.
+    """A handler wants the child run of a key: started if there is none. Its end wakes the handler.
 
     Attributes:
         of: id of the handler's effect.
@@ -243,7 +243,7 @@ class ChildWanted(Event, frozen=True, kw_only=True):
 
 
 class Woken(Outcome, frozen=True, kw_only=True):
-    """A handler was told."""
+    """A handler has the news."""
 
 
 # -- effects ---------------------------------------------------------------------------------------
@@ -252,8 +252,8 @@ class Woken(Outcome, frozen=True, kw_only=True):
 class Handle(Effect, frozen=True, kw_only=True):
     """Call a handler over a view of the agent.
 
-    After a crash its performer asks the journal what became of it: a handler that had not entered ``on_running`` is
-    called again; what had is interrupted, unless the agent says that it may be entered again.
+    After a crash its request says how far it had come: a handler that had not entered ``on_running`` is called again;
+    one that had is interrupted, unless the agent says that it may be entered again.
     """
 
     handler: Handler
@@ -275,9 +275,19 @@ class Handle(Effect, frozen=True, kw_only=True):
 
 
 class Wake(Effect, frozen=True, kw_only=True):
-    """Tell a handler that what it waits for is in the journal."""
+    """Give a handler the news it waits for, now that it is in the journal.
+
+    Attributes:
+        of: id of the handler's effect.
+        entered: it may enter the body of ``on_running``.
+        cancel_requested: a cancel is wanted; it ends at the next chance.
+        key: the child of this key has ended; empty for none.
+    """
 
     of: str
+    entered: bool = False
+    cancel_requested: bool = False
+    key: str = ""
 
     def interrupted(self, effect: str, why: str) -> Outcome:
         """There was nobody to tell."""

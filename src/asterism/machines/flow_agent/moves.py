@@ -27,6 +27,7 @@ from asterism.machines.flow_agent.events import (
     Handled,
     Handler,
     Message,
+    Wake,
 )
 from asterism.machines.flow_agent.memory import MAX_QUEUED, FlowMemory
 
@@ -113,8 +114,12 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:
-    """Make the next of the transitions that have no entry yet; stay where there is none."""
-    return arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
+    """Make the next of the transitions that have no entry yet; stay where there is none. After the last the handler that waits is woken."""
+    now = arrive(memory, state, memory.path.pop(0), turn) if memory.path else state
+    if memory.handling and not memory.path:  # these were of its way to RUNNING
+        is_cancelled = memory.wants == "cancel"
+        turn.perform(Wake(of=memory.handling, entered=not is_cancelled, cancel_requested=is_cancelled))
+    return now
 
 
 def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -> AgentStatus:

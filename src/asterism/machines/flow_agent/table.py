@@ -42,6 +42,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.requests import REQUESTS
 
 # -- what handlers did -----------------------------------------------------------------------------
 
@@ -51,8 +52,10 @@ def _entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | No
         return None
     state = AgentStatus(turn.state)
     check_path(state, event.path)
+    if memory.wants == "cancel":  # it is ended where it waits to enter
+        turn.perform(Wake(of=event.of, cancel_requested=True))
+        return state
     memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
-    turn.perform(Wake(of=event.of))
     return step_on(memory, state, turn)
 
 
@@ -137,7 +140,7 @@ def _cancelled_in_error(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentS
 def _broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
     if memory.handling == event.effect:
         memory.handling = ""
-    elif memory.handling and turn.state is not ERROR:  # no transition that it makes can follow ERROR
+    elif memory.handling:  # what it waits for may be what could not be taken
         call_off(memory.handling, turn)
         memory.resting.discard(memory.handling)
         memory.handling = ""
@@ -187,5 +190,6 @@ FLOW_AGENT: Machine[FlowMemory] = governed(
         ChildEnded: row(child_ended),
     },
     while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
+    requests=REQUESTS,
 )
 """The machine of every conversation."""

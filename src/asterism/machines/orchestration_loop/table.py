@@ -34,6 +34,7 @@ from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_said
+from asterism.machines.orchestration_loop.requests import REQUESTS
 from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
@@ -208,6 +209,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = governed(
     },
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
+    requests=REQUESTS,
     control=Control(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
 )

@@ -100,22 +100,33 @@ class FlowSpace(SmallRun[FlowMemory]):
                     )
                     yield verb, lambda answered=answered, spend=spend: self.take(state, [answered], spend=spend)  # type: ignore[misc]
         elif isinstance(effect, Handle) and not state.run.memory.path:  # until its transitions are in, it waits
-            for told, event, spend in self._done(state.run, effect_id, effect):
-                if getattr(state.left, spend) if spend else not state.asleep:
-                    yield f"{effect.handler}: {told}", lambda event=event, spend=spend: self.take(state, [event], spend=spend)  # type: ignore[misc]
+            yield from self._handled(state, effect_id, effect)
+
+    def _handled(self, state: Situation[FlowMemory], effect_id: str, effect: Handle) -> Iterator[Move[FlowMemory]]:
+        if state.called_off:
+            off = Handled(effect=effect_id, view=state.run.memory.view)
+            yield f"{effect.handler}: is called off", lambda: self.take(state, [off])
+        for told, event, spend in self._done(state.run, effect_id, effect):
+            if state.called_off and isinstance(event, Entered | ChildWanted):
+                continue
+            if getattr(state.left, spend) if spend else not state.asleep:
+                yield f"{effect.handler}: {told}", lambda event=event, spend=spend: self.take(state, [event], spend=spend)  # type: ignore[misc]
 
     def take(self, state: Situation[FlowMemory], events: Sequence[Event], **how: Any) -> Situation[FlowMemory]:
-        """The state after these events: who has had something journaled sleeps until it is told, and then finds what it waits for."""
+        """The state after these events: who has had something journaled sleeps until it is woken with what it waits for."""
         after, was = super().take(state, events, **how), state.run
         memory = after.run.memory
         after.asleep = state.asleep and memory.handling == was.memory.handling
+        after.called_off = state.called_off and memory.handling == was.memory.handling
         for event in events:
             if isinstance(event, Entered | ChildWanted):
                 after.asleep = True
-            elif isinstance(event, Woken) and getattr(was.outstanding.get(event.effect), "of", "") == memory.handling:
-                after.asleep = bool(memory.live_children())
-            elif isinstance(event, Claimed):
-                after.asleep = False  # it is called again
+            elif isinstance(event, Woken):
+                wake = was.outstanding[event.effect]
+                if isinstance(wake, Wake) and wake.of == memory.handling:
+                    after.asleep, after.called_off = False, after.called_off or wake.cancel_requested
+            elif isinstance(event, Claimed):  # it is called again, and knows how things stand
+                after.asleep, after.called_off = False, bool(memory.handling) and memory.wants == "cancel"
         return after
 
     def _done(self, run: Run[FlowMemory], effect_id: str, effect: Handle) -> Iterator[tuple[str, Event, str]]:
@@ -165,8 +176,6 @@ class FlowSpace(SmallRun[FlowMemory]):
         else:
             yield "done without it", done, "edits"
             yield "wants its child again", wanted, "edits"
-        if self._child and memory.wants == "cancel":
-            yield "is called off", Handled(effect=effect_id, view=memory.view), ""
 
     def _collected(self, run: Run[FlowMemory], effect_id: str) -> Iterator[tuple[str, Event, str]]:
         memory = run.memory

@@ -62,7 +62,8 @@ class Situation(Generic[M]):
         left: what the budget still allows.
         drained: nothing has happened since the last look at the whole.
         epoch: how often the run was claimed.
-        asleep: what is performed goes on by itself only when it is told to look at the journal again.
+        asleep: what is performed goes on by itself only when it is woken.
+        called_off: what is performed knows that a cancel is wanted.
     """
 
     def __init__(self, run: Run[M], left: Budget, *, drained: bool, epoch: int) -> None:
@@ -71,6 +72,7 @@ class Situation(Generic[M]):
         self.drained = drained
         self.epoch = epoch
         self.asleep = False
+        self.called_off = False
         self._frozen: Snapshot | None = None
 
     def copy_of_run(self) -> Run[M]:
@@ -81,6 +83,7 @@ class Situation(Generic[M]):
         made.memory = _copied(run.memory, {})
         made.outstanding = dict(run.outstanding)
         made.abandoned = set(run.abandoned)
+        made.fixed_requests = dict(run.fixed_requests)
         return made
 
     def twin(self) -> Run[M]:
@@ -203,6 +206,8 @@ class SmallRun(ABC, Generic[M]):
         facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
         outstanding = [sorted(names.values()), _in_order(run.abandoned, names)]
         told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep]).decode()
+        outstanding = [sorted(names.values()), _in_order(run.withdrawn, names)]
+        told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep, state.called_off]).decode()
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:

@@ -1,0 +1,94 @@
+"""What a planner and a device are asked: the requests of the constellation agent's effects. Pure; made from a run as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from asterism.constellation.profile import AgentProfile
+from asterism.constellation.resolution import predecessor_results
+from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.earlier import earlier_of
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.usage import Usage
+
+
+class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a planner is asked.
+
+    Attributes:
+        key: id of the question, its idempotency key.
+        mode: CREATION or EDITING.
+        request: the user's words.
+        fleet: profiles by device id.
+        constellation: the current one as ``to_dict`` gives it; None in CREATION.
+        batch: ids of the tasks that ended and are asked about.
+        told: why the last answer could not be taken; empty on a first question.
+        reason: why a new constellation is to be made, after a restart.
+        rejections: why people said no to earlier answers, oldest first.
+        earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``earlier_of``).
+        budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
+        number: which question of the run this is, from 1.
+    """
+
+    key: str
+    mode: Literal["CREATION", "EDITING"]
+    request: str
+    fleet: dict[str, AgentProfile]
+    constellation: dict[str, Any] | None = None
+    batch: tuple[str, ...] = ()
+    told: str = ""
+    reason: str = ""
+    rejections: tuple[str, ...] = ()
+    earlier: tuple[dict[str, Any], ...] = ()
+    budget_left: Usage | None = None
+    number: int = 1
+
+
+class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to make an attempt.
+
+    Attributes:
+        attempt: what is to be done.
+        results: JSON results of the direct predecessors, by task id.
+        folder: where the run was started.
+    """
+
+    attempt: Dispatch
+    results: dict[str, Any] = msgspec.field(default_factory=dict)
+    folder: str = ""
+
+
+def _question(run: Run[AgentMemory], effect_id: str, effect: AskPlanner) -> PlannerQuestion:
+    memory = run.memory
+    return PlannerQuestion(
+        key=effect_id,
+        mode=effect.mode.value,
+        request=effect.request,
+        fleet=dict(memory.fleet),
+        constellation=memory.board.constellation.to_dict() if memory.board else None,
+        batch=effect.batch,
+        told=effect.told,
+        reason=memory.open_request.reason,
+        rejections=effect.rejections,
+        earlier=earlier_of(memory),
+        budget_left=memory.budget_left(),
+        number=effect.number,
+    )
+
+
+def _attempt(run: Run[AgentMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
+    constellation = run.memory.constellation
+    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
+    return AttemptRequest(attempt=effect, results=results, folder=run.memory.folder)
+
+
+REQUESTS: Mapping[type[Effect], RequestOf] = {
+    AskPlanner: RequestOf(_question, fixed=PlannerQuestion),  # tasks start and end while the planner thinks
+    Dispatch: RequestOf(_attempt),
+}
+"""How the requests of its effects are made."""

@@ -1,0 +1,77 @@
+"""What handlers and their wakes are given: the requests of the flow agent's effects. Pure; made from a run as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.run import Run
+from asterism.machines.children import ChildEnded
+from asterism.machines.flow_agent.events import AgentStatus, Handle, Handler, Message, View, Wake
+from asterism.machines.flow_agent.memory import FlowMemory
+
+
+class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a handler. After a crash it says how far that handler had come.
+
+    Attributes:
+        agent: the class of the agent, as ``module:name``.
+        handler, message: what is called with what; ``on_running`` where the handler had entered it.
+        status, view, prompt: the agent as the journal has it.
+        before, before_prompt: what was paused.
+        entered: the handler had entered the body of ``on_running``.
+        cancel_requested: a cancel is wanted.
+        ended: how children of the conversation have ended, by their keys.
+    """
+
+    agent: str
+    handler: Handler
+    message: Message = Message()
+    status: AgentStatus = AgentStatus.INITIALIZING
+    view: View = View()
+    prompt: str = ""
+    before: AgentStatus = AgentStatus.INITIALIZING
+    before_prompt: str = ""
+    entered: bool = False
+    cancel_requested: bool = False
+    ended: dict[str, ChildEnded] = msgspec.field(default_factory=dict)
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True):
+    """What a handler is woken for.
+
+    Attributes:
+        wake: see there.
+        ended: how the child of its key has ended; None where it is about no child.
+    """
+
+    wake: Wake
+    ended: ChildEnded | None = None
+
+
+def _handler_call(run: Run[FlowMemory], effect_id: str, effect: Handle) -> HandlerCall:
+    memory = run.memory
+    return HandlerCall(
+        agent=memory.agent,
+        handler="on_running" if memory.entered else effect.handler,
+        message=memory.message if memory.entered else effect.message,
+        status=memory.status,
+        view=memory.view,
+        prompt=memory.prompt,
+        before=memory.before,
+        before_prompt=memory.before_prompt,
+        entered=memory.entered,
+        cancel_requested=memory.wants == "cancel",
+        ended={key: child.ended for key, child in memory.children.items() if child.ended},
+    )
+
+
+def _news(run: Run[FlowMemory], effect_id: str, effect: Wake) -> News:
+    child = run.memory.children.get(effect.key)
+    return News(wake=effect, ended=child.ended if child else None)
+
+
+REQUESTS: Mapping[type[Effect], RequestOf] = {Handle: RequestOf(_handler_call), Wake: RequestOf(_news)}
+"""How the requests of its effects are made."""

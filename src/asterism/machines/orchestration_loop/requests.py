@@ -1,0 +1,103 @@
+"""What is needed to perform the loop's effects: the requests of supervising functions, workers, models and tools. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.run import Run
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
+from asterism.machines.orchestration_loop.memory import LoopMemory, Round
+from asterism.machines.orchestration_loop.view import LoopView, view_of
+
+
+class Supervision(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a supervising function.
+
+    Attributes:
+        definition, folder: where the function is found.
+        effect: which of the functions is called.
+        view: what it is called with.
+    """
+
+    definition: str
+    folder: str
+    effect: MakePlan | Reflect | Synthesize | Critique
+    view: LoopView
+
+
+class WorkerCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a worker; ``definition`` and ``folder`` say where it is found."""
+
+    definition: str
+    folder: str
+    effect: RunWorker
+
+
+class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to a worker's model.
+
+    Attributes:
+        definition, folder: where the worker is found.
+        effect: what is asked.
+        rounds: the conversation so far.
+    """
+
+    definition: str
+    folder: str
+    effect: AskModel
+    rounds: tuple[Round, ...] = ()
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call of a worker's model.
+
+    Attributes:
+        definition, folder: where the worker is found.
+        effect: what is called.
+        timeout_s: bound; None for none.
+        trusted: it needs no yes of a person, or has one.
+    """
+
+    definition: str
+    folder: str
+    effect: CallTool
+    timeout_s: float | None = None
+    trusted: bool = False
+
+
+def _supervision(run: Run[LoopMemory], effect_id: str, effect: MakePlan | Reflect | Synthesize | Critique) -> Supervision:
+    memory = run.memory
+    return Supervision(definition=memory.definition, folder=memory.folder, effect=effect, view=view_of(memory, effect_id))
+
+
+def _worker_call(run: Run[LoopMemory], effect_id: str, effect: RunWorker) -> WorkerCall:
+    return WorkerCall(definition=run.memory.definition, folder=run.memory.folder, effect=effect)
+
+
+def _model_call(run: Run[LoopMemory], effect_id: str, effect: AskModel) -> ModelCall:
+    memory = run.memory
+    rounds = tuple(memory.active[effect.step_id].rounds)
+    return ModelCall(definition=memory.definition, folder=memory.folder, effect=effect, rounds=rounds)
+
+
+def _tool_use(run: Run[LoopMemory], effect_id: str, effect: CallTool) -> ToolUse:
+    memory = run.memory
+    return ToolUse(
+        definition=memory.definition,
+        folder=memory.folder,
+        effect=effect,
+        timeout_s=memory.workers[effect.worker].timeout_s,
+        trusted=effect.confirmed or f"{effect.worker}:{effect.tool}" in memory.trusted,
+    )
+
+
+REQUESTS: Mapping[type[Effect], RequestOf] = {
+    **dict.fromkeys((MakePlan, Reflect, Synthesize, Critique), RequestOf(_supervision)),
+    RunWorker: RequestOf(_worker_call),
+    AskModel: RequestOf(_model_call),
+    CallTool: RequestOf(_tool_use),
+}
+"""How the requests of its effects are made."""

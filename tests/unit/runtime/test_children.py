@@ -1,0 +1,99 @@
+"""Commands for children: each reaches a child that is being created, and nobody waits for one that nobody creates."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from asterism.kernel.machine import Outcome
+from asterism.kernel.packing import packer
+from asterism.machines.children import ChildRequest, Relay, Relayed, StartChild, as_data, child_of, relay
+from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Cancel
+from asterism.runtime.children import ChildPerformer, RelayPerformer
+from asterism.runtime.ports.store import RunRow
+from asterism.simulation.clock import WorldClock
+from asterism.simulation.loop import run as run_in_virtual_time
+from asterism.stores.memory import MemoryStore
+from tests.agents import FLEET, Agent
+from tests.stars import plan
+
+PARENT, START = "r", "r:1.0"
+CHILD = child_of(START)
+FIRST = Submitted(request="do it", fleet=FLEET)
+STARTED = StartChild(machine=CONSTELLATION_AGENT.name, first_kind="Submitted", first=as_data(FIRST))
+
+
+class Slow(MemoryStore):
+    """Writes a run only after a while."""
+
+    async def submit(self, row: Any, first: Any, *more: Any, **opened: Any) -> None:
+        await asyncio.sleep(1)
+        await super().submit(row, first, *more, **opened)
+
+
+async def nursery() -> tuple[Any, list[list[str]]]:
+    """What children need, with a parent; and the keys in a child's inbox whenever it begins to be driven."""
+    store, waiting = Slow(), list[list[str]]()
+    first = packer(CONSTELLATION_AGENT).pack(Agent(plan("a")).entries[0])
+    await store.submit(RunRow(run=PARENT, machine=CONSTELLATION_AGENT.name, title="", state="START"), first)
+
+    async def drive_child(run: str, rested: object) -> Any:
+        waiting.append([row.key for row in await store.inbox([run])])
+        await asyncio.sleep(1)
+        return Agent(plan("a")).run
+
+    known = SimpleNamespace(
+        store=store,
+        clock=WorldClock(),
+        machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
+        starters={},
+        look=lambda: None,
+        submitted=lambda live: None,
+        tell=lambda run, entries: None,
+        drive_child=drive_child,
+    )
+    return known, waiting
+
+
+def begin(known: Any, relayed: dict[str, Relay]) -> asyncio.Task[Outcome]:
+    request = ChildRequest(start=STARTED, relayed=relayed)
+    return asyncio.ensure_future(ChildPerformer(known).perform(START, request, lambda event: None))
+
+
+def send(known: Any) -> asyncio.Task[Outcome]:
+    return asyncio.ensure_future(RelayPerformer(known).perform("r:2.0", relay(START, Cancel()), lambda event: None))
+
+
+def test_a_command_waits_for_a_child_that_is_being_created() -> None:
+    async def scene() -> None:
+        known, _ = await nursery()
+        sent = send(known)
+        await asyncio.sleep(0.01)  # its task is the first to run
+        started = begin(known, {})
+        assert await sent == Relayed(effect="r:2.0")
+        assert [row.key for row in await known.store.inbox([CHILD])] == ["r:2.0"]
+        await started
+
+    run_in_virtual_time(scene())
+
+
+def test_a_child_finds_the_commands_that_came_before_it_when_it_begins() -> None:
+    async def scene() -> None:
+        known, waiting = await nursery()
+        await begin(known, {"r:2.0": relay(START, Cancel())})
+        assert waiting == [["r:2.0"]]
+
+    run_in_virtual_time(scene())
+
+
+def test_a_command_for_a_child_that_nobody_creates_is_not_waited_for() -> None:
+    async def scene() -> None:
+        known, _ = await nursery()
+        before = asyncio.get_running_loop().time()
+        assert await send(known) == Relayed(effect="r:2.0")
+        assert asyncio.get_running_loop().time() - before < 1
+
+    run_in_virtual_time(scene())

@@ -1,0 +1,114 @@
+"""What performers are given: data that stays as it is while the run goes on, and is the same after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.kernel.packing import packer
+from asterism.kernel.snapshot import freeze
+from asterism.machines.children import ChildRequest, Relay, StartChild
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Cancel
+from asterism.machines.flow_agent.events import AgentStatus, Handle, View
+from asterism.machines.flow_agent.requests import HandlerCall
+from asterism.machines.orchestration_loop.effects import AskModel, Reflect
+from asterism.machines.orchestration_loop.model import ToolCall
+from asterism.machines.orchestration_loop.requests import ModelCall, Supervision
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.snapshots import load, rules
+from asterism.stores.memory import MemoryStore
+from tests.agents import Agent
+from tests.loops import Loop, steps
+from tests.stars import plan
+from tests.unit.machines.test_flow_agent import Talk
+
+
+def asked_while_it_works() -> tuple[Agent, str]:
+    """One that asks its planner about b while a and then c are under way."""
+    agent = Agent(plan("a b c", "a>c"), replan="always", hold="none", max_tokens=1000)
+    agent.ends("b", {"x": [1, 2]})
+    (question,) = agent.outstanding(AskPlanner)
+    return agent, question
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_question_after_a_crash_is_the_question_before_it(*, frozen: bool) -> None:
+    agent, question = asked_while_it_works()
+    before: PlannerQuestion = agent.run.request(question)
+    snapshot = freeze(agent.run, rules()) if frozen else None
+    agent.ends("a", {"x": 3})
+    assert agent.running() == ["c"], "something has happened since"
+
+    async def taken_up() -> Any:
+        store = MemoryStore()
+        first, *more = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
+        await store.submit(RunRow(run="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
+        if snapshot:
+            store.memory.snapshots["r"] = snapshot
+        return (await load(store, CONSTELLATION_AGENT, "r"))[0]
+
+    after = asyncio.run(taken_up()).request(question)
+    assert after == before == agent.run.request(question)
+    assert msgspec.json.encode(after) == msgspec.json.encode(before)
+    assert before.constellation is not None
+    assert [task["status"] for task in before.constellation["tasks"]] == ["RUNNING", "COMPLETED", "WAITING_DEPENDENCY"]
+
+
+def test_a_question_is_forgotten_with_its_answer() -> None:
+    agent, question = asked_while_it_works()
+    assert list(agent.run.fixed_requests) == [question]
+    agent.plans()
+    assert question not in agent.run.fixed_requests
+
+
+def test_what_a_planner_and_a_device_are_given_stays_as_it_is() -> None:
+    agent, question = asked_while_it_works()
+    (attempt,) = agent.outstanding(Dispatch)
+    given: list[PlannerQuestion | AttemptRequest] = [agent.run.request(question), agent.run.request(attempt)]
+    before = msgspec.json.encode(given)
+    agent.ends("a", {"x": 3})
+    agent.plans(thought="again", status="START")
+    assert msgspec.json.encode(given) == before
+
+
+def test_what_a_supervisor_and_a_model_are_given_stays_as_it_is() -> None:
+    loop = Loop(*steps("a:model", "b"))
+    loop.replies("", ToolCall(call_id="c", tool="t"))
+    loop.returns("c", {"n": 1})
+    call: ModelCall = loop.run.request(loop.effect(AskModel))
+    loop.replies("found")
+    seen: Supervision = loop.run.request(loop.effect(Reflect))
+    before = msgspec.json.encode([call, seen])
+    loop.says("continue")
+    loop.ends("b", "more")
+    assert msgspec.json.encode([call, seen]) == before
+    assert [made.calls[0].result for made in call.rounds] == [{"n": 1}]
+    assert [finding.output for finding in seen.view.findings] == ["found"]
+
+
+def test_what_a_handler_is_given_stays_as_it_is_and_after_a_crash_says_how_far_it_had_come() -> None:
+    talk = Talk()
+    handler = talk.memory.handling
+    assert isinstance(talk.run.outstanding[handler], Handle)
+    call: HandlerCall = talk.run.request(handler)
+    before = msgspec.json.encode(call)
+    talk.entered(AgentStatus.RUNNING)
+    talk.take(Cancel())
+    assert msgspec.json.encode(call) == before
+    again: HandlerCall = talk.run.request(handler)
+    assert (again.handler, again.entered, again.cancel_requested, again.view) == ("on_running", True, True, View())
+
+
+def test_a_child_is_started_with_the_commands_that_it_has_not_been_sent() -> None:
+    agent = Agent(plan("a"))
+    start = StartChild(machine="m", first_kind="k", first={})
+    agent.run.outstanding = {"r:1.0": start, "r:1.1": start, "r:2.0": Relay(target="r:1.0", command={"type": "Cancel"})}
+    request: ChildRequest = agent.run.request("r:1.0")
+    assert (request.start, list(request.relayed)) == (start, ["r:2.0"])
+    assert agent.run.request("r:1.1").relayed == {}
