@@ -139,7 +139,7 @@ async def _last_end_s(first: Submitted, planner: Planner, script: Script) -> flo
             row = await runtime.drive(run)
             if row.outcome != "finished":
                 raise RuntimeError(f"a run ended {row.outcome or row.status}, so its time means nothing")
-            ends = [record.at for record in await runtime.records(run) if record.kind == "TaskEnded"]
+            ends = [record.at for record in await runtime.records(run) if record.kind == "attempt_ended"]
     return max(ends) - EPOCH
 
 

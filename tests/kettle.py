@@ -15,33 +15,33 @@ class Kettle(StrEnum):
     HOT = "HOT"
 
 
-class Press(Event, frozen=True, kw_only=True):
+class Press(Event, tag="press", frozen=True, kw_only=True):
     from_outside: ClassVar[bool] = True
 
     litres: float = 1.0
 
 
-class Peek(Event, frozen=True, kw_only=True):
+class Peek(Event, tag="peek", frozen=True, kw_only=True):
     pass
 
 
-class Weigh(Event, frozen=True, kw_only=True):
+class Weigh(Event, tag="weigh", frozen=True, kw_only=True):
     pass
 
 
-class Lift(Event, frozen=True, kw_only=True):
+class Lift(Event, tag="lift", frozen=True, kw_only=True):
     pass
 
 
-class Boiled(Outcome, frozen=True, kw_only=True):
+class Boiled(Outcome, tag="boiled", frozen=True, kw_only=True):
     celsius: int = 100
 
 
-class Stopped(Outcome, frozen=True, kw_only=True):
+class Stopped(Outcome, tag="stopped", frozen=True, kw_only=True):
     pass
 
 
-class Heat(Effect, frozen=True, kw_only=True):
+class Heat(Effect, tag="heat", frozen=True, kw_only=True):
     litres: float
 
     @property
@@ -52,7 +52,7 @@ class Heat(Effect, frozen=True, kw_only=True):
         return Boiled(effect=effect, celsius=0)
 
 
-class Switch(Effect, frozen=True, kw_only=True):
+class Switch(Effect, tag="switch", frozen=True, kw_only=True):
     target: str
 
     @property

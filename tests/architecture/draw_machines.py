@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from asterism.kernel.diagram import mermaid
-from asterism.kernel.machine import Machine
+from asterism.kernel.machine import Machine, kind_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
@@ -21,6 +23,10 @@ Drawn from the tables by `python -m tests.architecture.draw_machines`; a test fa
 
 A matrix says where a state can lead: a row is the state before, a column the state after. A cell with ● is an edge; everything
 else raises. Events that are *noted* are journaled and change no state. `asterism diagram MACHINE` prints these diagrams too.
+
+The first column of a table of events or effects has its name in journals and in the inbox, which `asterism log --json`, log
+lines and spans say, too; `fields` are the names of its fields there. These names are public and stay; the name of the class in
+Python may change.
 """
 
 INTRODUCTIONS = {
@@ -34,11 +40,11 @@ INTRODUCTIONS = {
     ),
     FLOW_AGENT.name: (
         "A conversation that collects fields, asks for approval, and then acts. Its table is `asterism.machines.flow_agent.table`;\n"
-        "where it goes is the agent's to say (`Entered`, `Handled`), and only along these edges."
+        "where it goes is the agent's to say (`running_entered`, `handler_ended`), and only along these edges."
     ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
-        "the others is another table, `COUPLING` in `asterism.machines.wiring`."
+        "the others is another table, `COUPLING` in `asterism.machines.wiring`. Its events are in no journal."
     ),
 }
 
@@ -54,8 +60,11 @@ def _section(machine: Machine[Any]) -> Iterator[str]:
     yield INTRODUCTIONS[machine.name] + "\n"
     yield f"```mermaid\n{mermaid(machine)}```\n"
     yield from _matrix(machine)
-    yield "\n| event | what it says | moves | noted in |\n|---|---|---|---|"
+    yield "\n| event | class | what it says | fields | moves | noted in |\n|---|---|---|---|---|---|"
     yield from (_event(machine, event) for event in machine.events)
+    if machine.effects:
+        yield "\n| effect | class | what it asks for | fields |\n|---|---|---|---|"
+        yield from (f"| {_named(effect)} |" for effect in machine.effects)
     yield ""
 
 
@@ -72,8 +81,14 @@ def _event(machine: Machine[Any], event: type[Any]) -> str:
     rows = {state: rows[event] for state, rows in machine.table.items() if event in rows}
     moves = [f"{state} → {', '.join(target for target in machine.states if target in row.to)}" for state, row in rows.items() if row.to]
     noted = [str(state) for state, row in rows.items() if row.internal]
-    said = " ".join((event.__doc__ or "").split("\n\n", 1)[0].split()).replace("``", "`")
-    return f"| `{event.__name__}` | {said} | {'<br>'.join(moves)} | {', '.join(noted)} |"
+    return f"| {_named(event)} | {'<br>'.join(moves)} | {', '.join(noted)} |"
+
+
+def _named(kind: type[Any]) -> str:
+    """The cells that an event and an effect have in common."""
+    said = " ".join((kind.__doc__ or "").split("\n\n", 1)[0].split()).replace("``", "`")
+    fields = ", ".join(f"`{field.encode_name}`" for field in msgspec.structs.fields(kind))
+    return f"`{kind_of(kind)}` | `{kind.__name__}` | {said} | {fields}"
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def inquiry(name: str = "r1:2.0", run: str = "r1") -> InquiryRow:
 
 
 def letter(key: str = "c1", run: str = "r1", *, body: str = "{}", actor: str = "ada") -> InboxRow:
-    return InboxRow(run=run, key=key, actor=actor, kind="Cancel", body=body, at=120.0)
+    return InboxRow(run=run, key=key, actor=actor, kind="cancel", body=body, at=120.0)
 
 
 def with_(base: Commit, **changes: object) -> Commit:

@@ -37,7 +37,7 @@ def test_json_is_one_object_a_line_and_the_result_last_and_in_the_result_file(de
     said = desk.do("run", plan, "--fleet", desk.fleet, "--json", "--result-file", result_file, code=1).stdout
     *events, last = [json.loads(line) for line in said.splitlines()]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    assert events[0]["event"]["type"] == "Submitted"
+    assert events[0]["event"]["type"] == "constellation_submitted"
     assert last == json.loads(result_file.read_text(encoding="utf-8"))
     assert {key: last[key] for key in ("state", "outcome", "status")} == {"state": "FAIL", "outcome": "failed", "status": "ended"}
     assert {key: last["result"][key] for key in ("total_tasks", "completed", "failed", "skipped")} == {

@@ -121,7 +121,7 @@ def test_what_a_resume_makes_again_is_in_the_journal(desk: Desk) -> None:
         os.kill(owner.pid, signal.SIGKILL)
     run = desk.runs()[0]["run"]
     assert "a wait  made again, under the same key" in desk.do("resume", run).stdout.replace("a  made", "a wait  made")
-    claimed = [json.loads(line) for line in desk.do("log", run, "--json").stdout.splitlines() if '"Claimed"' in line]
+    claimed = [json.loads(line) for line in desk.do("log", run, "--json").stdout.splitlines() if '"ownership_acquired"' in line]
     assert len(claimed) == 2
 
 

@@ -108,7 +108,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def assert_each_effect_has_one_outcome(records: list[Record]) -> None:
     asked = [f"{record.run}:{record.seq}.{index}" for record in records for index in range(len(json.loads(record.body).get("effects", [])))]
-    accepted = [json.loads(record.body)["event"].get("effect") for record in records if not record.note]
+    accepted = [json.loads(record.body)["event"].get("effect_id") for record in records if not record.note]
     counted = collections.Counter(effect for effect in accepted if effect)
     assert counted == dict.fromkeys(asked, 1)
 
@@ -206,7 +206,7 @@ def test_of_two_processes_that_resume_one_run_exactly_one_goes_on(scene: Scene) 
     said = scene.drive()
     assert said.startswith("RunOwned: run r1 is being driven by process")
     assert str(owner.pid) in said
-    assert [record.kind for record in scene.records()].count("Claimed") == 1
+    assert [record.kind for record in scene.records()].count("ownership_acquired") == 1
     owner.kill()
     owner.communicate(timeout=20)
     assert scene.drive() == "ended finished"

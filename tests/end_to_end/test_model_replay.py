@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import Planned
 from asterism.planner.model_choice import choose_model
 from asterism.runtime.ports.device import Attempt
@@ -69,7 +70,7 @@ def test_what_went_wrong_on_the_way_goes_wrong_again_without_the_wait(recording:
     script: list[ModelAnswer] = [Fault(status=500), {"thought": ""}, PLAN, HANG, HANG, edit()]
     first = live(script, record=str(recording), timeout_s=0.5, attempts=2)
     again = replayed(recording)
-    assert [type(it).__name__ for it in first.answers] == ["Planned", "PlanningFailed", "Planned"]
+    assert [kind_of(it) for it in first.answers] == ["planned", "planning_failed", "planned"]
     assert told(again) == told(first)
     assert [getattr(it, "reason", "") for it in again.answers] == [getattr(it, "reason", "") for it in first.answers]
     assert again.lasted_s < first.lasted_s

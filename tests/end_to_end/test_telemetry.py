@@ -100,12 +100,12 @@ def assert_whole_story(records: list[Record], processes: list[list[Span]]) -> No
         by_effect = {said(span, "effect_id"): span for span in process if said(span, "kind") == "effect"}
         for seq, span_id in by_seq.items():
             (span,) = (it for it in process if id_of(it) == span_id)
-            settled = bodies[seq]["event"].get("effect")
+            settled = bodies[seq]["event"].get("effect_id")
             assert span["parent_id"] == (id_of(by_effect[settled]) if settled else run)
         for effect, span in by_effect.items():
             asked_at = int(effect.rpartition(":")[2].partition(".")[0])
             assert span["parent_id"] == by_seq.get(asked_at, run)  # run: another process asked for it
-            if effects[effect]["type"] == "Dispatch":
+            if effects[effect]["type"] == "dispatch":
                 assert said(span, "task") == effects[effect]["task_id"]
                 assert said(span, "device") == effects[effect]["device"]
                 assert said(span, "skill") == effects[effect]["skill"]

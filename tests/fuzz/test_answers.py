@@ -17,6 +17,7 @@ from asterism.bootstrap import MACHINES
 from asterism.constellation.condition import MAX_LENGTH, Condition
 from asterism.constellation.documents import parse_plan
 from asterism.errors import IllegalTransition, InvalidInput, Refused
+from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.machines.constellation_agent.events import Submitted
@@ -124,7 +125,7 @@ def test_a_result_that_a_journal_would_not_give_back_fails_its_task(odd: Any) ->
 @given(st.sampled_from(sorted(MACHINES)), st.data())
 def test_an_inbox_row_of_any_kind_and_body_is_an_event_or_a_value_error(name: str, data: st.DataObject) -> None:
     machine = MACHINES[name]
-    kind = data.draw(st.sampled_from(sorted(event.__name__ for event in machine.events)) | st.text(max_size=5))
+    kind = data.draw(st.sampled_from(sorted(kind_of(event) for event in machine.events)) | st.text(max_size=5))
     body = data.draw(st.text(max_size=20) | json_values.map(json.dumps))
     with contextlib.suppress(ValueError):
         event = packer(machine).event(kind, body)
@@ -183,10 +184,10 @@ def test_rubbish_for_a_snapshot_is_as_good_as_none(body: str) -> None:
     assert thaw(run.machine, Snapshot(run=run.id, seq=2, rules="these", body=body), "these") is None
 
 
-@pytest.mark.parametrize("body", ["[" * 5000, '{"type": "Answered", "effect": "r:1.0", "verb": "edit", "value": ' + "[" * 5000])
+@pytest.mark.parametrize("body", ["[" * 5000, '{"type": "answered", "effect_id": "r:1.0", "verb": "edit", "value": ' + "[" * 5000])
 def test_a_command_nested_too_deep_is_refused_by_name(body: str) -> None:
-    with pytest.raises(ValueError, match="cannot read Answered"):
-        packer(CONSTELLATION_AGENT).event("Answered", body)
+    with pytest.raises(ValueError, match="cannot read answered"):
+        packer(CONSTELLATION_AGENT).event("answered", body)
 
 
 # -- conditions ------------------------------------------------------------------------------------

@@ -195,7 +195,9 @@ def test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_rep
         case "state":
             records[at] = msgspec.structs.replace(records[at], state=data.draw(st.sampled_from(["START", "FAIL", "FINISH", "", "x"])))
         case "kind":
-            records[at] = msgspec.structs.replace(records[at], kind=data.draw(st.sampled_from(["Cancel", "", "TaskEnded", "Drained"])))
+            records[at] = msgspec.structs.replace(
+                records[at], kind=data.draw(st.sampled_from(["cancel", "", "attempt_ended", "batch_ended"]))
+            )
         case "version":
             records[at] = msgspec.structs.replace(records[at], version=data.draw(st.integers(-3, 3)))
         case _:  # the body

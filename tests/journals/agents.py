@@ -220,7 +220,7 @@ def round_two() -> Sequence[Record]:
 def defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Agent(stars.plan("a b"))
-    it.batch(Broke(effect=next(iter(it.run.outstanding)), event="TaskEnded", reason="KeyError: x"))
+    it.batch(Broke(effect=next(iter(it.run.outstanding)), event="attempt_ended", reason="KeyError: x"))
     it.call_off()
     return told(it)
 

@@ -106,7 +106,7 @@ def flow_constellation() -> Sequence[Record]:
     start = constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}, inputs={"when": "now"}, request="do a")
     for _ in range(2):
         it.take(ChildWanted(of=it.memory.handling, key="k", start=start), actor="agent")
-    it.take(Broke(effect=it.memory.handling, event="Woken", reason="KeyError: x"))
+    it.take(Broke(effect=it.memory.handling, event="handler_notified", reason="KeyError: x"))
     it.handled(text="Sorry.")
     below, down = (next(key for key, effect in it.run.outstanding.items() if isinstance(effect, kind)) for kind in (StartChild, Relay))
     it.take(Relayed(effect=down))

@@ -7,6 +7,7 @@ from typing import Any
 
 from asterism.constellation.profile import ChildSpec
 from asterism.kernel.journal import Record
+from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
@@ -53,7 +54,7 @@ def loop_child() -> Sequence[Record]:
 
 def loop_below() -> Sequence[Record]:
     """Pause, unpause and cancel go down to a worker that is a run."""
-    spec = ChildSpec(machine="orchestration loop", first_kind="LoopSubmitted", first={"type": "LoopSubmitted", "request": "x"})
+    spec = ChildSpec(machine="orchestration loop", first_kind="loop_submitted", first={"type": "loop_submitted", "request": "x"})
     it = Loop(*steps("a:deep"), workers=(WorkerProfile(name="deep", child=spec),))
     below = it.effect(StartChild)
     for command in (Pause(), Unpause(), Cancel(reason="enough")):
@@ -89,7 +90,7 @@ def loop_model() -> Sequence[Record]:
     it.batch(it.run.outstanding[it.effect(AskModel)].interrupted(it.effect(AskModel), "its owner died"))
     it.says("continue", Strategy.RETRY)
     it.replies("let me see", ToolCall(call_id="1", tool="send"))
-    effect = next(key for key, asked in it.run.outstanding.items() if type(asked).__name__ == "CallTool")
+    effect = next(key for key, asked in it.run.outstanding.items() if kind_of(asked) == "call_tool")
     it.batch(it.run.outstanding[effect].interrupted(effect, "its owner died"))
     it.answers("approve")
     it.returns("1", "sent")
@@ -159,7 +160,7 @@ def loop_fork() -> Sequence[Record]:
 def loop_defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Loop(*steps("a"))
-    it.batch(Broke(effect=it.effect(RunWorker), event="WorkerEnded", reason="KeyError: x"))
+    it.batch(Broke(effect=it.effect(RunWorker), event="worker_ended", reason="KeyError: x"))
     it.call_off()
     return told(it)
 

@@ -11,7 +11,7 @@ import pytest
 
 from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import JournalMismatch, Record, state_history
-from asterism.kernel.machine import Machine
+from asterism.kernel.machine import Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.usage import Usage
@@ -89,9 +89,9 @@ def test_a_golden_journal_replays_to_its_end(name: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_every_event_and_effect_and_state_of_a_machine_is_in_some_golden_journal(machine: Machine[Any]) -> None:
     records = [record for name, its in MACHINE_OF.items() if its is machine for record in golden(name)]
-    assert {event.__name__ for event in machine.events} == {record.kind for record in records if not record.note}
+    assert {kind_of(event) for event in machine.events} == {record.kind for record in records if not record.note}
     effects = {effect["type"] for record in records for effect in json.loads(record.body).get("effects", [])}
-    assert {effect.__name__ for effect in machine.effects} == effects
+    assert {kind_of(effect) for effect in machine.effects} == effects
     assert {str(state) for state in machine.states} == {record.state for record in records}
 
 

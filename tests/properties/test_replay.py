@@ -100,7 +100,7 @@ class AnAgent(RuleBasedStateMachine):
     def an_attempt_ends(self, data: st.DataObject, error: Any, x: int, *, drain: bool) -> None:
         effect = self._drawn(data, Dispatch)
         told = {"code": error, "message": "why"} if error else None
-        ended = msgspec.convert({"effect": effect, "result": None if error else {"x": x, "replan": x == 3}, "error": told}, TaskEnded)
+        ended = msgspec.convert({"effect_id": effect, "result": None if error else {"x": x, "replan": x == 3}, "error": told}, TaskEnded)
         self._happens(ended, drain=drain)
         self.late.append(ended)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.kernel.machine import kind_of
 from asterism.simulation.clock import EPOCH
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
@@ -55,8 +56,8 @@ def says(*answers: Answer) -> Answerer:
 
 def kinds(ending: Ending, kind: str) -> list[str]:
     """Ids of the tasks for which effects of a kind were asked, in order."""
-    found = [effect for entry in ending.entries for effect in entry.effects if type(effect).__name__ == kind]
-    return [effect.task_id if kind == "Dispatch" else effect.subject["task_id"] for effect in found]  # type: ignore[attr-defined]
+    found = [effect for entry in ending.entries for effect in entry.effects if kind_of(effect) == kind]
+    return [effect.task_id if kind == "dispatch" else effect.subject["task_id"] for effect in found]  # type: ignore[attr-defined]
 
 
 def started(world: World) -> list[tuple[str, float]]:

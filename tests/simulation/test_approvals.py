@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
@@ -52,8 +53,8 @@ def test_a_stale_answer_is_refused() -> None:
 
 def test_a_second_yes_written_past_the_desk_is_noted_and_does_nothing() -> None:
     world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=1.1, by="eve", past_the_desk=True))
-    assert kinds(ending, "Dispatch") == ["a", "b"]
-    assert [entry.note != "" for entry in ending.entries if type(entry.event).__name__ == "Answered"] == [False, True]
+    assert kinds(ending, "dispatch") == ["a", "b"]
+    assert [entry.note != "" for entry in ending.entries if kind_of(entry.event) == "answered"] == [False, True]
     verdicts = [row.verdict for row in world.memory.inbox.values()]
     assert verdicts[0] == "accepted"
     assert "not outstanding" in verdicts[1]
@@ -75,7 +76,7 @@ def test_an_answer_that_its_run_does_not_take_is_among_the_refusals() -> None:
 
 def test_an_edit_is_what_runs_and_only_that() -> None:
     _, ending = live(Answer(verb="edit", value={"x": 5}))
-    attempt = next(effect for entry in ending.entries for effect in entry.effects if type(effect).__name__ == "Dispatch")
+    attempt = next(effect for entry in ending.entries for effect in entry.effects if kind_of(effect) == "dispatch")
     assert attempt.arguments == {"x": 5}  # type: ignore[attr-defined]
     assert ending.outcome == "finished"
 

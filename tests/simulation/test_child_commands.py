@@ -86,7 +86,7 @@ def test_a_fork_of_a_tree_asks_before_it_runs_a_child_anew(at: int) -> None:
         origin = await house.origin(TREE)
         assert (origin.seq, origin.outcome) == (11, "finished")
         before = {run: await house.runtime.records(run) for run in ("origin", CHILD)}
-        under_way = 5 <= at < [record.kind for record in before["origin"]].index("ChildEnded") + 1
+        under_way = 5 <= at < [record.kind for record in before["origin"]].index("child_ended") + 1
         house.asked.clear()
         fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
         row = await house.finish(fork)
@@ -94,7 +94,7 @@ def test_a_fork_of_a_tree_asks_before_it_runs_a_child_anew(at: int) -> None:
         told = [prompt for prompt in house.asked if "was under way when origin was forked" in prompt]
         assert len(told) == under_way
         children = [it for it in await house.runtime.store.runs(root=fork) if it.parent]
-        assert len(children) == (at < [record.kind for record in before["origin"]].index("ChildEnded") + 1)
+        assert len(children) == (at < [record.kind for record in before["origin"]].index("child_ended") + 1)
         assert {run: await house.runtime.records(run) for run in ("origin", CHILD)} == before
 
     play(scenario)
@@ -116,7 +116,7 @@ def test_a_fork_in_the_middle_of_a_cancel_leaves_the_children_of_its_origin_alon
         await waiting(house)
         await house.runtime.send("origin", Cancel(), actor="ada")
         records = await house.runtime.records("origin")
-        at = next(record.seq for record in records if record.kind == "Cancel")
+        at = next(record.seq for record in records if record.kind == "cancel")
         fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
         assert (await house.runtime.drive(fork)).outcome == "cancelled"
         assert [row.run for row in await house.runtime.store.runs(root=fork)] == [fork]

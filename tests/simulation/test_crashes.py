@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from asterism.kernel.machine import kind_of
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble
 from asterism.simulation.world import World
@@ -78,7 +79,7 @@ def test_of_two_drivers_that_resume_one_run_one_goes_on(seed: int) -> None:
     ending = world.run(DEMO)
     assert ending.outcome == "finished"
     assert (world.counts["turned away"], world.counts["crashed"]) == (2, 1)
-    claims = [entry for entry in ending.entries if type(entry.event).__name__ == "Claimed"]
+    claims = [entry for entry in ending.entries if kind_of(entry.event) == "ownership_acquired"]
     assert len(claims) == 2, "who is turned away writes nothing"
 
 

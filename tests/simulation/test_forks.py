@@ -95,7 +95,7 @@ def test_a_fork_from_any_entry_ends_well_and_asks_before_it_repeats_what_may_not
         assert (row.state, row.outcome) == ("FINISH", "finished")
         assert await house.runtime.records("origin") == before
         copied = [record.kind for record in before[:at]]
-        ended = copied.count("TaskEnded")
+        ended = copied.count("attempt_ended")
         under_way = {5: "b", 10: "c"}.get(at)
         assert house.performed(fork) == ["a", "b", "c", "e"][ended:]
         told = [prompt for prompt in house.asked if "was under way when origin was forked" in prompt]
@@ -111,7 +111,7 @@ def test_a_fork_records_its_origin_and_can_be_forked_itself() -> None:
         await house.finish(fork)
         again = await house.runtime.fork(fork, 6, machine=CONSTELLATION_AGENT, actor="bob")
         assert (await house.finish(again)).outcome == "finished"
-        forked = [record for record in await house.runtime.records(again) if record.kind == "Forked"]
+        forked = [record for record in await house.runtime.records(again) if record.kind == "forked"]
         assert ['"origin":"origin"' in record.body for record in forked] == [True, False]
         assert f'"origin":"{fork}"' in forked[1].body
 

@@ -33,7 +33,7 @@ def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> Non
         ending = world.run(plan)
         verdicts = [row.verdict for row in world.memory.inbox.values()]
         assert (ending.outcome, verdicts[-1]) == ("cancelled", "accepted")
-        assert all("a defect of asterism: Cancel could not be taken: " in verdict for verdict in verdicts[:-1])
+        assert all("a defect of asterism: cancel could not be taken: " in verdict for verdict in verdicts[:-1])
         assert world.counts["sent again"] == len(verdicts) - 1
 
 
@@ -41,11 +41,11 @@ def test_moves_fail_over_commands_and_outcomes_each_with_its_own_chance() -> Non
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
     pause = Happening(at_s=0.2, what="pause")
     outcomes = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(outcomes=1)))
-    assert outcomes.run(plan).memory.reason.startswith("Answered could not be taken: ")
+    assert outcomes.run(plan).memory.reason.startswith("answered could not be taken: ")
     assert outcomes.refusals == []
     commands = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(commands=1)))
     assert commands.run(plan).outcome == "finished"
-    assert [told.partition(" could")[0] for told in commands.refusals] == ["a defect of asterism: Pause"]
+    assert [told.partition(" could")[0] for told in commands.refusals] == ["a defect of asterism: pause"]
 
 
 def test_a_letter_that_nobody_can_read_gets_its_verdict_when_it_comes_while_something_is_written() -> None:

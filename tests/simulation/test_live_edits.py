@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.edits import parse_action, refusal_of
+from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent import planning
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
@@ -37,7 +38,7 @@ def test_a_task_added_while_another_runs_is_run_in_its_turn() -> None:
     world, ending = live(edit(5, *ADDED))
     assert ending.outcome == "finished"
     assert [task for task, _ in started(world)] == ["a", "b", "n"]
-    entry = next(entry for entry in ending.entries if type(entry.event).__name__ == "Edited")
+    entry = next(entry for entry in ending.entries if kind_of(entry.event) == "edited")
     assert (entry.actor, entry.note) == ("user", "")
 
 
@@ -49,7 +50,7 @@ def test_an_edit_of_what_has_started_leaves_all_as_it_was() -> None:
 
 def test_the_same_key_again_is_taken_once() -> None:
     world, ending = live(edit(2, *ADDED, key="k"), edit(4, action("remove_task", task_id="b"), key="k"))
-    assert [type(entry.event).__name__ for entry in ending.entries].count("Edited") == 1
+    assert [kind_of(entry.event) for entry in ending.entries].count("edited") == 1
     assert (verdicts(world), "b" in statuses(ending)) == (["accepted"], True)
 
 
@@ -66,7 +67,7 @@ def test_a_parked_run_is_edited_and_goes_on() -> None:
 def test_an_edit_is_taken_once_however_its_owner_dies(entry: int) -> None:
     world, ending = live(edit(5, *ADDED, key="k"), crashes=[Crash(entry=entry)], drivers=2)
     assert (ending.outcome, verdicts(world)) == ("finished", ["accepted"])
-    assert [type(it.event).__name__ for it in ending.entries].count("Edited") == 1
+    assert [kind_of(it.event) for it in ending.entries].count("edited") == 1
     assert statuses(ending)["n"] == "COMPLETED"
 
 
@@ -79,14 +80,14 @@ def test_a_defect_over_an_edit_is_told_to_its_sender_and_the_run_goes_on(monkeyp
     monkeypatch.setattr(planning, "parse_action", breaks)
     world, ending = live(edit(5, {"tool": "boom"}), edit(6, *ADDED))
     assert ending.outcome == "finished"
-    assert verdicts(world) == ["a defect of asterism: Edited could not be taken: ZeroDivisionError: of ours", "accepted"]
+    assert verdicts(world) == ["a defect of asterism: edited could not be taken: ZeroDivisionError: of ours", "accepted"]
     assert statuses(ending)["n"] == "COMPLETED"
 
 
 def test_random_edits_break_no_invariant() -> None:
     tally = campaign(0, ("edits",), runs=120)
     assert tally.broken is None, tally.broken
-    assert tally.counts["entry Edited"] > tally.counts["noted"] / 2 > 0
+    assert tally.counts["entry edited"] > tally.counts["noted"] / 2 > 0
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening, everyone_says
 from asterism.simulation.world import World
 
-FUNCTIONS = {"plan": "MakePlan", "reflect": "Reflect", "synthesize": "Synthesize", "critique": "Critique"}
+FUNCTIONS = {"plan": "make_plan", "reflect": "reflect", "synthesize": "synthesize", "critique": "critique"}
 """How the ledger names what a supervisor is asked."""
 
 
@@ -131,7 +131,7 @@ def test_a_run_dropped_inside_any_function_comes_to_the_same_end(name: str) -> N
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_run_dropped_again_and_again_comes_to_the_same_end(seed: int) -> None:
-    within = [Crash(during=name, after_s=0.5) for name in ("look", "Reflect", "Synthesize")]
+    within = [Crash(during=name, after_s=0.5) for name in ("look", "reflect", "synthesize")]
     world = World(seed, crashes=[*within, *(Crash(entry=entry) for entry in range(2 + seed % 3, ENTRIES, 3))])
     ending = world.run_loop(research_and_write())
     assert (ending.outcome, ending.memory.answer) == ("finished", ANSWER)

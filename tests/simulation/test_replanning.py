@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.documents import parse_plan
+from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerQuestion, Proposal
@@ -138,7 +139,7 @@ def test_a_planner_that_is_away_while_editing_releases_the_hold(trouble: Reply) 
     world, ending = live({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}, ScriptedPlanner([trouble]))
     assert ending.outcome == "finished"
     assert dict(started(world))["b"] == 31.0
-    assert any(type(entry.event).__name__ == "PlanningFailed" for entry in ending.entries)
+    assert any(kind_of(entry.event) == "planning_failed" for entry in ending.entries)
 
 
 def test_an_impossible_plan_is_told_and_asked_again_and_then_the_run_fails() -> None:

@@ -42,13 +42,13 @@ def test_three_hundred_seeds_break_nothing() -> None:
         "turned away",
         "robbed",
         "edit",
-        "entry PlanningFailed",
+        "entry planning_failed",
         "noted",
         "letter",
-        "entry Forked",
+        "entry forked",
         "commands that met a defect",
         "sent again",
-        "entry Broke",
+        "entry transition_failed",
     ):
         assert tally.counts[injected] > 0, injected
 
@@ -114,8 +114,8 @@ def test_what_the_model_says_is_asked_for_refused_and_taken() -> None:
     told = b""
     for seed in range(12):
         told += setting_of("model", seed).play()[1].journal
-    assert b'"Planned"' in told
-    assert b'"PlanningFailed"' in told
+    assert b'"planned"' in told
+    assert b'"planning_failed"' in told
     assert b"reply refused" in told
     assert b"asked again after" in told
 
@@ -166,7 +166,7 @@ def test_the_command_lives_one_seed_and_tells_its_story(capsys: pytest.CaptureFi
     assert main(["--one", "7", "--profile", "storm"]) == 0
     told = capsys.readouterr().out
     assert "\n1 runs, " in told
-    assert told.startswith("#1 Submitted by user -> ")
+    assert told.startswith("#1 constellation_submitted by user -> ")
 
 
 @pytest.mark.parametrize("seconds", ["abc", "nan", "inf", "0", "-1"])

@@ -119,7 +119,7 @@ def test_a_device_that_ignores_its_cancel_is_answered_for_after_the_grace() -> N
     world = World(1, fleet=fleet_of("d"), script=script, happenings=[Happening(at_s=10, what="cancel")])
     ending = world.run({"tasks": tasks("a")})
     assert ending.outcome == "cancelled"
-    cancelled = next(record for record in ending.records if record.kind == "Cancel")
+    cancelled = next(record for record in ending.records if record.kind == "cancel")
     assert ending.records[-1].at - cancelled.at == pytest.approx(10, abs=0.5)
 
 
@@ -203,7 +203,7 @@ def test_a_move_that_breaks_over_an_outcome_ends_its_run_by_name(monkeypatch: py
     world = World(1, fleet=fleet_of("d"), script=lambda attempt: FAILS if attempt.task_id == "a" else script(attempt))
     ending = world.run({"tasks": [*tasks("a", retry={"max_attempts": 2}), *tasks("b")]})
     assert (ending.outcome, ending.memory.code) == ("failed", "defect")
-    assert "TaskEnded could not be taken: ZeroDivisionError" in ending.memory.reason
+    assert "attempt_ended could not be taken: ZeroDivisionError" in ending.memory.reason
     assert statuses(ending) == {"a": "CANCELLED", "b": "CANCELLED"}
 
 
@@ -219,4 +219,4 @@ def test_a_chain_of_two_thousand_tasks_builds_and_runs() -> None:
     world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=1)})
     ending = world.run(plan)
     assert (ending.outcome, ending.memory.result()["completed"]) == ("finished", 2000)
-    assert kinds(ending, "Dispatch") == ids
+    assert kinds(ending, "dispatch") == ids

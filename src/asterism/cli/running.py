@@ -35,7 +35,7 @@ from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.kernel.machine import Event
+from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel, Pause, Unpause
@@ -229,7 +229,7 @@ async def take_up(
     choice = choice or (model_choice() if row.machine == FLOW_AGENT.name else choice_of(first))  # a conversation names none
     async with open_minds(choice) as minds, opened_devices(fleet_file, database) as (_, devices):
         story = await check_fleet_of(store, row, devices)
-        if unpause and (row.status == "paused" or any(it.kind == Pause.__name__ for it in await store.inbox([row.run]))):
+        if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await store.inbox([row.run]))):
             paused.append(row.run)
         for run in paused:
             async with open_runtime(store, {}, database) as runtime:

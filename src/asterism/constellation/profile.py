@@ -54,7 +54,7 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         machine: name of the child's machine.
-        first_kind: type name of the event that begins it.
+        first_kind: kind of the event that begins it.
         first: that event as JSON, as far as it is known before.
         says_to: where in it the request goes, as a path of field names.
         hands_to: where what is handed over goes.

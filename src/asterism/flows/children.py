@@ -11,6 +11,7 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
+from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded, StartChild, as_data, begin_child
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -92,7 +93,7 @@ def as_child(agent: type) -> ChildSpec:
     open_fields = tuple(name for name, field in kind.input_fields().items() if not field.secret)
     return ChildSpec(
         machine=FLOW_AGENT.name,
-        first_kind=Begun.__name__,
+        first_kind=kind_of(Begun),
         first=as_data(_begun(agent, Message())),
         says_to="message.text",
         hands_to="message.values",

@@ -22,7 +22,7 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.flows.vault import Vault
-from asterism.kernel.machine import Effect, Outcome, run_of
+from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.flow_agent.events import (
@@ -142,7 +142,7 @@ class Visit:
         if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
         first = as_json(start.first, f"what child {key} is given")
-        if self._fleet_file and start.first_kind == Submitted.__name__:  # for whoever resumes it without us
+        if self._fleet_file and start.first_kind == kind_of(Submitted):  # for whoever resumes it without us
             first["fleet_file"] = first.get("fleet_file") or self._fleet_file
         start = msgspec.structs.replace(start, first=first)
         if key not in self._ended:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.kernel.machine import Machine
+from asterism.kernel.machine import Machine, kind_of
 
 
 def mermaid(machine: Machine[Any]) -> str:
@@ -14,7 +14,7 @@ def mermaid(machine: Machine[Any]) -> str:
         labels: dict[str, list[str]] = {}
         for event, entry in rows.items():
             for target in sorted(entry.to):
-                labels.setdefault(target, []).append(event.__name__)
+                labels.setdefault(target, []).append(kind_of(event))
         lines += [f"    {state} --> {target}: {', '.join(labels[target])}" for target in machine.states if target in labels]
         if machine.is_terminal(state):
             lines.append(f"    {state} --> [*]")

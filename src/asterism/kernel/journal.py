@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from asterism.errors import AsterismError
-from asterism.kernel.machine import Effect, Event, effect_id
+from asterism.kernel.machine import Effect, Event, effect_id, kind_of
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the packed form. A change of format raises it and adds an upgrade step."""
 
 
@@ -65,7 +65,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as stores keep it.
 
     Attributes:
-        kind: type name of the event.
+        kind: kind of the event.
         body: JSON ``{"event": …, "effects": […], "facts": {…}}``, as text; without what is empty.
         version: schema version of the body.
     """
@@ -85,7 +85,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 def story_line(record_or_entry: Record | Entry) -> str:
     """One line a person can read: seq, what happened, the state after it."""
     it = record_or_entry
-    what = it.kind if isinstance(it, Record) else type(it.event).__name__
+    what = it.kind if isinstance(it, Record) else kind_of(it.event)
     note = f"  (noted: {it.note})" if it.note else ""
     return f"#{it.seq} {what} by {it.actor} -> {it.state}{note}"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,8 +35,12 @@ class Redo(enum.Enum):
     NEVER = "never"  # it is Interrupted: a retry policy or a person decides
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
-    """Something that happened. Plain data, which has no cycles: the garbage collector need not look at it (``gc=False``)."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Something that happened. Plain data, which has no cycles: the garbage collector need not look at it (``gc=False``).
+
+    Every kind has a ``tag`` in snake_case: its name in journals and inboxes, which stays when the class gets another one. A field
+    whose name there is not Python's has a ``msgspec.field(name=…)``.
+    """
 
     from_outside: ClassVar[bool] = False
     """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
@@ -44,11 +49,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=T
 class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of an effect; accepted once, noted when it comes late or again."""
 
-    effect: str
+    effect: str = msgspec.field(name="effect_id")
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
-    """Something to be done outside. Plain data; its id comes from its place in the journal."""
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Something to be done outside. Plain data; its id comes from its place in the journal. Named as an :class:`Event` is."""
 
     performed_outside: ClassVar[bool] = True
     """False where nobody performs it: its outcome comes through the inbox (a question to a person)."""
@@ -71,6 +76,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     def interrupted(self, effect: str, why: str) -> Outcome:
         """The outcome when it is called off, or lost in a crash and not to be redone."""
         raise NotImplementedError(type(self).__name__)
+
+
+def kind_of(it: type[Event | Effect] | Event | Effect) -> str:
+    """Return the tag of an event or effect, or of their class: its name in journals and inboxes, and for people."""
+    return str(it.__struct_config__.tag)
 
 
 def effect_id(run: str, seq: int, index: int) -> str:
@@ -261,10 +271,10 @@ class Machine(Generic[M]):
         if found is None:
             if isinstance(event, Outcome):
                 return state
-            raise IllegalTransition(self.name, state, type(event).__name__, [kind.__name__ for kind in self.table[state]])
+            raise IllegalTransition(self.name, state, kind_of(event), [kind_of(kind) for kind in self.table[state]])
         target = found.move(memory, typing.cast("Never", event), turn)
         if target is not None and target not in found.to and not (found.internal and target == state):
-            raise IllegalTransition(self.name, state, f"{type(event).__name__} to {target}", sorted(found.to))
+            raise IllegalTransition(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
         return target
 
     def matrix(self) -> dict[enum.StrEnum, frozenset[enum.StrEnum]]:
@@ -294,8 +304,9 @@ def problems(machine: Machine[Any]) -> list[str]:
     found = [f"no row for {state}" for state in machine.states if state not in machine.table]
     found += [f"{state} is not a state of it" for state in (machine.initial, *machine.table) if not isinstance(state, machine.states)]
     for kinds in (machine.events, machine.effects):
-        names = [kind.__name__ for kind in kinds]
-        found += [f"two kinds are named {name}; a journal could not tell them apart" for name in sorted({*names}) if names.count(name) > 1]
+        found += [_no_tag(kind) for kind in kinds if not _has_tag(kind)]
+        tags = [kind_of(kind) for kind in kinds if _has_tag(kind)]
+        found += [f"two kinds have the tag {tag!r}; a journal could not tell them apart" for tag in sorted({*tags}) if tags.count(tag) > 1]
     found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
@@ -310,6 +321,19 @@ def problems(machine: Machine[Any]) -> list[str]:
                 found.append(f"{state}: the row for {event.__name__} has a move for another event")
             found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
     return found
+
+
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def _has_tag(kind: type[Event | Effect]) -> bool:
+    return _SNAKE_CASE.fullmatch(kind_of(kind)) is not None and kind_of(kind) != kind.__name__
+
+
+def _no_tag(kind: type[Event | Effect]) -> str:
+    tag = kind.__struct_config__.tag
+    has = "no tag" if tag is None else f"the tag {tag!r}"
+    return f"{kind.__name__} has {has}; its name in journals is a tag in snake_case that is not the name of the class"
 
 
 @functools.cache

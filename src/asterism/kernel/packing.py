@@ -10,12 +10,17 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record
-from asterism.kernel.machine import Event, Machine
+from asterism.kernel.machine import Event, Machine, kind_of
 
 _ENCODER = msgspec.json.Encoder()
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {}
-"""By version, the step that makes a record of that version one of the next. None yet: there has been one form only."""
+"""By version, the step that makes a record of that version one of the next. Version 1 was never released and has none."""
+
+
+def is_readable(version: int) -> bool:
+    """Return whether records of a schema version can be read."""
+    return version == SCHEMA_VERSION or version in UPGRADES
 
 
 def upgraded(record: Record) -> Record:
@@ -45,9 +50,9 @@ class Packer:
 
     def __init__(self, machine: Machine[Any]) -> None:
         self._machine = machine
-        self._events = {event.__name__: event for event in machine.events}
-        self._commands = {event.__name__: event for event in machine.events if event.from_outside}
-        self._effects = {effect.__name__: effect for effect in machine.effects}
+        self._events = {kind_of(event): event for event in machine.events}
+        self._commands = {kind_of(event): event for event in machine.events if event.from_outside}
+        self._effects = {kind_of(effect): effect for effect in machine.effects}
 
     def pack(self, entry: Entry) -> Record:
         """The record of an entry.
@@ -65,7 +70,7 @@ class Packer:
             seq=entry.seq,
             at=entry.at,
             actor=entry.actor,
-            kind=type(entry.event).__name__,
+            kind=kind_of(entry.event),
             state=str(entry.state),
             body=_json(body),
             key=entry.key,
@@ -100,7 +105,7 @@ class Packer:
         )
 
     def event(self, kind: str, body: str) -> Event:
-        """An event from its type name and JSON text, as inbox rows carry it.
+        """An event from its kind and JSON text, as inbox rows carry it.
 
         Raises:
             ValueError: not an event of this machine, or none that comes from outside.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import msgspec
 
-from asterism.kernel.machine import Machine
+from asterism.kernel.machine import Machine, kind_of
 from asterism.kernel.run import Run
 
 M = TypeVar("M")
@@ -67,7 +67,7 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
     """The run that was frozen, without its story; None where it was made by other rules, or cannot be read."""
     if snapshot.rules != rules:
         return None
-    effects = {effect.__name__: effect for effect in machine.effects}
+    effects = {kind_of(effect): effect for effect in machine.effects}
     run = Run(machine, snapshot.run)
     try:
         body = msgspec.json.decode(snapshot.body, type=_Body)

@@ -15,7 +15,7 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.machine import Effect
+from asterism.kernel.machine import Effect, kind_of
 from asterism.kernel.run import Run
 from asterism.loops.keeper import open_keeper
 from asterism.loops.models import ModelName, by_model
@@ -30,7 +30,7 @@ from asterism.machines.control import Unpause, Verb
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
-from asterism.machines.orchestration_loop.table import FINGERPRINT, ORCHESTRATION_LOOP
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
 from asterism.planner.model_choice import ModelChoice
@@ -123,7 +123,6 @@ class OrchestrationLoop:
             context=dict(context or {}),
             definition=definition or self.definition,
             fleet_file=fleet_file,
-            fingerprint=FINGERPRINT,
             folder=str(Path.cwd()),
             workers=tuple(worker.profile(name) for name, worker in self.workers.items()),
             options=self.options,
@@ -136,7 +135,7 @@ class OrchestrationLoop:
         submitted = self.submitted("", definition=definition)
         if folder is not None:
             submitted = msgspec.structs.replace(submitted, folder=str(folder))
-        return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=LoopSubmitted.__name__, first=as_data(submitted))
+        return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=kind_of(LoopSubmitted), first=as_data(submitted))
 
     def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
         """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
@@ -235,7 +234,7 @@ class OrchestrationLoop:
         raise Refused(f"run {run} waits for no result {key!r}")
 
     def check(self, run: str, memory: LoopMemory) -> None:
-        """See that this loop can go on with a run. That today's table can, its replay has shown: its fingerprint refuses nothing.
+        """See that this loop can go on with a run. That today's table can, its replay has shown.
 
         Raises:
             InvalidInput: the run was begun by a loop with other workers, or one of them needs a yes by now that nobody would be asked for.

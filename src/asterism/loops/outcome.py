@@ -39,7 +39,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run, seq, at: which entry of the journal made it, and when, in seconds since the epoch.
         source, target: the states.
-        cause: type name of the event.
+        cause: kind of the event (``docs/machines.md`` has them).
     """
 
     run: str

@@ -12,6 +12,7 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import kind_of
 from asterism.loops.models import ModelName
 from asterism.loops.toolbox import Toolbox, ToolSource
 from asterism.machines.children import as_data
@@ -128,7 +129,7 @@ def constellation(
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
     submitted = as_data(Submitted(request="", fleet=tuple(fleet), plan=document))
-    spec = ChildSpec(machine=CONSTELLATION_AGENT.name, first_kind=Submitted.__name__, first=submitted, hands_to="inputs")
+    spec = ChildSpec(machine=CONSTELLATION_AGENT.name, first_kind=kind_of(Submitted), first=submitted, hands_to="inputs")
     return ChildWorker(spec, description=description, **more)
 
 

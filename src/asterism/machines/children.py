@@ -13,21 +13,21 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn, kind_of
 from asterism.kernel.run import Run
 
 LEAST_S = 0.001
 """Time limit of a child that is started at the last moment."""
 
 
-class StartChild(Effect, frozen=True, kw_only=True):
+class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     """Run a machine to its end, as a run of its own: created if it is not there, and taken up again after a crash.
 
     Not withdrawn: a child is ended by a ``Relay`` of Cancel, and its ``ChildEnded`` arrives as ever.
 
     Attributes:
         machine: name of the machine.
-        first_kind: type name of the event that begins it.
+        first_kind: kind of the event that begins it.
         first: that event, as JSON.
         title: one line for people.
     """
@@ -47,7 +47,7 @@ class StartChild(Effect, frozen=True, kw_only=True):
         return ChildEnded(effect=effect, outcome="failed", reason=why, code="interrupted")
 
 
-class ChildEnded(Outcome, frozen=True, kw_only=True):
+class ChildEnded(Outcome, tag="child_ended", frozen=True, kw_only=True):
     """A child run has ended.
 
     Attributes:
@@ -61,14 +61,18 @@ class ChildEnded(Outcome, frozen=True, kw_only=True):
     code: str = ""
 
 
-class ChildRested(Event, frozen=True, kw_only=True):
-    """Whether a child waits for nothing but people, or is paused; ``of`` is the effect that started it."""
+class ChildRested(Event, tag="child_blocked", frozen=True, kw_only=True):
+    """Whether a child waits for nothing but people, or is paused.
 
-    of: str
-    resting: bool
+    Attributes:
+        of: id of the effect that started it.
+    """
+
+    of: str = msgspec.field(name="effect_id")
+    resting: bool = msgspec.field(name="blocked")
 
 
-class Relay(Effect, frozen=True, kw_only=True):
+class Relay(Effect, tag="signal_child", frozen=True, kw_only=True):
     """Put a command into a child's inbox, under this effect's id.
 
     Attributes:
@@ -76,7 +80,7 @@ class Relay(Effect, frozen=True, kw_only=True):
         command: the event, as JSON with its type.
     """
 
-    target: str
+    target: str = msgspec.field(name="effect_id")
     command: dict[str, Any]
 
     def interrupted(self, effect: str, why: str) -> Outcome:
@@ -84,7 +88,7 @@ class Relay(Effect, frozen=True, kw_only=True):
         return Relayed(effect=effect)
 
 
-class Relayed(Outcome, frozen=True, kw_only=True):
+class Relayed(Outcome, tag="child_signaled", frozen=True, kw_only=True):
     """A command is in the child's inbox, or the child is not awaited any more."""
 
 
@@ -126,7 +130,7 @@ def begin_child(machine: str, first: Event, title: str) -> StartChild:
     Raises:
         InvalidInput: the event is not JSON.
     """
-    return StartChild(machine=machine, first_kind=type(first).__name__, first=as_data(first), title=title)
+    return StartChild(machine=machine, first_kind=kind_of(first), first=as_data(first), title=title)
 
 
 def start_child(spec: ChildSpec, request: str, handed: dict[str, Any], *, left_s: float, title: str) -> StartChild:
@@ -152,7 +156,7 @@ def as_data(event: Event) -> dict[str, Any]:
     try:
         text = json.dumps(msgspec.to_builtins(event, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"what {type(event).__name__} is given is not JSON: {error}") from None
+        raise InvalidInput(f"what {kind_of(event)} is given is not JSON: {error}") from None
     found: dict[str, Any] = json.loads(text)
     return found
 

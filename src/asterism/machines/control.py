@@ -17,7 +17,7 @@ Verb = Literal["approve", "edit", "reject", "respond", "cancel"]
 Risk = Literal["low", "medium", "high"]
 
 
-class Claimed(Event, frozen=True, kw_only=True):
+class Claimed(Event, tag="ownership_acquired", frozen=True, kw_only=True):
     """An owner has taken the run; the first thing an owner writes.
 
     Attributes:
@@ -26,14 +26,14 @@ class Claimed(Event, frozen=True, kw_only=True):
 
     epoch: int
     owner: str
-    redone: tuple[str, ...] = ()
+    redone: tuple[str, ...] = msgspec.field(default=(), name="retried")
 
 
-class Drained(Event, frozen=True, kw_only=True):
+class Drained(Event, tag="batch_ended", frozen=True, kw_only=True):
     """Every event that had arrived was taken. The only event whose move looks at the whole; also how time passes."""
 
 
-class Pause(Event, frozen=True, kw_only=True):
+class Pause(Event, tag="pause", frozen=True, kw_only=True):
     """Start nothing new."""
 
     from_outside: ClassVar[bool] = True
@@ -41,13 +41,13 @@ class Pause(Event, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Unpause(Event, frozen=True, kw_only=True):
+class Unpause(Event, tag="unpause", frozen=True, kw_only=True):
     """Start things again."""
 
     from_outside: ClassVar[bool] = True
 
 
-class Cancel(Event, frozen=True, kw_only=True):
+class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
     """Stop the run for good."""
 
     from_outside: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Cancel(Event, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Forked(Event, frozen=True, kw_only=True):
+class Forked(Event, tag="forked", frozen=True, kw_only=True):
     """This run was copied from another one, up to here; what was under way there is decided anew.
 
     Attributes:
@@ -69,14 +69,14 @@ class Forked(Event, frozen=True, kw_only=True):
     idle_s: float
 
 
-class Broke(Outcome, frozen=True, kw_only=True):
+class Broke(Outcome, tag="transition_failed", frozen=True, kw_only=True):
     """A move failed over the outcome of this effect: a defect of ours. The run ends, by name."""
 
     event: str
     reason: str
 
 
-class Answered(Outcome, frozen=True, kw_only=True):
+class Answered(Outcome, tag="answered", frozen=True, kw_only=True):
     """A person's answer to an inquiry.
 
     Attributes:
@@ -89,10 +89,10 @@ class Answered(Outcome, frozen=True, kw_only=True):
     verb: Verb = "cancel"
     value: Any = None
     reason: str = ""
-    withdrawn: bool = False
+    withdrawn: bool = msgspec.field(default=False, name="cancelled")
 
 
-class Ask(Effect, frozen=True, kw_only=True):
+class Ask(Effect, tag="ask_person", frozen=True, kw_only=True):
     """A durable question to a person. Its outcome comes through the inbox, under its id.
 
     Attributes:
@@ -117,10 +117,10 @@ class Ask(Effect, frozen=True, kw_only=True):
         return Answered(effect=effect, reason=why, withdrawn=True)
 
 
-class Withdraw(Effect, frozen=True, kw_only=True):
+class Withdraw(Effect, tag="cancel_effect", frozen=True, kw_only=True):
     """Call another effect off. That one gets its own outcome first, this one after it."""
 
-    target: str
+    target: str = msgspec.field(name="effect_id")
 
     @property
     def withdraws(self) -> str:
@@ -132,7 +132,7 @@ class Withdraw(Effect, frozen=True, kw_only=True):
         return Withdrawn(effect=effect)
 
 
-class Withdrawn(Outcome, frozen=True, kw_only=True):
+class Withdrawn(Outcome, tag="effect_cancelled", frozen=True, kw_only=True):
     """An effect was called off, and its outcome is in the journal."""
 
 

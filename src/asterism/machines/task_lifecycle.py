@@ -12,15 +12,15 @@ from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.kernel.machine import Event, Machine, Turn, row
 
 
-class Unblocked(Event, frozen=True, kw_only=True):
+class Unblocked(Event, tag="unblocked", frozen=True, kw_only=True):
     """Every dependency is satisfied."""
 
 
-class Blocked(Event, frozen=True, kw_only=True):
+class Blocked(Event, tag="blocked", frozen=True, kw_only=True):
     """Some dependency is not satisfied (any more): an edit added or changed one."""
 
 
-class Started(Event, frozen=True, kw_only=True):
+class Started(Event, tag="started", frozen=True, kw_only=True):
     """An attempt, or the question that must come before it, is under way.
 
     Attributes:
@@ -32,43 +32,43 @@ class Started(Event, frozen=True, kw_only=True):
     inquiry: str = ""
 
 
-class Continued(Event, frozen=True, kw_only=True):
+class Continued(Event, tag="continued", frozen=True, kw_only=True):
     """Still running, under another effect: a question about an interrupted attempt."""
 
     effect: str
     inquiry: str = ""
 
 
-class Completed(Event, frozen=True, kw_only=True):
+class Completed(Event, tag="completed", frozen=True, kw_only=True):
     """It returned."""
 
     result: Any = None
 
 
-class Released(Event, frozen=True, kw_only=True):
+class Released(Event, tag="released", frozen=True, kw_only=True):
     """A person has said yes: it may start, when the next thing is started."""
 
 
-class Retried(Event, frozen=True, kw_only=True):
+class Retried(Event, tag="retried", frozen=True, kw_only=True):
     """An attempt failed and another will follow, not before ``not_before`` (seconds since the epoch)."""
 
     error: TaskError
     not_before: float
 
 
-class Failed(Event, frozen=True, kw_only=True):
+class Failed(Event, tag="failed", frozen=True, kw_only=True):
     """It failed for good."""
 
     error: TaskError
 
 
-class Stopped(Event, frozen=True, kw_only=True):
+class Stopped(Event, tag="stopped", frozen=True, kw_only=True):
     """It was cancelled, or a person said no."""
 
     error: TaskError
 
 
-class Skipped(Event, frozen=True, kw_only=True):
+class Skipped(Event, tag="skipped", frozen=True, kw_only=True):
     """It can never start."""
 
     error: TaskError

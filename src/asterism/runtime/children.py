@@ -14,7 +14,7 @@ import msgspec
 
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput, Refused, RunNotFound
-from asterism.kernel.machine import Machine, Outcome, run_of
+from asterism.kernel.machine import Machine, Outcome, kind_of, run_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRequest, ChildRested, Relay, Relayed, StartChild, child_of
 from asterism.runtime.clock import Clock
@@ -97,7 +97,7 @@ class ChildPerformer:
             raise InvalidInput(
                 f"it needs a {effect.machine}, and this runtime drives only: {known}; asterism.open() opens one that drives all"
             )
-        kind = next((kind for kind in machine.events if kind.__name__ == effect.first_kind), None)
+        kind = next((kind for kind in machine.events if kind_of(kind) == effect.first_kind), None)
         if kind is None:
             raise InvalidInput(f"{effect_id}: {effect.machine} does not begin with {effect.first_kind}")
         row = RunRow(

@@ -14,7 +14,7 @@ import msgspec
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
 from asterism.kernel.data import check_json
 from asterism.kernel.journal import Entry, Record, check_whole
-from asterism.kernel.machine import Event, Machine, run_of
+from asterism.kernel.machine import Event, Machine, kind_of, run_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Forked, Verb
@@ -187,7 +187,7 @@ class Runtime:
         return there
 
     def _row(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        return InboxRow(run=run, key=key, actor=actor, kind=type(event).__name__, body=event_body(event), at=self.clock.now())
+        return InboxRow(run=run, key=key, actor=actor, kind=kind_of(event), body=event_body(event), at=self.clock.now())
 
     async def verdict(self, run: str, key: str, *, timeout_s: float = 30.0) -> str:
         """Wait for the verdict on an inbox row.

@@ -15,7 +15,7 @@ import msgspec
 
 from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
@@ -223,7 +223,7 @@ class Session:
                 entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._why(refused))
             except Exception as error:  # boundary: a defect in a move ends its run by name, and no other; a command is refused
                 reason = f"{type(error).__name__}: {error}"
-                self._say(f"{type(event).__name__} could not be taken: {reason}")
+                self._say(f"{kind_of(event)} could not be taken: {reason}")
                 return [*arrivals[:index], _instead(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:
                 entries.append(entry)
@@ -302,7 +302,7 @@ class Session:
 
     def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
         why = f"{type(error).__name__}: {error}"
-        self._say(f"{type(effect).__name__} {effect_id}: {why}")
+        self._say(f"{kind_of(effect)} {effect_id}: {why}")
         return effect.interrupted(effect_id, why)
 
     def _withdraw(self, effect_id: str, effect: Withdraw) -> None:
@@ -347,10 +347,10 @@ def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:
     """What is taken in place of an event that a move has failed over: an outcome breaks its run, a command is refused to its sender."""
     event = arrival.event
     if isinstance(event, Outcome) and not isinstance(event, Broke):
-        return Arrival(Broke(effect=event.effect, event=type(event).__name__, reason=reason), "system", arrival.key)
+        return Arrival(Broke(effect=event.effect, event=kind_of(event), reason=reason), "system", arrival.key)
     if not arrival.key or isinstance(event, Outcome):
         raise error
-    return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {type(event).__name__} could not be taken: {reason}")
+    return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
 
 
 def status_of(run: Run[Any]) -> RunStatus:
@@ -385,7 +385,7 @@ def inquiries_of(entry: Entry) -> list[InquiryRow]:
 
 def _closed(entry: Entry) -> list[tuple[str, str]]:
     event = entry.event
-    if isinstance(event, Broke) and event.event == Answered.__name__ and not entry.note:
+    if isinstance(event, Broke) and event.event == kind_of(Answered) and not entry.note:
         return [(event.effect, "withdrawn")]  # its run has ended over the answer
     if entry.note or not isinstance(event, Answered):
         return []

@@ -11,7 +11,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event, Machine
+from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.kept import kept
@@ -54,7 +54,7 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
     live = Run(machine, row.run)
     entry = live.take(first, at=row.created_at, actor=row.actor)
     if entry is None:
-        raise Refused(f"{machine.name} has nothing to do with {type(first).__name__}")
+        raise Refused(f"{machine.name} has nothing to do with {kind_of(first)}")
     await submit_whole(store, row, live, [entry])
     return live, [entry]
 

@@ -12,7 +12,7 @@ from asterism.constellation.edits import refusal_of
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
-from asterism.kernel.machine import Event
+from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
@@ -90,7 +90,7 @@ class Desk:
                 event = Answered(effect=inquiry.inquiry, verb=answer.verb, value=answer.value, reason=answer.reason)
                 key = f"{self._clock.new_id()}-{answer.by}"
                 row = InboxRow(
-                    run=inquiry.run, key=key, actor=answer.by, kind=Answered.__name__, body=event_body(event), at=self._clock.now()
+                    run=inquiry.run, key=key, actor=answer.by, kind=kind_of(Answered), body=event_body(event), at=self._clock.now()
                 )
                 await self.runtime.store.send(row)
             else:

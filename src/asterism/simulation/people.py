@@ -96,7 +96,7 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
         entry: seq of the entry after whose append it dies.
         during: in place of an entry: what it dies in, after that has begun: the name of a task or of a device, of a step or of a
             worker or a tool, of a handler, ``on_running`` whichever handler has entered it, or what else a loop asks for
-            (``MakePlan``, ``Reflect``, …). A name that nothing has kills nobody.
+            (``make_plan``, ``reflect``, …). A name that nothing has kills nobody.
         after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
         run: whose entry; empty for the root's, ``*`` for anybody's.
     """

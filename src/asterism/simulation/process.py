@@ -18,7 +18,7 @@ from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailabl
 from asterism.flows.performer import flow_performers
 from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import Effect, Outcome, run_of
+from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
@@ -293,4 +293,4 @@ def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall)
         case HandlerCall():
             return {"task_id": request.handler}
         case _:
-            return {"task_id": type(request.effect).__name__}
+            return {"task_id": kind_of(request.effect)}

@@ -12,7 +12,7 @@ import msgspec
 
 from asterism.devices.dispatcher import DEFAULT_QUEUE_LIMIT
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event, Machine, Outcome, Turn
+from asterism.kernel.machine import Event, Machine, Outcome, Turn, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import Edited, Planned, TaskEnded
@@ -44,7 +44,7 @@ class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a move fails over this event; over what is neither a command nor an outcome the program would end."""
         is_outcome = isinstance(event, Outcome) and not isinstance(event, Broke)
         chance = self.outcomes if is_outcome else self.commands if event.from_outside else 0.0
-        drawn = random.Random(f"{self.seed}:{turn.run}:{turn.seq}:{type(event).__name__}")
+        drawn = random.Random(f"{self.seed}:{turn.run}:{turn.seq}:{kind_of(event)}")
         return bool(chance) and not turn.replayed and drawn.random() < chance
 
 

@@ -14,7 +14,7 @@ from structlog.typing import Processor
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Outcome
+from asterism.kernel.machine import Outcome, kind_of
 
 
 def configure_logs(level: str, stream: TextIO) -> None:
@@ -63,10 +63,10 @@ class Lines:
     def transition(self, entry: Entry) -> None:
         """An entry; what it was about stays in the journal."""
         effect = {"effect_id": entry.event.effect} if isinstance(entry.event, Outcome) else {}
-        asked = {"asks_for": [type(effect).__name__ for effect in entry.effects]} if entry.effects else {}
+        asked = {"asks_for": [kind_of(effect) for effect in entry.effects]} if entry.effects else {}
         noted = {"noted": True} if entry.note else {}
         self._logger.debug(
-            type(entry.event).__name__, run=entry.run, seq=entry.seq, actor=entry.actor, state=str(entry.state), **effect, **asked, **noted
+            kind_of(entry.event), run=entry.run, seq=entry.seq, actor=entry.actor, state=str(entry.state), **effect, **asked, **noted
         )
 
     def task_ended(self, run: str, seq: int, task: TaskStar, *, effect_id: str = "", outcome: str = "") -> None:

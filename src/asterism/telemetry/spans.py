@@ -28,9 +28,9 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, run_of
-from asterism.machines.children import ChildEnded, Relayed, StartChild, child_of
-from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, TaskEnded
+from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
+from asterism.machines.children import ChildEnded, Relay, Relayed, StartChild, child_of
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, TaskEnded
 from asterism.machines.control import Answered, Ask, Broke
 
 LEFT_OPEN = "left open"
@@ -104,7 +104,7 @@ class Spans:
         }
         if entry.note:
             attributes["asterism.note"] = True
-        span = self._tracer.start_span(type(entry.event).__name__, parent, attributes=attributes, start_time=at)
+        span = self._tracer.start_span(kind_of(entry.event), parent, attributes=attributes, start_time=at)
         span.end(at)
         return span
 
@@ -128,7 +128,8 @@ class Spans:
             attributes["asterism.child"] = child_of(effect_id)
         elif effect is not None and effect.withdraws:
             attributes["asterism.withdraws"] = effect.withdraws
-        return self._tracer.start_span(name or type(effect).__name__, parent, attributes=attributes, start_time=nanoseconds(at))
+        name = name or (kind_of(effect) if effect else "effect")
+        return self._tracer.start_span(name, parent, attributes=attributes, start_time=nanoseconds(at))
 
 
 def nanoseconds(at: float) -> int:
@@ -157,17 +158,17 @@ def effect_name(event: Outcome) -> str:
     """The kind of effect an outcome is of, where the effect itself is not at hand."""
     match event:
         case TaskEnded():
-            return "Dispatch"
+            return kind_of(Dispatch)
         case Planned() | PlanningFailed():
-            return "AskPlanner"
+            return kind_of(AskPlanner)
         case Answered():
-            return "Ask"
+            return kind_of(Ask)
         case ChildEnded():
-            return "StartChild"
+            return kind_of(StartChild)
         case Relayed():
-            return "Relay"
+            return kind_of(Relay)
         case _:
-            return "Effect"
+            return "effect"
 
 
 def outcome_of(event: Outcome) -> str:
@@ -182,4 +183,4 @@ def outcome_of(event: Outcome) -> str:
         case Answered():
             return "withdrawn" if event.withdrawn else event.verb
         case _:
-            return type(event).__name__.lower()
+            return kind_of(event)

@@ -17,7 +17,7 @@ from asterism.cli.finding import find_inquiries
 from asterism.cli.journals import fork
 from asterism.cli.reasons import why
 from asterism.cli.running import resume
-from asterism.cli.showing import log, show
+from asterism.cli.showing import log
 from asterism.cli.stories.proposals import proposal_lines
 from asterism.errors import InvalidInput, Refused
 from asterism.runtime.ports.store import RunRow
@@ -231,18 +231,6 @@ def test_why_a_step_was_tried_again_is_told(table: Table) -> None:
 
 
 # -- an upgrade ------------------------------------------------------------------------------------------
-
-
-def test_a_loop_that_was_begun_under_another_table_says_so_and_goes_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as before:
-        before.setattr("asterism.loops.definition.FINGERPRINT", "an older one")
-        run = table.begun("asks")
-    table.told()
-    show(run, database=table.database)
-    assert "begun under another version of the loop's table; its journal has been replayed under this one" in table.told()
-    assert table.answer(run, "reject", every=True) == 0
-    show(table.begun("asks"), database=table.database)
-    assert "another version" not in table.told()
 
 
 def test_a_journal_that_todays_table_does_not_give_is_one_error_that_names_the_way_out(table: Table) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent
-from asterism.kernel.machine import Event, Row, Turn
+from asterism.kernel.machine import Event, Row, Turn, kind_of
 from asterism.loops import OrchestrationLoop, Worker
 from asterism.machines.children import ChildEnded
 from asterism.machines.control import Pause
@@ -18,7 +18,7 @@ from asterism.simulation.ending import Ending
 from asterism.simulation.people import Happening
 from asterism.simulation.world import World
 
-REFUSED = "a defect of asterism: Pause could not be taken: KeyError: 'a defect in a move'"
+REFUSED = "a defect of asterism: pause could not be taken: KeyError: 'a defect in a move'"
 SAID: list[str] = []
 
 
@@ -78,7 +78,7 @@ def lived(agent: type, *happenings: Happening) -> tuple[World, Ending]:
 
 
 def events(ending: Ending) -> Sequence[str]:
-    return [type(entry.event).__name__ for entry in ending.entries]
+    return [kind_of(entry.event) for entry in ending.entries]
 
 
 def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,4 +102,4 @@ def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monk
     _, ending = lived(Alone)
     assert (ending.row.state, ending.outcome, ending.memory.code) == ("ERROR", "failed", "defect")
     assert SAID == ["on_running is over", "on_error"]
-    assert events(ending).count("Handled") == 2, "the one that was called off, and on_error"
+    assert events(ending).count("handler_ended") == 2, "the one that was called off, and on_error"

@@ -46,7 +46,7 @@ class ResumablePay(Pay):
 def entry_of_body(agent: type) -> int:
     """Seq of the entry after which the body is entered."""
     stage, _ = talk(agent, "pay", "40", "yes")
-    return next(record.seq for record in stage.records if record.kind == "Entered")
+    return next(record.seq for record in stage.records if record.kind == "running_entered")
 
 
 def test_a_body_that_was_interrupted_is_reported_and_not_repeated() -> None:
@@ -261,7 +261,7 @@ def test_a_body_is_entered_through_running_however_it_is_reached_and_its_caller_
 def test_super_passes_through() -> None:
     stage, _ = talk(Child, "go")
     assert ENTERED == [("child", "go"), ("direct", "go")]
-    assert sum(record.kind == "Entered" for record in stage.records) == 1
+    assert sum(record.kind == "running_entered" for record in stage.records) == 1
 
 
 def test_a_handler_enters_it_once() -> None:

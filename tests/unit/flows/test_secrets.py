@@ -206,7 +206,7 @@ def test_a_secret_that_is_sent_once_more_while_the_agent_works_is_not_written_do
 
     assert stage.play(play()).status == "COMPLETED"
     assert "hunter2" not in everything(stage)
-    assert [row.kind for row in stage.memory.inbox.values()].count("Said") == 2
+    assert [row.kind for row in stage.memory.inbox.values()].count("message_received") == 2
 
 
 class Coloured(Login):

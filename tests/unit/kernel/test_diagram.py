@@ -11,16 +11,16 @@ def test_a_table_is_drawn_without_its_internal_rows() -> None:
     assert mermaid(KETTLE) == (
         "stateDiagram-v2\n"
         "    [*] --> COLD\n"
-        "    COLD --> HEATING: Press\n"
-        "    HEATING --> COLD: Lift\n"
-        "    HEATING --> HOT: Boiled\n"
+        "    COLD --> HEATING: press\n"
+        "    HEATING --> COLD: lift\n"
+        "    HEATING --> HOT: boiled\n"
         "    HOT --> [*]\n"
     )
 
 
 def test_events_with_one_target_share_an_arrow() -> None:
     heating: Rows = {**TABLE[Kettle.HEATING], Lift: row(lift, Kettle.COLD), Stopped: row(settled, Kettle.COLD)}
-    assert "    HEATING --> COLD: Lift, Stopped\n" in mermaid(make_kettle(table={**TABLE, Kettle.HEATING: heating}))
+    assert "    HEATING --> COLD: lift, stopped\n" in mermaid(make_kettle(table={**TABLE, Kettle.HEATING: heating}))
 
 
 def test_a_drawing_is_the_same_every_time() -> None:

@@ -29,10 +29,10 @@ def test_packing_and_unpacking_gives_the_same_entries() -> None:
 
 def test_a_record_can_be_read_without_the_machine() -> None:
     record = packer(KETTLE).pack(entries()[1])
-    assert (record.kind, record.state, record.version, record.key) == ("Press", "HEATING", SCHEMA_VERSION, "k2")
+    assert (record.kind, record.state, record.version, record.key) == ("press", "HEATING", SCHEMA_VERSION, "k2")
     assert msgspec.json.decode(record.body) == {
-        "event": {"type": "Press", "litres": 0.5},
-        "effects": [{"type": "Heat", "litres": 0.5}],
+        "event": {"type": "press", "litres": 0.5},
+        "effects": [{"type": "heat", "litres": 0.5}],
     }
 
 
@@ -47,10 +47,10 @@ def test_a_record_survives_json() -> None:
         ({"kind": "Explode"}, "cannot be read"),
         ({"kind": "Lift"}, "cannot be read"),
         ({"body": "{"}, "cannot be read"),
-        ({"body": '{"event": {"type": "Press", "litres": "many"}}'}, "cannot be read"),
-        ({"body": '{"event": {"type": "Press"}, "effects": [{"type": "Melt"}]}'}, "cannot be read"),
-        ({"body": '{"event": {"type": "Press"}, "effects": [1]}'}, "cannot be read"),
-        ({"body": '{"event": {"type": "Press"}, "effects": null}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "press", "litres": "many"}}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "press"}, "effects": [{"type": "Melt"}]}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "press"}, "effects": [1]}'}, "cannot be read"),
+        ({"body": '{"event": {"type": "press"}, "effects": null}'}, "cannot be read"),
         ({"version": SCHEMA_VERSION + 1}, f"schema version {SCHEMA_VERSION + 1}, this program reads {SCHEMA_VERSION}"),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_record_that_is_not_one_of_ours_is_a_mismatch(fields: dict[str, object
 
 
 def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_todays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The procedure of a format change, exercised on a form that never was: version -1 had gallons, version 0 had no types."""
+    """The procedure of a format change, exercised on a form that never was: one version had gallons, the next no types."""
 
     def with_litres(record: Record) -> Record:
         body = msgspec.json.decode(record.body)
@@ -71,14 +71,14 @@ def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_toda
         body = msgspec.json.decode(record.body)
         return changed(record, body=msgspec.json.encode({"event": {"type": record.kind, **body["event"]}}).decode())
 
-    monkeypatch.setattr(packing, "UPGRADES", {-1: with_litres, 0: with_types})
+    monkeypatch.setattr(packing, "UPGRADES", {SCHEMA_VERSION - 2: with_litres, SCHEMA_VERSION - 1: with_types})
     today = packer(KETTLE).pack(entries()[0])
-    old = changed(today, version=-1, kind="Press", body='{"event": {"gallons": 0.5}}')
+    old = changed(today, version=SCHEMA_VERSION - 2, kind="press", body='{"event": {"gallons": 0.5}}')
     assert packer(KETTLE).unpack(old).event == Press(litres=2.0)
     assert packer(KETTLE).pack(packer(KETTLE).unpack(old)).version == SCHEMA_VERSION, "what is written is written in today's form"
     assert packer(KETTLE).unpack(today) == packer(KETTLE).unpack(changed(today, version=SCHEMA_VERSION))
-    with pytest.raises(JournalMismatch, match="schema version -2, this program reads 1"):
-        packer(KETTLE).unpack(changed(old, version=-2))
+    with pytest.raises(JournalMismatch, match=f"schema version {SCHEMA_VERSION - 3}, this program reads {SCHEMA_VERSION}"):
+        packer(KETTLE).unpack(changed(old, version=SCHEMA_VERSION - 3))
 
 
 @pytest.mark.parametrize("body", ["[]", "{}", "1"])
@@ -86,9 +86,9 @@ def test_an_upgrade_step_that_a_record_does_not_fit_is_a_mismatch(monkeypatch: p
     def step(record: Record) -> Record:
         return changed(record, body=msgspec.json.encode(msgspec.json.decode(record.body)["event"]["old"]).decode())
 
-    monkeypatch.setattr(packing, "UPGRADES", {0: step})
+    monkeypatch.setattr(packing, "UPGRADES", {SCHEMA_VERSION - 1: step})
     with pytest.raises(JournalMismatch, match="cannot be read"):
-        packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[0]), version=0, body=body))
+        packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[0]), version=SCHEMA_VERSION - 1, body=body))
 
 
 def test_one_machine_has_one_packer() -> None:
@@ -97,10 +97,10 @@ def test_one_machine_has_one_packer() -> None:
 
 
 def test_an_event_goes_through_an_inbox_and_comes_back() -> None:
-    assert packer(KETTLE).event("Press", event_body(Press(litres=3.0))) == Press(litres=3.0)
+    assert packer(KETTLE).event("press", event_body(Press(litres=3.0))) == Press(litres=3.0)
 
 
-@pytest.mark.parametrize(("kind", "body"), [("Nothing", "{}"), ("Press", "{"), ("Press", '{"type": "Lift"}'), ("Boiled", "{}")])
+@pytest.mark.parametrize(("kind", "body"), [("Nothing", "{}"), ("press", "{"), ("press", '{"type": "lift"}'), ("boiled", "{}")])
 def test_what_is_not_an_event_of_the_machine_is_refused_by_name(kind: str, body: str) -> None:
     with pytest.raises(ValueError, match=f"kettle cannot read {kind}"):
         packer(KETTLE).event(kind, body)
@@ -114,7 +114,7 @@ def test_an_effect_id_names_run_entry_and_place() -> None:
 def test_a_story_line_is_the_same_for_an_entry_and_its_record() -> None:
     for entry in entries():
         assert story_line(entry) == story_line(packer(KETTLE).pack(entry))
-    assert story_line(entries()[2]) == "#3 Boiled by me -> HEATING  (noted: r:9.0 is not outstanding)"
+    assert story_line(entries()[2]) == "#3 boiled by me -> HEATING  (noted: r:9.0 is not outstanding)"
 
 
 # -- what is read from a journal ---------------------------------------------------------------------

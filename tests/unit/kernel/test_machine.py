@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import pytest
 
 from asterism.errors import IllegalTransition
-from asterism.kernel.machine import Event, Move, Redo, RequestOf, Row, Turn, row
+from asterism.kernel.machine import Effect, Event, Move, Redo, RequestOf, Row, Turn, kind_of, row
 from tests.kettle import (
     KETTLE,
     TABLE,
@@ -30,7 +31,7 @@ class Radio(StrEnum):
     ON = "ON"
 
 
-class Unheard(Event, frozen=True, kw_only=True):
+class Unheard(Event, tag="unheard", frozen=True, kw_only=True):
     pass
 
 
@@ -119,14 +120,39 @@ def test_an_initial_state_of_another_machine_is_refused() -> None:
         make_kettle(initial=Radio.ON)
 
 
-def test_two_events_of_one_name_are_refused() -> None:
-    namesake = type("Peek", (Event,), {}, frozen=True, kw_only=True)
+def seen(memory: Memory, event: Event, turn: Turn) -> None:
+    return None
 
-    def seen(memory: Memory, event: Event, turn: Turn) -> None:
-        return None
 
-    with pytest.raises(ValueError, match="two kinds are named Peek"):
+def test_two_events_of_one_tag_are_refused() -> None:
+    namesake = type("Glance", (Event,), {}, frozen=True, kw_only=True, tag="peek")
+    with pytest.raises(ValueError, match="two kinds have the tag 'peek'"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], namesake: row(seen)}})
+
+
+@pytest.mark.parametrize(
+    ("name", "tag", "has"),
+    [
+        ("Glance", None, "no tag"),
+        ("Glance", True, "the tag 'Glance'"),
+        ("glance", True, "the tag 'glance'"),
+        ("Glance", "lookAt", "the tag 'lookAt'"),
+        ("Glance", "look_", "the tag 'look_'"),
+        ("Glance", 7, "the tag 7"),
+    ],
+)
+def test_a_kind_without_a_name_of_its_own_for_journals_is_refused(name: str, tag: Any, has: str) -> None:
+    why = f"{name} has {has}; its name in journals is a tag in snake_case that is not the name of the class"
+    event = type(name, (Event,), {}, frozen=True, kw_only=True, tag=tag)
+    with pytest.raises(ValueError, match=why):
+        make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], event: row(seen)}})
+    effect = type(name, (Effect,), {}, frozen=True, kw_only=True, tag=tag)
+    with pytest.raises(ValueError, match=why):
+        make_kettle(effects=(Heat, Switch, effect))
+
+
+def test_a_kind_is_named_by_its_tag_and_not_by_its_class() -> None:
+    assert (kind_of(Press()), kind_of(Heat), kind_of(type("Glance", (Event,), {}, tag="look_at"))) == ("press", "heat", "look_at")
 
 
 def test_a_request_of_what_is_no_effect_of_the_machine_is_unsound() -> None:
@@ -159,15 +185,15 @@ def test_an_event_without_a_row_raises_and_says_what_was_accepted() -> None:
     with pytest.raises(IllegalTransition) as raised:
         KETTLE.step(Kettle.HEATING, memory, Press(), turn)
     told = raised.value
-    assert (told.machine, told.state, told.event, told.accepted) == ("kettle", "HEATING", "Press", ("Boiled", "Lift", "Peek"))
-    assert str(told) == "kettle in HEATING does not accept Press; accepted: Boiled, Lift, Peek"
+    assert (told.machine, told.state, told.event, told.accepted) == ("kettle", "HEATING", "press", ("boiled", "lift", "peek"))
+    assert str(told) == "kettle in HEATING does not accept press; accepted: boiled, lift, peek"
     assert not turn.effects
     assert memory.litres == 0.0
 
 
 def test_a_target_that_the_row_forbids_raises() -> None:
     kettle = make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Press: row(astray, Kettle.HEATING)}})
-    with pytest.raises(IllegalTransition, match="does not accept Press to HOT; accepted: HEATING"):
+    with pytest.raises(IllegalTransition, match="does not accept press to HOT; accepted: HEATING"):
         kettle.step(Kettle.COLD, Memory(), Press(), turn_at())
 
 

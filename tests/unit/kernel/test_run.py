@@ -53,8 +53,8 @@ def test_an_illegal_event_changes_nothing_and_tells_the_story() -> None:
     before = (run.seq, run.state, dict(run.outstanding), tuple(run.story))
     with pytest.raises(IllegalTransition) as raised:
         run.take(Press(), at=2.0, actor="me")
-    assert raised.value.story == ("#1 Press by me -> HEATING",)
-    assert "#1 Press by me -> HEATING" in str(raised.value)
+    assert raised.value.story == ("#1 press by me -> HEATING",)
+    assert "#1 press by me -> HEATING" in str(raised.value)
     assert (run.seq, run.state, dict(run.outstanding), tuple(run.story)) == before
 
 

@@ -13,7 +13,7 @@ import pytest
 import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, OrchestrationLoop, State, Step, Worker, resume
-from asterism.loops.definition import definition_of, find_loop, memory_of
+from asterism.loops.definition import definition_of, find_loop
 from asterism.simulation.world import World
 
 
@@ -198,21 +198,6 @@ def test_a_run_of_another_loop_is_refused() -> None:
     asyncio.run(scene())
 
 
-def test_a_run_that_was_begun_under_another_table_goes_on_where_its_journal_replays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scene() -> tuple[str, str]:
-        async with asterism.open(tmp_path / "runs.db") as runtime:
-            with monkeypatch.context() as before:
-                before.setattr("asterism.loops.definition.FINGERPRINT", "an older one")
-                waits = await APPROVED.run("x")
-            await APPROVED.answer(waits.waiting[0].inquiry, "approve")
-            ended = await APPROVED.resume(waits.run)
-            return (await memory_of(runtime, waits.run)).fingerprint, ended.state
-
-    assert asyncio.run(scene()) == ("an older one", "COMPLETE")
-
-
 def test_a_loop_of_which_no_run_has_begun_says_so() -> None:
     fresh = OrchestrationLoop(plan=plan, workers={"look": look})
     with pytest.raises(InvalidInput, match="no run of this loop has begun"):
@@ -304,4 +289,4 @@ def test_a_reflection_that_returns_none_of_the_words_goes_on_and_the_journal_tel
 
     ending = World(7).run_loop(OrchestrationLoop(plan=[{"worker": "look", "intent": "it"}], workers={"look": look}, reflect=reflect))
     assert (ending.outcome, ending.memory.answer) == ("finished", None)
-    assert f'\\"said\\":\\"{told}\\"' in ending.journal.decode()
+    assert f'\\"reply\\":\\"{told}\\"' in ending.journal.decode()

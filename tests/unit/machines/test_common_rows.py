@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.machine import Effect, Event, Outcome, Turn, row
+from asterism.kernel.machine import Effect, Event, Outcome, Turn, kind_of, row
 from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild
 from asterism.machines.common_rows import Control, cancels_to, fails_to, governed
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Governed, Pause, Unpause, Withdraw, Withdrawn
@@ -23,15 +23,15 @@ class State(StrEnum):
     LOST = "LOST"
 
 
-class Ordered(Event, frozen=True, kw_only=True):
+class Ordered(Event, tag="ordered", frozen=True, kw_only=True):
     pass
 
 
-class Carried(Outcome, frozen=True, kw_only=True):
+class Carried(Outcome, tag="carried", frozen=True, kw_only=True):
     pass
 
 
-class Carry(Effect, frozen=True, kw_only=True):
+class Carry(Effect, tag="carry", frozen=True, kw_only=True):
     def interrupted(self, effect: str, why: str) -> Outcome:
         return Carried(effect=effect)
 
@@ -88,15 +88,15 @@ def courier() -> InHand[Parcel]:
 
 def asked(run: InHand[Parcel]) -> list[tuple[str, str]]:
     """The effects of the last entry: what kind each is, and its target."""
-    return [(type(effect).__name__, getattr(effect, "target", "")) for effect in run.entries[-1].effects]
+    return [(kind_of(effect), getattr(effect, "target", "")) for effect in run.entries[-1].effects]
 
 
 def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
     run = courier()
     run.take(Pause())
-    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", True, [("Relay", CHILD)])
+    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", True, [("signal_child", CHILD)])
     run.take(Unpause())
-    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", False, [("Relay", CHILD)])
+    assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", False, [("signal_child", CHILD)])
 
 
 def test_a_child_that_has_ended_is_told_nothing() -> None:
@@ -110,7 +110,7 @@ def test_a_cancel_calls_off_everything_and_drops_what_comes_of_it() -> None:
     run = courier()
     run.take(Cancel(reason="enough"), actor="ann")
     assert (run.state, run.memory.outcome(), run.memory.reason) == ("LOST", "cancelled", "cancelled by ann: enough")
-    assert asked(run) == [("Withdraw", CARRY), ("Relay", CHILD), ("Withdraw", QUESTION)]
+    assert asked(run) == [("cancel_effect", CARRY), ("signal_child", CHILD), ("cancel_effect", QUESTION)]
     assert run.run.abandoned == {CARRY, CHILD, QUESTION}
     run.take(Carried(effect=CARRY))
     assert (run.state, run.memory.outcome()) == ("LOST", "cancelled")
@@ -118,9 +118,9 @@ def test_a_cancel_calls_off_everything_and_drops_what_comes_of_it() -> None:
 
 def test_a_defect_over_an_outcome_ends_the_run_by_name_and_calls_off_the_rest() -> None:
     run = courier()
-    run.take(Broke(effect=CARRY, event="Carried", reason="KeyError: 'x'"))
-    assert (run.state, run.memory.code, run.memory.reason) == ("LOST", "defect", "Carried could not be taken: KeyError: 'x'")
-    assert asked(run) == [("Relay", CHILD), ("Withdraw", QUESTION)]
+    run.take(Broke(effect=CARRY, event="carried", reason="KeyError: 'x'"))
+    assert (run.state, run.memory.code, run.memory.reason) == ("LOST", "defect", "carried could not be taken: KeyError: 'x'")
+    assert asked(run) == [("signal_child", CHILD), ("cancel_effect", QUESTION)]
 
 
 def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_settled() -> None:
@@ -146,7 +146,7 @@ def test_a_run_that_has_ended_takes_no_command_and_makes_no_entry_of_a_look() ->
 def test_a_fork_calls_off_the_children_that_are_its_origins() -> None:
     run = courier()
     run.take(Forked(origin="o", seq=1, idle_s=0.0))
-    assert asked(run) == [("Withdraw", CHILD)]
+    assert asked(run) == [("cancel_effect", CHILD)]
     run.take(Pause())
     assert asked(run) == []  # the child is the origin's, and hears nothing of a fork
 

@@ -186,7 +186,7 @@ def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> 
 def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handler, start = talk.memory.handling, StartChild(machine="flow agent", first_kind="Begun", first={})
+    handler, start = talk.memory.handling, StartChild(machine="flow agent", first_kind="conversation_started", first={})
     wanted = ChildWanted(of=handler, key="k", start=start)
     assert talk.take(wanted) == (start,)
     assert talk.take(wanted) == (), "its end will wake the handler"
@@ -199,7 +199,9 @@ def test_no_child_is_started_after_a_cancel() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     talk.take(Cancel())
-    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={}))
+    wanted = ChildWanted(
+        of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", first_kind="conversation_started", first={})
+    )
     assert talk.take(wanted) == (Wake(of=talk.memory.handling, cancel_requested=True),)
     assert talk.memory.children == {}
 
@@ -208,8 +210,8 @@ def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> Non
     talk = Talk()
     talk.entered(S.RUNNING)
     handler = talk.memory.handling
-    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={})))
-    talk.take(Broke(effect=talk.memory.children["k"].effect, event="ChildEnded", reason="KeyError: x"))
+    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="conversation_started", first={})))
+    talk.take(Broke(effect=talk.memory.children["k"].effect, event="child_ended", reason="KeyError: x"))
     assert talk.run.state is S.ERROR
     assert handler not in talk.run.outstanding
 
@@ -425,7 +427,7 @@ def test_a_fork_keeps_what_a_person_is_asked_about_an_interrupted_body() -> None
 
 def test_a_defect_of_ours_ends_it_by_name() -> None:
     talk = Talk()
-    talk.take(Broke(effect=talk.memory.handling, event="Handled", reason="KeyError: x"))
+    talk.take(Broke(effect=talk.memory.handling, event="handler_ended", reason="KeyError: x"))
     assert (talk.states()[-1], talk.memory.code) == ("ERROR", "defect")
 
 
@@ -434,7 +436,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
     talk.entered(S.RUNNING)
     handle, run = talk.memory.handling, talk.run
     wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
-    broke = run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
+    broke = run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
     assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
     assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
     assert run.take(Drained(), at=1000.0, actor="system") is None, "on_error waits until the other handler has ended"
@@ -447,8 +449,8 @@ def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_
     talk = Talk()
     handle, run = talk.memory.handling, talk.run
     wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
-    run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
-    talk.take(Broke(effect=handle, event="Handled", reason="KeyError: y"), actor="system")
+    run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
+    talk.take(Broke(effect=handle, event="handler_ended", reason="KeyError: y"), actor="system")
     assert (talk.handler, str(run.state)) == ("on_error", "ERROR")
 
 

@@ -136,7 +136,7 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
 def test_a_verdict_gives_its_refusal_back() -> None:
     refusal = Refusal(code="cycle", what="a -> b -> a", why="no")
     assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why).verdict) == refusal
-    assert refusal_of("constellation agent in START does not accept Edited") is None
+    assert refusal_of("constellation agent in START does not accept edited") is None
 
 
 def test_a_refused_batch_leaves_no_trace_not_even_in_the_order_of_things() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
+from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_id, child_of
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.control import Cancel, Claimed, Pause, Unpause
@@ -38,7 +39,7 @@ def ends(it: Agent, outcome: Any = "finished", code: str = "", result: Any = Non
 def test_a_child_is_started_with_the_plan_the_inputs_and_the_fleet() -> None:
     it = agent()
     effect_id, effect = started(it)
-    assert (effect.machine, effect.first_kind) == ("constellation agent", Submitted.__name__)
+    assert (effect.machine, effect.first_kind) == ("constellation agent", kind_of(Submitted))
     assert effect.first["plan"] == INNER
     assert effect.first["inputs"] == {"x": 1}
     assert [device["device_id"] for device in effect.first["fleet"]] == list(it.memory.fleet)
@@ -105,7 +106,7 @@ def test_a_cancel_is_relayed_and_the_run_ends_when_its_child_has() -> None:
     it = agent()
     effect_id, _ = started(it)
     it.batch(Cancel(reason="enough"))
-    assert (it.state, relayed(it), status_of(it.run)) == ("FAIL", ["Cancel"], "active")
+    assert (it.state, relayed(it), status_of(it.run)) == ("FAIL", ["cancel"], "active")
     it.batch(Relayed(effect=next(iter(it.outstanding(Relay)))))
     it.batch(ChildEnded(effect=effect_id, outcome="cancelled"))
     assert status_of(it.run) == "ended"
@@ -116,7 +117,7 @@ def test_pause_and_unpause_are_relayed_to_every_child() -> None:
     it = agent()
     it.batch(Pause())
     it.batch(Unpause())
-    assert relayed(it) == ["Pause", "Unpause"]
+    assert relayed(it) == ["pause", "unpause"]
 
 
 def test_a_run_whose_children_rest_waits_until_it_is_claimed_anew_or_one_goes_on() -> None:
@@ -146,7 +147,7 @@ def test_a_restart_cancels_the_children_and_plans_when_they_have_ended() -> None
     it = Agent(first, replan="always")
     it.ends("a", {"v": 1})
     it.plans(status="START")
-    assert (it.state, relayed(it), it.question()) == ("START", ["Cancel"], None)
+    assert (it.state, relayed(it), it.question()) == ("START", ["cancel"], None)
     it.take(Relayed(effect=next(iter(it.outstanding(Relay)))))
     ends(it, "cancelled")
     assert it.question() is not None

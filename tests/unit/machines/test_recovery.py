@@ -48,9 +48,9 @@ def test_a_critical_error_fails_the_run_at_once_lets_go_of_everything_and_keeps_
     agent = Agent(plan("a b c", "c>b"), replan="when_needed")
     agent.ends("a", {"replan": True, "found": 1})
     effect = next(key for key, it in agent.outstanding(Dispatch).items() if it.task_id == "c")
-    agent.take(Broke(effect=effect, event="TaskEnded", reason="KeyError: 'x'"))
+    agent.take(Broke(effect=effect, event="attempt_ended", reason="KeyError: 'x'"))
     assert (agent.state, agent.memory.code) == ("FAIL", "defect")
-    assert agent.memory.reason == "TaskEnded could not be taken: KeyError: 'x'"
+    assert agent.memory.reason == "attempt_ended could not be taken: KeyError: 'x'"
     assert {withdraw.target for withdraw in agent.outstanding(Withdraw).values()} >= set(agent.run.outstanding) - set(
         agent.outstanding(Withdraw)
     )

@@ -115,7 +115,7 @@ def test_a_command_to_a_run_that_has_ended_raises_and_tells_the_story(event: Can
     before = memory_of(agent.run)
     with pytest.raises(IllegalTransition, match="constellation agent in FINISH does not accept") as raised:
         agent.take(event)
-    assert raised.value.story[-2:] == ("#3 TaskEnded by me -> CONTINUE", "#4 Drained by system -> FINISH")
+    assert raised.value.story[-2:] == ("#3 attempt_ended by me -> CONTINUE", "#4 batch_ended by system -> FINISH")
     assert memory_of(agent.run) == before
 
 
@@ -150,9 +150,9 @@ def test_progress_of_a_running_attempt_is_journaled_and_of_another_is_not() -> N
 
 def test_a_defect_over_an_outcome_ends_the_run_by_name() -> None:
     agent = Agent(plan("a b c", "b>c"))
-    agent.take(Broke(effect=agent.task("a").effect, event="TaskEnded", reason="ZeroDivisionError: x"))
+    agent.take(Broke(effect=agent.task("a").effect, event="attempt_ended", reason="ZeroDivisionError: x"))
     assert agent.state == "FAIL"
-    assert (agent.memory.code, agent.memory.reason) == ("defect", "TaskEnded could not be taken: ZeroDivisionError: x")
+    assert (agent.memory.code, agent.memory.reason) == ("defect", "attempt_ended could not be taken: ZeroDivisionError: x")
     assert agent.memory.outcome() == "failed"
     assert agent.statuses() == {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}
     agent.call_off()
@@ -161,7 +161,7 @@ def test_a_defect_over_an_outcome_ends_the_run_by_name() -> None:
 
 def test_a_defect_over_a_plan_ends_the_run_by_name() -> None:
     agent = Agent()
-    agent.take(Broke(effect=next(iter(agent.run.outstanding)), event="Planned", reason="KeyError: 'x'"))
+    agent.take(Broke(effect=next(iter(agent.run.outstanding)), event="planned", reason="KeyError: 'x'"))
     assert (agent.state, agent.memory.code) == ("FAIL", "defect")
     agent.call_off()
     assert agent.run.ended
@@ -171,7 +171,7 @@ def test_a_defect_after_the_end_is_only_settled() -> None:
     agent = Agent(plan("a"))
     effect = agent.task("a").effect
     agent.take(Cancel())
-    agent.take(Broke(effect=effect, event="TaskEnded", reason="x"))
+    agent.take(Broke(effect=effect, event="attempt_ended", reason="x"))
     agent.call_off()
     assert (agent.state, agent.memory.code) == ("FAIL", "cancelled")
     assert agent.run.ended

@@ -54,7 +54,7 @@ def test_an_edit_that_nobody_takes_is_refused_in_bounded_time_and_waits_in_the_i
         assert (code, why.partition(";")[0]) == ("unavailable", "whoever drives it has not taken it")
         assert runtime.clock.now() - began < 6
         rows = await runtime.store.inbox([(await runtime.runs())[0].run])
-        assert [(row.kind, row.actor, row.verdict) for row in rows] == [("Edited", "bob", "")]
+        assert [(row.kind, row.actor, row.verdict) for row in rows] == [("edited", "bob", "")]
 
     live(nothing, talk)
 

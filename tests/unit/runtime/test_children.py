@@ -23,7 +23,7 @@ from tests.stars import plan
 PARENT, START = "r", "r:1.0"
 CHILD = child_of(START)
 FIRST = Submitted(request="do it", fleet=FLEET)
-STARTED = StartChild(machine=CONSTELLATION_AGENT.name, first_kind="Submitted", first=as_data(FIRST))
+STARTED = StartChild(machine=CONSTELLATION_AGENT.name, first_kind="constellation_submitted", first=as_data(FIRST))
 
 
 class Slow(MemoryStore):

@@ -49,10 +49,10 @@ class Overtaken(MemoryStore):
 
     async def append(self, commit: Commit) -> None:
         await super().append(commit)
-        if any(record.kind == "Cancel" for record in commit.records):
+        if any(record.kind == "cancel" for record in commit.records):
             (asked,) = self.memory.inquiries
             body = event_body(Answered(effect=asked, verb="approve"))
-            await self.send(InboxRow(run=commit.run, key=asked, actor="me", kind="Answered", body=body, at=0.0))
+            await self.send(InboxRow(run=commit.run, key=asked, actor="me", kind="answered", body=body, at=0.0))
             self.driver.look()
             for _ in range(20):
                 await asyncio.sleep(0)

@@ -49,4 +49,4 @@ def test_a_request_that_cannot_be_made_is_the_outcome_of_its_effect(monkeypatch:
             return (await runtime.drive("r")).status
 
     assert asyncio.run(main()) == "waiting", "a person is asked whether it happened"
-    assert watcher.troubles == ["Dispatch r:3.0: KeyError: 'a'"]
+    assert watcher.troubles == ["dispatch r:3.0: KeyError: 'a'"]

@@ -75,7 +75,7 @@ UNREADABLE: dict[str, Callable[[Snapshot], Snapshot]] = {
     "made by other rules": lambda it: msgspec.structs.replace(it, rules="others"),
     "cut short": lambda it: msgspec.structs.replace(it, body=it.body[:-9]),
     "of an unknown state": lambda it: changed(it, '"CONTINUE"', '"ELSEWHERE"'),
-    "with an effect of no known kind": lambda it: changed(it, '"Dispatch"', '"Patch"'),
+    "with an effect of no known kind": lambda it: changed(it, '"dispatch"', '"Patch"'),
     "with a field of another type": lambda it: changed(it, '"started_at":', '"started_at":"early","was":'),
     "newer than its journal": lambda it: msgspec.structs.replace(it, seq=it.seq + 100),
     "that its journal does not fit": lambda it: changed(it, "r:8.0", "r:6.0"),

@@ -14,6 +14,7 @@ import structlog
 
 from asterism.cli import main
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import kind_of
 from asterism.machines.control import Cancel
 from asterism.telemetry.logs import configure_logs
 from asterism.telemetry.observer import Telemetry
@@ -73,9 +74,9 @@ def test_nothing_is_said_where_nobody_has_configured_logs(capfd: pytest.CaptureF
 def test_debug_has_a_line_for_every_transition_with_run_seq_and_effect() -> None:
     agent = a_run()
     lines = [line for line in told("debug") if line["level"] == "debug"]
-    assert [(line["run"], line["seq"], line["event"]) for line in lines] == [("r", it.seq, type(it.event).__name__) for it in agent.entries]
-    assert [line["effect_id"] for line in lines if line["event"] == "TaskEnded"] == ["r:2.0", "r:4.0"]
-    assert lines[1]["asks_for"] == ["Dispatch"]
+    assert [(line["run"], line["seq"], line["event"]) for line in lines] == [("r", it.seq, kind_of(it.event)) for it in agent.entries]
+    assert [line["effect_id"] for line in lines if line["event"] == "attempt_ended"] == ["r:2.0", "r:4.0"]
+    assert lines[1]["asks_for"] == ["dispatch"]
     assert {"actor", "state", "timestamp"} <= lines[0].keys()
 
 

@@ -80,7 +80,7 @@ def test_effects_hang_under_what_asked_for_them_and_their_outcomes_under_them(ag
     told.tell()
     assert len(told.spans) == len(agent.entries) + 2
     submitted, drained, ended = told.transition(1), told.transition(2), told.transition(3)
-    assert [it.name for it in (submitted, drained, ended)] == ["Submitted", "Drained", "TaskEnded"]
+    assert [it.name for it in (submitted, drained, ended)] == ["constellation_submitted", "batch_ended", "attempt_ended"]
     assert [parent_of(submitted), parent_of(drained)] == [RUN, RUN]
     assert parent_of(told.effect("r:2.0")) == id_of(drained)
     assert parent_of(ended) == id_of(told.effect("r:2.0"))
@@ -144,7 +144,7 @@ def test_a_child_hangs_under_the_effect_that_started_it(agent: Agent) -> None:
     told.telemetry.appended("r.2.0", agent.entries[:1])
     agent.ends("a")
     told.telemetry.appended("r", agent.entries[2:])
-    submitted = [span for span in told.spans if span.name == "Submitted"]
+    submitted = [span for span in told.spans if span.name == "constellation_submitted"]
     assert [parent_of(span) for span in submitted] == [RUN, id_of(told.effect("r:2.0"))]
 
 
@@ -163,7 +163,12 @@ def test_a_question_to_a_person_ends_with_the_answer() -> None:
     told = Told(agent)
     told.tell()
     asked = told.effect("r:2.0")
-    assert (asked.name, said(asked, "task"), said(asked, "outcome"), asked.status.status_code) == ("Ask", "a", "reject", StatusCode.UNSET)
+    assert (asked.name, said(asked, "task"), said(asked, "outcome"), asked.status.status_code) == (
+        "ask_person",
+        "a",
+        "reject",
+        StatusCode.UNSET,
+    )
 
 
 def test_a_noted_event_is_marked_and_hangs_under_the_run(agent: Agent) -> None:
@@ -184,7 +189,7 @@ def test_what_is_called_off_says_so(agent: Agent) -> None:
     told.tell()
     attempt, withdrawal = told.effect("r:2.0"), told.effect("r:3.0")
     assert (said(attempt, "called_off"), said(attempt, "outcome")) == (True, "interrupted")
-    assert (said(withdrawal, "withdraws"), said(withdrawal, "outcome")) == ("r:2.0", "withdrawn")
+    assert (said(withdrawal, "withdraws"), said(withdrawal, "outcome")) == ("r:2.0", "effect_cancelled")
     assert len(told.spans) == len(agent.entries) + 2
 
 
@@ -212,7 +217,7 @@ def test_the_end_of_an_effect_that_nothing_is_known_of_has_a_span_all_the_same(a
     told.seen = 2
     told.tell()
     unknown = told.effect("r:2.0")
-    assert (unknown.name, parent_of(unknown), said(unknown, "outcome")) == ("Dispatch", RUN, "completed")
+    assert (unknown.name, parent_of(unknown), said(unknown, "outcome")) == ("dispatch", RUN, "completed")
 
 
 def test_closing_leaves_open_what_is_under_way(agent: Agent) -> None:
@@ -292,7 +297,7 @@ def test_a_provider_that_is_configured_later_is_seen_at_the_next_claim(agent: Ag
     late.appended("r", agent.entries[2:])
     agent.ends("a")
     late.appended("r", agent.entries[3:])
-    assert [span.name for span in told.spans] == ["Claimed", "Dispatch", "TaskEnded", "Drained"]
+    assert [span.name for span in told.spans] == ["ownership_acquired", "dispatch", "attempt_ended", "batch_ended"]
     assert parent_of(told.transition(4)) == id_of(told.effect("r:2.0"))
 
 

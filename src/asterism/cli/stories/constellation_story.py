@@ -26,7 +26,7 @@ from asterism.constellation.edits import (
 )
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Machine, Outcome
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, kind_of
 from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.machines.constellation_agent.events import (
@@ -118,7 +118,7 @@ class ConstellationStory(Story):
             told.append(Happening(entry, f"the run pauses itself: {plain(memory.limit)}"))
         if self.run.state != was and memory.code and memory.code != "cancelled":  # that was said already
             told.append(Happening(entry, "the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
-        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event), type(entry.event).__name__), weight="detail")]
+        return told or [Happening(entry, _PLAIN_WORDS.get(type(entry.event), kind_of(entry.event)), weight="detail")]
 
     # -- what an entry may settle besides what it is about -----------------------------------------
 
@@ -248,7 +248,7 @@ class ConstellationStory(Story):
             case StartChild():
                 yield Happening(entry, f"started as run {plain(child_of(effect_id))}", task_id, TaskStatus.RUNNING)
             case Relay():
-                told = str(effect.command.get("type", "")).lower()
+                told = str(effect.command.get("type", ""))
                 yield Happening(entry, f"its run is told to {plain(told)}", task_id, weight="detail")
             case Ask():
                 yield Happening(entry, f"waits for a person: {plain(effect.prompt)}", task_id, TaskStatus.RUNNING)

@@ -12,7 +12,7 @@ from rich.text import Text
 from asterism.cli.stories.story import Happening, Story, answer_words, control_words, last_lines
 from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect
+from asterism.kernel.machine import Effect, kind_of
 from asterism.machines.children import ChildEnded, StartChild, child_of
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
 from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Message, Reported, Said, View
@@ -41,7 +41,7 @@ class FlowStory(Story):
             sub_state = self.memory.view.metadata.get("sub_state")
             told.append(Happening(entry, f"{was} → {self.run.state}" + (f" ({plain(str(sub_state))})" if sub_state else "")))
         told += self._effects(entry)
-        return told or [Happening(entry, type(entry.event).__name__, weight="detail")]
+        return told or [Happening(entry, kind_of(entry.event), weight="detail")]
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event

@@ -11,7 +11,7 @@ from rich.text import Text
 from asterism.cli.stories.story import Happening, Story, answer_words, control_words, last_lines
 from asterism.cli.words import count, plain, preview, time_of_day
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome
+from asterism.kernel.machine import Effect, Outcome, kind_of
 from asterism.machines.children import ChildEnded, StartChild, child_of
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
@@ -29,7 +29,6 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
-from asterism.machines.orchestration_loop.table import FINGERPRINT
 
 _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
 _QUIET_WORDS: dict[type[Effect], str] = {
@@ -66,7 +65,7 @@ class LoopStory(Story):
             told.append(Happening(entry, ends))
         if self.run.state != was:
             told.append(Happening(entry, f"{was} → {self.run.state}", weight="detail"))
-        return told or [Happening(entry, type(entry.event).__name__, weight="detail")]
+        return told or [Happening(entry, kind_of(entry.event), weight="detail")]
 
     def _event(self, entry: Entry) -> Iterator[Happening]:
         event = entry.event
@@ -172,8 +171,6 @@ class LoopStory(Story):
         numbers = [count(memory.steps, "step"), count(memory.replans, "replan"), count(memory.reflections, "reflection")]
         numbers += [f"{memory.tokens} tokens"] if memory.tokens else []
         lines += self._metrics(", ".join(numbers), now)
-        if memory.fingerprint != FINGERPRINT:
-            lines += [Text(), Text("begun under another version of the loop's table; its journal has been replayed under this one")]
         return lines
 
 

@@ -16,7 +16,7 @@ from asterism.cli.words import duration, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.kernel.machine import Effect, Machine, Outcome, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
 from asterism.machines.constellation_agent.events import RaiseLimits
@@ -150,7 +150,7 @@ class Story:
         """Why an entry is a note only."""
         if isinstance(entry.event, Answered):
             return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
-        return f"{type(entry.event).__name__} by {entry.actor} was noted only: {entry.note}"
+        return f"{kind_of(entry.event)} by {entry.actor} was noted only: {entry.note}"
 
     def _told(self, entry: Entry) -> list[Happening]:
         """Replay an entry and say what it means; at least something."""
@@ -204,4 +204,4 @@ def control_words(entry: Entry) -> str:
         case Broke(event=broken, reason=reason):
             return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
         case _:
-            return type(event).__name__
+            return kind_of(event)

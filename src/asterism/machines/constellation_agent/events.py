@@ -71,7 +71,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 # -- events ----------------------------------------------------------------------------------------
 
 
-class Submitted(Event, frozen=True, kw_only=True):
+class Submitted(Event, tag="constellation_submitted", frozen=True, kw_only=True):
     """A request, with the fleet it is for.
 
     Attributes:
@@ -87,16 +87,16 @@ class Submitted(Event, frozen=True, kw_only=True):
 
     request: str
     fleet_file: str = ""
-    folder: str = ""
+    folder: str = msgspec.field(default="", name="working_directory")
     fleet: tuple[AgentProfile, ...]
     options: RunOptions = RunOptions()
     planner: dict[str, Any] = msgspec.field(default_factory=dict)
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
-    earlier: tuple[dict[str, Any], ...] = ()
+    earlier: tuple[dict[str, Any], ...] = msgspec.field(default=(), name="previous_rounds")
 
 
-class Edited(Event, frozen=True, kw_only=True):
+class Edited(Event, tag="edited", frozen=True, kw_only=True):
     """Edits from outside, while the run goes on: taken whole or not at all.
 
     Attributes:
@@ -107,10 +107,10 @@ class Edited(Event, frozen=True, kw_only=True):
     from_outside: ClassVar[bool] = True
 
     actions: tuple[dict[str, Any], ...]
-    version: int = 0
+    version: int = msgspec.field(default=0, name="base_version")
 
 
-class Planned(Outcome, frozen=True, kw_only=True):
+class Planned(Outcome, tag="planned", frozen=True, kw_only=True):
     """What the planner proposes. Its ``status`` is a proposal too: the table disposes.
 
     Attributes:
@@ -136,7 +136,7 @@ class Planned(Outcome, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class PlanningFailed(Outcome, frozen=True, kw_only=True):
+class PlanningFailed(Outcome, tag="planning_failed", frozen=True, kw_only=True):
     """No plan, or no edit, can be had; trying has used something all the same.
 
     Attributes:
@@ -149,7 +149,7 @@ class PlanningFailed(Outcome, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class RaiseLimits(Event, frozen=True, kw_only=True):
+class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
     """Planning may use this much in all; a run that has paused itself for its limit goes on. None leaves a limit as it is."""
 
     from_outside: ClassVar[bool] = True
@@ -158,29 +158,29 @@ class RaiseLimits(Event, frozen=True, kw_only=True):
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
-class TaskEnded(Outcome, frozen=True, kw_only=True):
+class TaskEnded(Outcome, tag="attempt_ended", frozen=True, kw_only=True):
     """An attempt has ended: with a result, or with an error."""
 
     result: Any = None
     error: TaskError | None = None
 
 
-class Progressed(Event, frozen=True, kw_only=True):
+class Progressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
     """A sign of life of a running attempt."""
 
-    of: str
+    of: str = msgspec.field(name="effect_id")
     fraction: float | None = None
     message: str = ""
 
 
-class DeviceLost(Event, frozen=True, kw_only=True):
+class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
     """A device is gone; nothing is started on it until it is found."""
 
     device: str
     reason: str = ""
 
 
-class DeviceFound(Event, frozen=True, kw_only=True):
+class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
     """A lost device is back."""
 
     device: str
@@ -189,7 +189,7 @@ class DeviceFound(Event, frozen=True, kw_only=True):
 # -- effects ---------------------------------------------------------------------------------------
 
 
-class AskPlanner(Effect, frozen=True, kw_only=True):
+class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     """Ask for a constellation, or for edits.
 
     Attributes:
@@ -203,9 +203,9 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
 
     mode: WeavingMode
     request: str
-    version: int = 0
+    version: int = msgspec.field(default=0, name="base_version")
     batch: tuple[str, ...] = ()
-    told: str = ""
+    told: str = msgspec.field(default="", name="feedback")
     refusal: Refusal | None = None
     number: int = 1
     rejections: tuple[str, ...] = ()
@@ -220,7 +220,7 @@ class AskPlanner(Effect, frozen=True, kw_only=True):
         return PlanningFailed(effect=effect, code="interrupted", reason=why)
 
 
-class Dispatch(Effect, frozen=True, kw_only=True):
+class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     """Start an attempt on a device; its id is the idempotency key.
 
     Attributes:
@@ -235,12 +235,12 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     skill: str = ""
     description: str = ""
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
-    number: int = 1
+    number: int = msgspec.field(default=1, name="attempt")
     priority: int = 0
     timeout_s: float | None = None
-    deadline: float | None = None
-    redone: Redo = Redo.NEVER
-    constellation: dict[str, Any] | None = None
+    deadline: float | None = msgspec.field(default=None, name="deadline_at")
+    redone: Redo = msgspec.field(default=Redo.NEVER, name="recovery")
+    constellation: dict[str, Any] | None = msgspec.field(default=None, name="plan")
 
     @property
     def actor(self) -> str:

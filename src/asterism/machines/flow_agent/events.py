@@ -85,11 +85,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     by: str = ""
     at: float = 0.0
-    to: str = ""
+    to: str = msgspec.field(default="", name="inquiry_id")
     verb: Verb = "respond"
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
-    confided: bool = False
+    confided: bool = msgspec.field(default=False, name="confidential")
 
     def get_text(self) -> str:
         """The words."""
@@ -113,7 +113,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- events ----------------------------------------------------------------------------------------
 
 
-class Begun(Event, frozen=True, kw_only=True):
+class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
     """A conversation begins.
 
     Attributes:
@@ -130,19 +130,19 @@ class Begun(Event, frozen=True, kw_only=True):
     fleet_file: str = ""
 
 
-class Said(Event, frozen=True, kw_only=True):
+class Said(Event, tag="message_received", frozen=True, kw_only=True):
     """A person says something, in answer to no particular question or to one that is no longer open."""
 
     from_outside: ClassVar[bool] = True
 
     text: str = ""
-    to: str = ""
+    to: str = msgspec.field(default="", name="inquiry_id")
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
-    confided: bool = False
+    confided: bool = msgspec.field(default=False, name="confidential")
 
 
-class Recalled(Event, frozen=True, kw_only=True):
+class Recalled(Event, tag="conversation_recalled", frozen=True, kw_only=True):
     """Its person has come back to it after talking to somebody else."""
 
     from_outside: ClassVar[bool] = True
@@ -166,14 +166,14 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
-    secret: tuple[str, ...] = ()
-    withheld: tuple[str, ...] = ()
+    secret: tuple[str, ...] = msgspec.field(default=(), name="secret_fields")
+    withheld: tuple[str, ...] = msgspec.field(default=(), name="withheld_fields")
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
-    asking: str = ""
-    hush: bool = False
-    misses: int = 0
+    asking: str = msgspec.field(default="", name="asked_field")
+    hush: bool = msgspec.field(default=False, name="secret_expected")
+    misses: int = msgspec.field(default=0, name="retries")
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {**self.fields, **self.defaults}
 
 
-class Entered(Event, frozen=True, kw_only=True):
+class Entered(Event, tag="running_entered", frozen=True, kw_only=True):
     """A handler is about to enter the body of ``on_running``; it does so when this is durable.
 
     Attributes:
@@ -189,12 +189,12 @@ class Entered(Event, frozen=True, kw_only=True):
         path: the transitions it has made so far; the last leads to RUNNING.
     """
 
-    of: str
-    path: tuple[AgentStatus, ...] = ()
+    of: str = msgspec.field(name="effect_id")
+    path: tuple[AgentStatus, ...] = msgspec.field(default=(), name="transitions")
     view: View = View()
 
 
-class Handled(Outcome, frozen=True, kw_only=True):
+class Handled(Outcome, tag="handler_ended", frozen=True, kw_only=True):
     """What a handler did.
 
     Attributes:
@@ -208,25 +208,25 @@ class Handled(Outcome, frozen=True, kw_only=True):
         leave: the person wants it cancelled.
     """
 
-    path: tuple[AgentStatus, ...] = ()
+    path: tuple[AgentStatus, ...] = msgspec.field(default=(), name="transitions")
     text: str = ""
     view: View | None = None
     data: dict[str, Any] = msgspec.field(default_factory=dict)
     code: str = ""
     reason: str = ""
     interrupted: bool = False
-    again: bool = False
-    leave: bool = False
+    again: bool = msgspec.field(default=False, name="reenter")
+    leave: bool = msgspec.field(default=False, name="cancel")
 
 
-class Reported(Event, frozen=True, kw_only=True):
+class Reported(Event, tag="handler_reported", frozen=True, kw_only=True):
     """A handler says how far it is."""
 
-    of: str
+    of: str = msgspec.field(name="effect_id")
     text: str
 
 
-class ChildWanted(Event, frozen=True, kw_only=True):
+class ChildWanted(Event, tag="child_requested", frozen=True, kw_only=True):
     """A handler wants the child run of a key: started if there is none. Its end wakes the handler.
 
     Attributes:
@@ -236,20 +236,20 @@ class ChildWanted(Event, frozen=True, kw_only=True):
         resumable: the handler may be ended while the child waits for people, and called again when it has ended.
     """
 
-    of: str
+    of: str = msgspec.field(name="effect_id")
     key: str
     start: StartChild
     resumable: bool = False
 
 
-class Woken(Outcome, frozen=True, kw_only=True):
+class Woken(Outcome, tag="handler_notified", frozen=True, kw_only=True):
     """A handler has the news."""
 
 
 # -- effects ---------------------------------------------------------------------------------------
 
 
-class Handle(Effect, frozen=True, kw_only=True):
+class Handle(Effect, tag="call_handler", frozen=True, kw_only=True):
     """Call a handler over a view of the agent.
 
     After a crash its request says how far it had come: a handler that had not entered ``on_running`` is called again;
@@ -274,7 +274,7 @@ class Handle(Effect, frozen=True, kw_only=True):
         return Handled(effect=effect, interrupted=True, reason=why)
 
 
-class Wake(Effect, frozen=True, kw_only=True):
+class Wake(Effect, tag="notify_handler", frozen=True, kw_only=True):
     """Give a handler the news it waits for, now that it is in the journal.
 
     Attributes:
@@ -284,10 +284,10 @@ class Wake(Effect, frozen=True, kw_only=True):
         key: the child of this key has ended; empty for none.
     """
 
-    of: str
+    of: str = msgspec.field(name="effect_id")
     entered: bool = False
     cancel_requested: bool = False
-    key: str = ""
+    key: str = msgspec.field(default="", name="child_key")
 
     def interrupted(self, effect: str, why: str) -> Outcome:
         """There was nobody to tell."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from asterism.kernel.machine import Effect, Outcome, Redo
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -17,7 +19,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.model import Finding, Handoff
 
 
-class MakePlan(Effect, frozen=True, kw_only=True):
+class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
     """Ask for a plan.
 
     Attributes:
@@ -25,7 +27,7 @@ class MakePlan(Effect, frozen=True, kw_only=True):
         number: which plan of the run this is, from 1.
     """
 
-    told: str = ""
+    told: str = msgspec.field(default="", name="feedback")
     number: int = 1
 
     @property
@@ -38,7 +40,7 @@ class MakePlan(Effect, frozen=True, kw_only=True):
         return PlanMade(effect=effect, error=why)
 
 
-class RunWorker(Effect, frozen=True, kw_only=True):
+class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
     """Have a worker carry out a step; its id is the idempotency key.
 
     Attributes:
@@ -72,7 +74,7 @@ class RunWorker(Effect, frozen=True, kw_only=True):
         return WorkerEnded(effect=effect, interrupted=True, finding=Finding(status="failed", reason=why))
 
 
-class Reflect(Effect, frozen=True, kw_only=True):
+class Reflect(Effect, tag="reflect", frozen=True, kw_only=True):
     """Ask for one word: continue, replan, done or fail."""
 
     number: int = 1
@@ -87,7 +89,7 @@ class Reflect(Effect, frozen=True, kw_only=True):
         return Reflected(effect=effect, error=why)
 
 
-class Synthesize(Effect, frozen=True, kw_only=True):
+class Synthesize(Effect, tag="synthesize", frozen=True, kw_only=True):
     """Ask for the final answer.
 
     Attributes:
@@ -106,7 +108,7 @@ class Synthesize(Effect, frozen=True, kw_only=True):
         return Synthesized(effect=effect, error=why)
 
 
-class Critique(Effect, frozen=True, kw_only=True):
+class Critique(Effect, tag="critique", frozen=True, kw_only=True):
     """Ask whether the draft will do."""
 
     @property
@@ -119,7 +121,7 @@ class Critique(Effect, frozen=True, kw_only=True):
         return Critiqued(effect=effect, error=why)
 
 
-class AskModel(Effect, frozen=True, kw_only=True):
+class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
     """Put a step's conversation to its worker's model.
 
     Attributes:
@@ -146,7 +148,7 @@ class AskModel(Effect, frozen=True, kw_only=True):
         return ModelReplied(effect=effect, error=why)
 
 
-class CallTool(Effect, frozen=True, kw_only=True):
+class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
     """Make a tool call that a model asked for; its id is the idempotency key.
 
     Attributes:

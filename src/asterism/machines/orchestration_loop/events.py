@@ -10,14 +10,13 @@ from asterism.kernel.machine import Event, Outcome
 from asterism.machines.orchestration_loop.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 
-class LoopSubmitted(Event, frozen=True, kw_only=True):
+class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
     """A request, for a loop that is defined elsewhere.
 
     Attributes:
         request: the user's words.
         context: what goes with them (JSON object); every view of the supervisor has it.
         definition: ``module:qualname`` of the loop, or where its file is.
-        fingerprint: of the table the run was begun under.
         folder: where it was started; what is relative is relative to it.
         fleet_file: where the devices of its children can be opened again; empty for none.
         workers: who there is.
@@ -29,22 +28,21 @@ class LoopSubmitted(Event, frozen=True, kw_only=True):
     request: str
     context: dict[str, Any] = msgspec.field(default_factory=dict)
     definition: str = ""
-    fingerprint: str = ""
-    folder: str = ""
+    folder: str = msgspec.field(default="", name="working_directory")
     fleet_file: str = ""
     workers: tuple[WorkerProfile, ...]
     options: LoopOptions = LoopOptions()
     plan: tuple[Step, ...] = ()
-    critiques: bool = False
+    critiques: bool = msgspec.field(default=False, name="has_critique")
 
 
-class StepOnce(Event, frozen=True, kw_only=True):
+class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):
     """Go on for one transition, then start nothing new."""
 
     from_outside: ClassVar[bool] = True
 
 
-class PlanMade(Outcome, frozen=True, kw_only=True):
+class PlanMade(Outcome, tag="plan_made", frozen=True, kw_only=True):
     """A plan, or why there is none.
 
     Attributes:
@@ -58,7 +56,7 @@ class PlanMade(Outcome, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class WorkerEnded(Outcome, frozen=True, kw_only=True):
+class WorkerEnded(Outcome, tag="worker_ended", frozen=True, kw_only=True):
     """A worker has found something, or its result comes later.
 
     Attributes:
@@ -71,7 +69,7 @@ class WorkerEnded(Outcome, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class Reflected(Outcome, frozen=True, kw_only=True):
+class Reflected(Outcome, tag="reflected", frozen=True, kw_only=True):
     """What the reflection said.
 
     Attributes:
@@ -80,13 +78,13 @@ class Reflected(Outcome, frozen=True, kw_only=True):
         error: why nothing was said.
     """
 
-    said: str = ""
+    said: str = msgspec.field(default="", name="reply")
     strategy: Strategy | None = None
     error: str = ""
     tokens: int = 0
 
 
-class Synthesized(Outcome, frozen=True, kw_only=True):
+class Synthesized(Outcome, tag="synthesized", frozen=True, kw_only=True):
     """The answer (JSON), or why there is none."""
 
     answer: Any = None
@@ -94,15 +92,15 @@ class Synthesized(Outcome, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class Critiqued(Outcome, frozen=True, kw_only=True):
+class Critiqued(Outcome, tag="critiqued", frozen=True, kw_only=True):
     """What the critique said: ok, or what is to be better."""
 
-    said: str = ""
+    said: str = msgspec.field(default="", name="reply")
     error: str = ""
     tokens: int = 0
 
 
-class ModelReplied(Outcome, frozen=True, kw_only=True):
+class ModelReplied(Outcome, tag="model_replied", frozen=True, kw_only=True):
     """A worker's model has replied.
 
     Attributes:
@@ -119,7 +117,7 @@ class ModelReplied(Outcome, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class ToolReturned(Outcome, frozen=True, kw_only=True):
+class ToolReturned(Outcome, tag="tool_returned", frozen=True, kw_only=True):
     """A tool call has returned.
 
     Attributes:

@@ -127,7 +127,7 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     """The memory of one orchestration loop.
 
     Attributes:
-        request, context, definition, fingerprint, folder, options, critiques: as submitted.
+        request, context, definition, folder, options, critiques: as submitted.
         workers: by name.
         started_at: seconds since the epoch.
         plan: the current one.
@@ -153,7 +153,6 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     request: str = ""
     context: dict[str, Any] = {}
     definition: str = ""
-    fingerprint: str = ""
     folder: str = ""
     options: LoopOptions = LoopOptions()
     critiques: bool = False

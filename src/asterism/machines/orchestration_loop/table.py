@@ -6,7 +6,6 @@ Only Drained starts anything; what a worker or a supervising function has come t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -54,7 +53,7 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, turn: Turn) -> State:
         memory.workers = {}
         raise Refused(why)
     memory.request, memory.context, memory.options = event.request, event.context, event.options
-    memory.definition, memory.fingerprint, memory.folder = event.definition, event.fingerprint, event.folder
+    memory.definition, memory.folder = event.definition, event.folder
     memory.critiques = event.critiques
     memory.started_at = turn.at
     if plan:
@@ -218,12 +217,3 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State(state): frozenset(map(State, targets)) for state, targets in ORCHESTRATION_LOOP.matrix().items()
 }
 """State -> next states: the seven of the contract, and the three of the extension."""
-
-FINGERPRINT = hashlib.sha256(
-    "\n".join(
-        f"{state} {event.__name__} {sorted(found.to)} {found.internal}"
-        for state, rows in ORCHESTRATION_LOOP.table.items()
-        for event, found in sorted(rows.items(), key=lambda item: item[0].__name__)
-    ).encode()
-).hexdigest()[:16]
-"""Of the table; a run keeps that of the table it was begun under."""

@@ -72,7 +72,7 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: unique in its run; the same key later gets the same verdict.
-        kind: type name of the event it becomes.
+        kind: kind of the event it becomes (``kernel.machine.kind_of``).
         body: JSON text of that event.
         verdict: empty until it was folded; then ``accepted``, or why it was refused.
     """

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from asterism.kernel.journal import Entry, JournalMismatch, Record
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, thaw
@@ -176,15 +176,15 @@ class Watched(Generic[M]):
             raise self.fail(6, f"entry {entry.seq} takes an outcome of {event.effect}, which {why}")
         if isinstance(event, Answered) and event.verb in ("approve", "edit") and not event.withdrawn and not entry.key:
             raise self.fail(9, f"entry {entry.seq} is a yes to {event.effect} that nobody has sent")
-        self.outcomes[event.effect] = type(event).__name__
+        self.outcomes[event.effect] = kind_of(event)
         if isinstance(event, ChildEnded):
             self._ends[event.effect] = event
 
     def _check_told(self, entry: Entry) -> None:
         """What a person wants of a run its children hear in the same entry, and one that has ended has cancelled them."""
         told = {effect.target: effect.command["type"] for effect in entry.effects if isinstance(effect, Relay)}
-        self._cancelled.update(target for target, kind in told.items() if kind == Cancel.__name__)
-        replayed, kind = self.replayed, type(entry.event).__name__
+        self._cancelled.update(target for target, kind in told.items() if kind == kind_of(Cancel))
+        replayed, kind = self.replayed, kind_of(entry.event)
         gone = self._cancelled | replayed.withdrawn
         living = [key for key, effect in replayed.outstanding.items() if isinstance(effect, StartChild) and key not in gone]
         if self.machine.is_terminal(replayed.state):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from asterism.kernel.machine import Effect, Event
+from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
 from asterism.machines.control import Answered, Ask, Claimed
@@ -41,7 +41,7 @@ from asterism.simulation.exploration.small_run import Budget, Move, Situation, S
 from asterism.simulation.invariants import InvariantViolated
 
 KEY = "below"
-BELOW = StartChild(machine="flow agent", first_kind="Begun", first={"type": "Begun", "agent": "small:Below"})
+BELOW = StartChild(machine="flow agent", first_kind=kind_of(Begun), first={"type": kind_of(Begun), "agent": "small:Below"})
 
 
 class FlowSpace(SmallRun[FlowMemory]):
@@ -72,7 +72,7 @@ class FlowSpace(SmallRun[FlowMemory]):
             return f"{effect.handler} {effect.message.text}{effect.message.verb}"
         if isinstance(effect, Relay):
             return f"{effect.command['type']} goes down"
-        return f"question: {', '.join(effect.verbs)}" if isinstance(effect, Ask) else type(effect).__name__
+        return f"question: {', '.join(effect.verbs)}" if isinstance(effect, Ask) else kind_of(effect)
 
     def remembered(self, run: Run[FlowMemory]) -> dict[str, Any]:
         """All but what was said so far, which no rule reads (as for the agent, shown by a walk with it)."""

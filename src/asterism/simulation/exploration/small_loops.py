@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from asterism.constellation.profile import ChildSpec
-from asterism.kernel.machine import Effect, Event
+from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
 from asterism.machines.control import Answered, Ask
@@ -30,7 +30,9 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
 
-BELOW = ChildSpec(machine="orchestration loop", first_kind="LoopSubmitted", first={"type": "LoopSubmitted", "request": "small"})
+BELOW = ChildSpec(
+    machine="orchestration loop", first_kind=kind_of(LoopSubmitted), first={"type": kind_of(LoopSubmitted), "request": "small"}
+)
 WORKERS = (
     WorkerProfile(name="safe", idempotent=True),
     WorkerProfile(name="once"),
@@ -101,7 +103,7 @@ class LoopSpace(SmallRun[LoopMemory]):
             return f"{effect.command['type']} goes down"
         if isinstance(effect, Ask):
             return f"question about {effect.subject.get('step_id') or effect.subject.get('tool')}: {', '.join(effect.verbs)}"
-        return type(effect).__name__
+        return kind_of(effect)
 
     def outcomes(self, state: Situation[LoopMemory], effect_id: str, effect: Effect) -> Iterator[Move[LoopMemory]]:
         """What workers, supervising functions and people may say."""

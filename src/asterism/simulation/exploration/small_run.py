@@ -18,7 +18,7 @@ import msgspec
 
 from asterism.errors import AsterismError, IllegalTransition, Refused
 from asterism.kernel.journal import JournalMismatch
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
@@ -300,10 +300,10 @@ class SmallRun(ABC, Generic[M]):
                 raise InvariantViolated(6, f"an outcome was refused: {refused}", run.story) from None
             return
         except (AsterismError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise InvariantViolated(5, f"{type(event).__name__} breaks its move: {type(error).__name__}: {error}", run.story) from error
+            raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {type(error).__name__}: {error}", run.story) from error
         if entry is None:
             if found := _difference(run, twin):
-                raise InvariantViolated(5, f"{type(event).__name__} made no entry and changed something: {found}", run.story)
+                raise InvariantViolated(5, f"{kind_of(event)} made no entry and changed something: {found}", run.story)
             return
         pack = packer(run.machine)
         try:

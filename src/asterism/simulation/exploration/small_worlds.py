@@ -14,7 +14,7 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
-from asterism.kernel.machine import Effect, Event
+from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -81,7 +81,7 @@ class AgentSpace(SmallRun[AgentMemory]):
             return f"{effect.task_id}#{effect.number}"
         if isinstance(effect, AskPlanner):
             return f"planner, {effect.mode}"
-        return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else type(effect).__name__
+        return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else kind_of(effect)
 
     def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
         """What decides what can happen, and not what is only told.

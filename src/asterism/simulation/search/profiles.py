@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.kernel.machine import Event
+from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
 from asterism.machines.control import Answered
@@ -190,8 +190,8 @@ def _letters(rng: random.Random, setting: Setting) -> None:
         Edited(actions=(update,) * 2_001),
         *(Edited(actions=(update,), version=version) for version in range(6)),
     )
-    letters = [("Nonsense", "{}"), ("Pause", "{"), ("Pause", "[]"), ("Answered", '{"effect": 7}'), ("Cancel", '{"reason": "\\ud800"}')]
-    letters += [(type(event).__name__, event_body(event)) for event in events]
+    letters = [("Nonsense", "{}"), ("pause", "{"), ("pause", "[]"), ("answered", '{"effect_id": 7}'), ("cancel", '{"reason": "\\ud800"}')]
+    letters += [(kind_of(event), event_body(event)) for event in events]
     for kind, body in rng.choices(letters, k=rng.randint(1, 6)):
         _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="letter", kind=kind, body=body))
 
@@ -217,7 +217,7 @@ def _forks(rng: random.Random, setting: Setting) -> None:
 
 def _deaths(rng: random.Random, setting: Setting) -> None:
     """The driver dies in the middle of what a loop or a conversation does."""
-    names = ("good", "once", "asks", "model", "Reflect", "MakePlan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
+    names = ("good", "once", "asks", "model", "reflect", "make_plan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
     for _ in range(rng.choice((0, 1, 2))):
         crash = Crash(during=rng.choice(names), after_s=rng.choice((0.0, 0.0, 0.5)), run=rng.choice(("", "*")))
         setting.world.setdefault("crashes", []).append(crash)
@@ -227,7 +227,7 @@ def _one_by_one(rng: random.Random, setting: Setting) -> None:
     """A loop is taken one transition at a time for a while, and mostly let go on in the end."""
     steps = sorted(round(rng.uniform(0, 60), 1) for _ in range(rng.choice((0, 0, 0, 2, 8))))
     for at_s in steps:
-        _happen(setting, Happening(at_s=at_s, what="letter", kind=StepOnce.__name__, body=event_body(StepOnce())))
+        _happen(setting, Happening(at_s=at_s, what="letter", kind=kind_of(StepOnce), body=event_body(StepOnce())))
     if steps and likely(rng, 0.8):
         _happen(setting, Happening(at_s=steps[-1] + 5.0, what="unpause"))
 

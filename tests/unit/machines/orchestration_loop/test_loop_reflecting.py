@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from asterism.kernel.machine import kind_of
 from asterism.machines.control import Ask
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.model import Decision, Step, Strategy
@@ -61,7 +62,7 @@ def test_the_answer_and_complete_are_one_entry() -> None:
     loop.says("done")
     loop.answers_with({"n": 1})
     last = loop.entries[-1]
-    assert (type(last.event).__name__, last.state) == ("Synthesized", "COMPLETE")
+    assert (kind_of(last.event), last.state) == ("synthesized", "COMPLETE")
 
 
 def test_endless_replanning_ends_failed_with_the_bound_named() -> None:

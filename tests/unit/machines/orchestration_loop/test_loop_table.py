@@ -74,7 +74,7 @@ def test_a_pair_that_is_not_in_the_table_raises_whatever_a_move_wants(state: Sta
     if not was.to and state is target:
         assert not wanting.matrix()[state]
         return
-    with pytest.raises(IllegalTransition, match=f"orchestration loop in {state} does not accept Drained to {target}"):
+    with pytest.raises(IllegalTransition, match=f"orchestration loop in {state} does not accept batch_ended to {target}"):
         wanting.step(state, LoopMemory(), Drained(), Turn(run="r", seq=1, at=0.0, actor="me", state=state))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused
+from asterism.kernel.machine import kind_of
 from asterism.machines.control import Forked, Pause, Verb
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
@@ -74,7 +75,7 @@ def test_a_worker_sees_its_handoff_and_nothing_else() -> None:
 def test_a_step_is_claimed_before_it_runs_and_its_result_comes_with_observing() -> None:
     loop = Loop(*steps("a"))
     claim = loop.entries[-1]
-    assert [type(effect).__name__ for effect in claim.effects] == ["RunWorker"]
+    assert [kind_of(effect) for effect in claim.effects] == ["run_worker"]
     assert claim.state == "EXECUTING"
     loop.take(loop.end_of("a", 42))
     assert (loop.entries[-1].state, loop.entries[-1].effects) == ("OBSERVING", ())
@@ -143,7 +144,7 @@ def test_a_stale_answer_is_refused_and_simultaneous_ones_run_it_once() -> None:
     answer = loop.answer("approve")
     loop.batch(answer, answer, answer)
     assert loop.working() == ["a"]
-    assert [bool(entry.note) for entry in loop.entries if type(entry.event).__name__ == "Answered"] == [False, True, True]
+    assert [bool(entry.note) for entry in loop.entries if kind_of(entry.event) == "answered"] == [False, True, True]
 
 
 def test_an_answer_that_a_question_does_not_take_leaves_it_open() -> None:
