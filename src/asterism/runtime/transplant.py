@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import JournalMismatch, Record
+from asterism.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
+from asterism.kernel.packing import is_readable
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.submission import check_id
 
@@ -75,7 +76,7 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
     """The runs of a journal file with their records, the root first.
 
     Raises:
-        InvalidInput: not a journal file, another version, or a line that was changed, lost, moved or added; names the line.
+        InvalidInput: not a journal file, a version that cannot be read, or a line that was changed, lost, moved or added; names the line.
     """
     chain = hashlib.sha256()
     journals: list[Journal] = []
@@ -93,6 +94,7 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
                 within, left = end.end != len(journals[-1][1]), end.left
             else:
                 record = msgspec.convert(content["record"], Record)
+                _check_version(record.version)
                 _check_time(record.at)
                 journals[-1][1].append(record)
         except (KeyError, msgspec.ValidationError, InvalidInput) as error:
@@ -116,6 +118,12 @@ def _header(content: dict[str, Any]) -> RunRow:
 def _check_time(at: float) -> None:
     if not 0 <= at < END_OF_TIME:
         raise InvalidInput(f"{at:g} seconds are no time of this calendar")
+
+
+def _check_version(version: int) -> None:
+    if not is_readable(version):
+        known = f"schema version {version}, and this program reads {SCHEMA_VERSION}"
+        raise InvalidInput(f"its records have {known}; import it with the asterism that exported it")
 
 
 def _check_tree(rows: Sequence[RunRow]) -> None:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.kernel.journal import JournalMismatch, Record
+from asterism.kernel import packing
+from asterism.kernel.journal import SCHEMA_VERSION, JournalMismatch, Record
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.memory import AgentMemory
@@ -116,6 +117,22 @@ def test_a_run_whose_id_none_may_have_is_not_taken_in(run: str) -> None:
         read_journals(sealed(*contents({"run": run}, {"run": run}, {})))
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 1, 0])
+def test_a_journal_of_a_version_that_cannot_be_read_is_refused_in_one_line(version: int) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_journals(sealed(*contents({}, {"version": version}, {})))
+    assert str(refused.value) == (
+        f"journal file, line 2: its records have schema version {version}, and this program reads {SCHEMA_VERSION}; "
+        "import it with the asterism that exported it"
+    )
+
+
+def test_a_journal_of_an_earlier_version_that_steps_lead_on_from_is_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "UPGRADES", {SCHEMA_VERSION - 1: lambda record: record})
+    ((_, read),) = read_journals(sealed(*contents({}, {"version": SCHEMA_VERSION - 1}, {})))
+    assert [record.version for record in read] == [SCHEMA_VERSION - 1]
 
 
 @pytest.mark.parametrize("run", ["r", "r.1", "r.1.0.", "r.1.0\x1b", "r.a.b", "s.1.0", "r.1.0.1.0"])
