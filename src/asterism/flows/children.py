@@ -103,7 +103,7 @@ def as_child(agent: type) -> ChildSpec:
 
 def _begun(agent: Any, message: Message) -> Begun:
     limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-    return Begun(agent=name_of(agent), message=message, limits=limits)
+    return Begun(agent=name_of(agent), message=message, limits=limits, requires_approval=agent.requires_approval)
 
 
 def question_of(asked: InquiryRow) -> str:

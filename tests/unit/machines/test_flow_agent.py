@@ -29,6 +29,7 @@ from asterism.machines.flow_agent.events import (
     Wake,
     Woken,
 )
+from asterism.machines.flow_agent.states import Acting
 from asterism.machines.flow_agent.table import FLOW_AGENT
 
 SEED = {
@@ -170,7 +171,7 @@ def test_a_handler_that_would_enter_after_a_cancel_is_called_off_and_makes_no_tr
     talk = Talk()
     talk.take(Cancel())
     assert talk.entered(S.RUNNING) == (Wake(of="r:2.0", cancel_requested=True),)
-    assert (talk.run.state, talk.memory.entered) == (S.INITIALIZING, False)
+    assert (talk.run.state, isinstance(talk.memory.handler, Acting)) == (S.INITIALIZING, False)
     talk.handled()
     assert talk.run.state is S.CANCELLED
 
@@ -269,6 +270,37 @@ def test_of_three_yes_at_once_one_is_taken() -> None:
     assert talk.question().prompt == "And again?"
 
 
+@pytest.mark.parametrize(
+    ("state", "path"),
+    [
+        (S.INITIALIZING, (S.RUNNING,)),
+        (S.WAITING_FOR_INPUT, (S.RUNNING,)),
+        (S.INITIALIZING, (S.WAITING_FOR_APPROVAL, S.RUNNING)),
+        (S.WAITING_FOR_INPUT, (S.PAUSED, S.RUNNING)),
+    ],
+)
+def test_no_handler_leads_past_an_approval_that_the_agent_requires(state: AgentStatus, path: tuple[AgentStatus, ...]) -> None:
+    talk = Talk(requires_approval=True)
+    if state is S.WAITING_FOR_INPUT:
+        talk.handled(S.WAITING_FOR_INPUT, text="what?")
+        talk.answer(value="this")
+    assert (talk.run.state, talk.handler) == (state, f"on_{state.lower()}")
+    entries = len(talk.entries)
+    with pytest.raises(IllegalTransition, match="nobody has approved"):
+        talk.entered(*path)
+    with pytest.raises(IllegalTransition, match="nobody has approved"):
+        talk.handled(*path)
+    assert len(talk.entries) == entries
+
+
+def test_a_handler_that_is_given_the_answer_to_the_approval_may_run() -> None:
+    talk = Talk(requires_approval=True)
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Do it?")
+    talk.answer("approve")
+    talk.entered(S.RUNNING)
+    assert talk.run.state is S.RUNNING
+
+
 def test_an_approval_shows_exactly_what_it_is_bound_to_and_expires() -> None:
     talk = Talk(limits=Limits(approval_s=60))
     talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=View(fields={"item": "pizza"}))
@@ -300,7 +332,8 @@ def test_a_cancel_ends_every_state_through_paused_where_there_is_no_edge(state: 
     assert talk.states()[before:] == way
     assert not talk.memory.paused
     assert talk.run.ended
-    assert (talk.memory.outcome(), talk.memory.handler == "on_paused") == ("cancelled", False)
+    assert talk.memory.outcome() == "cancelled"
+    assert "on_paused" not in [it.handler for entry in talk.entries for it in entry.effects if isinstance(it, Handle)]
 
 
 def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_what_completes() -> None:
