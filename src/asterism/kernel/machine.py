@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Generic, Never, TypeVar
 import msgspec
 
 from asterism.errors import IllegalTransition
+from asterism.kernel.start import StartRequest
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -182,6 +183,7 @@ class Machine(Generic[M]):
         common: rows that every state has for events that its own rows do not name.
         while_live: the same, except for states in which a run has ended.
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
+        starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
 
     Attributes:
         table: all rows of each state, the common ones included.
@@ -203,6 +205,7 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, Outcome], None] = lambda memory, event: None,
+        starts: Callable[[StartRequest], Event] | None = None,
     ) -> None:
         self.name = name
         self.states = states
@@ -210,6 +213,7 @@ class Machine(Generic[M]):
         self.effects = tuple(effects)
         self.memory = memory
         self.settled = settled
+        self.starts = starts
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
         self._common = dict(common or {})
         live = {**self._common, **(while_live or {})}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Row, Table, Turn, row
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildRested, Relay, Relayed, StartChild, note_rest, relay, tell_children
 from asterism.machines.control import (
     Answered,
@@ -80,6 +81,7 @@ def governed(
     ends: Iterable[enum.StrEnum] = (),
     common: Mapping[type[Event], Row] | None = None,
     while_live: Mapping[type[Event], Row] | None = None,
+    starts: Callable[[StartRequest], Event] | None = None,
 ) -> Machine[G]:
     """Return a machine that can be driven: its own table, and the rows that every machine has.
 
@@ -94,6 +96,7 @@ def governed(
         ends: states in which a run has ended although a row leads out of them.
         common: further rows that every state has, unless its own rows name the event.
         while_live: the same, except for states in which the run has ended.
+        starts: makes the event that begins a run which another run has started; None where it cannot be a child.
 
     Raises:
         ValueError: the table is not sound.
@@ -109,6 +112,7 @@ def governed(
         common={**_everywhere(control), **(common or {})},
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
+        starts=starts,
     )
 
 

@@ -12,6 +12,7 @@ from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import begin_child
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
@@ -378,7 +379,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
     talk = Talk()
     talk.entered(S.RUNNING)
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     broke = run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
     assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
     assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
@@ -391,7 +392,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
 def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
     talk = Talk()
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
     talk.take(Broke(effect=handle, event="Handled", reason="KeyError: y"), actor="system")
     assert (talk.handler, str(run.state)) == ("on_error", "ERROR")

@@ -42,6 +42,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.starting import first_event
 
 # -- what handlers did -----------------------------------------------------------------------------
 
@@ -187,5 +188,6 @@ FLOW_AGENT: Machine[FlowMemory] = governed(
         ChildEnded: row(child_ended),
     },
     while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
+    starts=first_event,
 )
 """The machine of every conversation."""
