@@ -12,6 +12,7 @@ from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, begin_child
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
@@ -187,7 +188,7 @@ def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> 
 def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handler, start = talk.memory.handling, StartChild(machine="flow agent", first_kind="Begun", first={})
+    handler, start = talk.memory.handling, StartChild(machine="flow agent", start=StartRequest(definition={}))
     wanted = ChildWanted(of=handler, key="k", start=start)
     assert talk.take(wanted) == (start,)
     assert talk.take(wanted) == (), "its end will wake the handler"
@@ -200,7 +201,7 @@ def test_no_child_is_started_after_a_cancel() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     talk.take(Cancel())
-    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={}))
+    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={})))
     assert talk.take(wanted) == (Wake(of=talk.memory.handling, cancel_requested=True),)
     assert talk.memory.children == {}
 
@@ -209,7 +210,7 @@ def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> Non
     talk = Talk()
     talk.entered(S.RUNNING)
     handler = talk.memory.handling
-    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="Begun", first={})))
+    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={}))))
     talk.take(Broke(effect=talk.memory.children["k"].effect, event="ChildEnded", reason="KeyError: x"))
     assert talk.run.state is S.ERROR
     assert handler not in talk.run.outstanding
@@ -466,7 +467,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
     talk = Talk()
     talk.entered(S.RUNNING)
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     broke = run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
     assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
     assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
@@ -479,7 +480,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
 def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
     talk = Talk()
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     run.take(Broke(effect=wanted.effect_ids()[0], event="ChildEnded", reason="KeyError: x"), at=1000.0, actor="system")
     talk.take(Broke(effect=handle, event="Handled", reason="KeyError: y"), actor="system")
     assert (talk.handler, str(run.state)) == ("on_error", "ERROR")

@@ -43,6 +43,7 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
 from asterism.machines.flow_agent.requests import REQUESTS
+from asterism.machines.flow_agent.starting import first_event
 from asterism.machines.flow_agent.states import Acting, Asked, Called, Idle
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -194,5 +195,6 @@ FLOW_AGENT: Machine[FlowMemory] = governed(
     },
     while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
     requests=REQUESTS,
+    starts=first_event,
 )
 """The machine of every conversation."""

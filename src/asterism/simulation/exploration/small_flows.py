@@ -11,6 +11,7 @@ from typing import Any
 
 from asterism.kernel.machine import Effect, Event
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
 from asterism.machines.control import Answered, Ask, Claimed
 from asterism.machines.flow_agent.events import (
@@ -42,7 +43,7 @@ from asterism.simulation.exploration.small_run import Budget, Move, Situation, S
 from asterism.simulation.invariants import InvariantViolated
 
 KEY = "below"
-BELOW = StartChild(machine="flow agent", first_kind="Begun", first={"type": "Begun", "agent": "small:Below"})
+BELOW = StartChild(machine="flow agent", start=StartRequest(definition={"agent": "small:Below"}))
 
 
 class FlowSpace(SmallRun[FlowMemory]):
