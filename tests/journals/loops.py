@@ -54,7 +54,7 @@ def loop_child() -> Sequence[Record]:
 
 def loop_below() -> Sequence[Record]:
     """Pause, unpause and cancel go down to a worker that is a run."""
-    spec = ChildSpec(machine="orchestration loop", first_kind="loop_submitted", first={"type": "loop_submitted", "request": "x"})
+    spec = ChildSpec(machine="orchestration loop", definition={})
     it = Loop(*steps("a:deep"), workers=(WorkerProfile(name="deep", child=spec),))
     below = it.effect(StartChild)
     for command in (Pause(), Unpause(), Cancel(reason="enough")):

@@ -1,7 +1,8 @@
 """How the golden journals of version 1 were translated to version 2: the record of what was done, by tables of names.
 
 Version 1 named events, effects and fields after the classes of the program; version 2 names them in words of their own. Nothing else
-changed but that the first event of a loop lost ``fingerprint``. No version with the older form was released, so no program has this step.
+changed but that the first event and the definition of a loop lost ``fingerprint``. No version with the older form was released, so no
+program has this step.
 ``python -m tests.journals.translate`` translates what is of version 1 and leaves all else as it is.
 """
 
@@ -101,6 +102,7 @@ FIELDS = {
         "withheld": "withheld_fields",
         "secret": "secret_fields",
     },
+    "definition": {"folder": "working_directory", "critiques": "has_critique"},
 }
 """Kind in version 2, or the name of a struct that is a field of one -> field in version 1 -> field in version 2, where it differs."""
 
@@ -142,6 +144,8 @@ def _kind(data: dict[str, Any]) -> dict[str, Any]:
     found = {names.get(name, name): WITHIN.get((tag, name), _same)(value) for name, value in data.items()}
     if tag == "loop_submitted":
         found.pop("fingerprint", None)
+    if tag == "start_child":
+        found["start"] = {**found["start"], "definition": _definition(found["start"]["definition"])}
     return {**found, "type": tag}
 
 
@@ -154,13 +158,17 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _begins(data: dict[str, Any]) -> dict[str, Any]:
-    """A ``ChildSpec``, or the fields of a ``StartChild`` that it shares."""
-    return {**data, "first_kind": TAGS[data["first_kind"]], "first": _kind(data["first"])}
+def _definition(data: dict[str, Any]) -> dict[str, Any]:
+    """What a run that another one starts is defined by: of a constellation, a loop or a conversation, whose fields differ."""
+    return {FIELDS["definition"].get(name, name): value for name, value in data.items() if name != "fingerprint"}
+
+
+def _child(data: dict[str, Any]) -> dict[str, Any]:
+    return {**data, "definition": _definition(data["definition"])}
 
 
 def _profiles(them: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**it, "child": _begins(it["child"])} if it.get("child") else it for it in them]
+    return [{**it, "child": _child(it["child"])} if it.get("child") else it for it in them]
 
 
 WITHIN: dict[tuple[str, str], Callable[[Any], Any]] = {
@@ -169,8 +177,6 @@ WITHIN: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("running_entered", "view"): _struct("View"),
     ("handler_ended", "view"): _struct("View"),
     ("child_requested", "start"): _kind,
-    ("start_child", "first_kind"): TAGS.__getitem__,
-    ("start_child", "first"): lambda first: _kind(first) if first else first,
     ("signal_child", "command"): _kind,
     ("transition_failed", "event"): TAGS.__getitem__,
     ("constellation_submitted", "fleet"): _profiles,

@@ -30,6 +30,7 @@ from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
 from asterism.machines.flow_agent.events import Handled, Woken
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.states import Unasked
 from asterism.machines.orchestration_loop import reflecting, working
 from asterism.machines.orchestration_loop import table as loop_table
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
@@ -348,7 +349,7 @@ def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkey
 
     def eager(memory: FlowMemory, event: Handled) -> None:
         real(memory, event)
-        memory.again, memory.unclear = memory.again or memory.unclear, False
+        memory.last_act = "again" if memory.unclear else memory.last_act
 
     monkeypatch.setattr(flow_table, "take_in", eager)
     found({9}, "talks")
@@ -356,7 +357,7 @@ def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkey
 
 def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgotten(memory: FlowMemory, turn: Turn) -> None:
-        memory.ask, memory.due = "", None
+        memory.question = Unasked()
 
     monkeypatch.setattr(moves, "withdraw_ask", forgotten)
     found({8}, "talks")

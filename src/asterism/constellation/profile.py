@@ -6,7 +6,6 @@ without asking a device. Not here: how a device works (that is ``asterism.device
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -50,38 +49,17 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How what is carried out as a run of its own begins.
+    """What is started where something is carried out as a run of its own.
 
     Attributes:
         machine: name of the child's machine.
-        first_kind: kind of the event that begins it.
-        first: that event as JSON, as far as it is known before.
-        says_to: where in it the request goes, as a path of field names.
-        hands_to: where what is handed over goes.
-        hands: names of what is handed over; None for all of it.
-        limit_to: where the time is that it may take, in seconds; shortened to what is left.
+        definition: what its own package has prepared, as JSON (``kernel.start.StartRequest``).
+        accepts: names of the inputs that are handed over to it; None for all.
     """
 
     machine: str
-    first_kind: str
-    first: dict[str, Any] = msgspec.field(default_factory=dict)
-    says_to: str = "request"
-    hands_to: str = "context"
-    hands: tuple[str, ...] | None = None
-    limit_to: str = "options.wall_limit_s"
-
-    def begun(self, request: str, handed: dict[str, Any], *, left_s: float) -> dict[str, Any]:
-        """The first event of a child, as JSON."""
-        if self.hands is not None:
-            handed = {name: handed[name] for name in self.hands if name in handed}
-        first = _put(_put(self.first, self.says_to, lambda _: request), self.hands_to, lambda _: handed)
-        return _put(first, self.limit_to, lambda limit_s: left_s if limit_s is None else min(left_s, limit_s))
-
-
-def _put(data: dict[str, Any], path: str, change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The data with what is at a path changed; None stands for what is not there."""
-    name, _, rest = path.partition(".")
-    return {**data, name: _put(data.get(name, {}), rest, change) if rest else change(data.get(name))}
+    definition: dict[str, Any]
+    accepts: tuple[str, ...] | None = None
 
 
 class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

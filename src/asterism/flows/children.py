@@ -11,11 +11,13 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
-from asterism.kernel.machine import kind_of
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, as_data, begin_child
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import RunOptions
+from asterism.machines.constellation_agent.starting import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.events import Begun, Limits, Message
+from asterism.machines.flow_agent.events import Limits
+from asterism.machines.flow_agent.starting import FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports.store import InquiryRow
 
@@ -53,14 +55,9 @@ def constellation(
         InvalidInput: it is no plan, or what is given is not JSON.
     """
     document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
-    submitted = Submitted(
-        request=request,
-        fleet=tuple(fleet),
-        plan=document,
-        inputs=dict(inputs or {}),
-        options=options or RunOptions(),
-    )
-    return begin_child(CONSTELLATION_AGENT.name, submitted, request or "constellation")
+    definition = as_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
+    start = StartRequest(definition=definition, request=request, inputs=dict(inputs or {}))
+    return begin_child(CONSTELLATION_AGENT.name, start, request or "constellation")
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
@@ -77,8 +74,8 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
     kind: Any = agent
     if secret := [name for name, field in kind.input_fields().items() if field.secret and name in values]:
         raise InvalidInput(f"{', '.join(secret)} of {kind.__name__} is secret: what begins a run is journaled; let it ask for its own")
-    first = _begun(kind, Message(text=text, values=values))
-    return begin_child(FLOW_AGENT.name, first, kind.description or kind.__name__)
+    start = StartRequest(definition=_defined(kind), request=text, inputs=values)
+    return begin_child(FLOW_AGENT.name, start, kind.description or kind.__name__)
 
 
 def as_child(agent: type) -> ChildSpec:
@@ -91,20 +88,12 @@ def as_child(agent: type) -> ChildSpec:
     """
     kind: Any = agent
     open_fields = tuple(name for name, field in kind.input_fields().items() if not field.secret)
-    return ChildSpec(
-        machine=FLOW_AGENT.name,
-        first_kind=kind_of(Begun),
-        first=as_data(_begun(agent, Message())),
-        says_to="message.text",
-        hands_to="message.values",
-        hands=open_fields,
-        limit_to="limits.wall_s",
-    )
+    return ChildSpec(machine=FLOW_AGENT.name, definition=_defined(agent), accepts=open_fields)
 
 
-def _begun(agent: Any, message: Message) -> Begun:
+def _defined(agent: Any) -> dict[str, Any]:
     limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-    return Begun(agent=name_of(agent), message=message, limits=limits)
+    return as_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval))
 
 
 def question_of(asked: InquiryRow) -> str:

@@ -105,7 +105,14 @@ class Conversation:
         self.run = runtime.clock.new_id()
         text, values, token = self._without_secrets(agent, runtime, text, values)
         message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
-        begun = Begun(agent=name_of(agent), message=message, tenant=self.tenant, limits=limits, fleet_file=runtime.fleet_file)
+        begun = Begun(
+            agent=name_of(agent),
+            message=message,
+            tenant=self.tenant,
+            limits=limits,
+            fleet_file=runtime.fleet_file,
+            requires_approval=agent.requires_approval,
+        )
         title = agent.description or agent.__name__
         return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
 

@@ -22,9 +22,9 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.flows.vault import Vault
-from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
+from asterism.kernel.machine import Effect, Outcome, run_of
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.flow_agent.events import (
     AgentStatus,
     ChildWanted,
@@ -138,13 +138,14 @@ class Visit:
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
         """The end of the child of a key, which is started once."""
         self._check_cancel()
-        given = [key, start.title, start.first]
+        asked = start.start
+        given = [key, start.title, asked.definition, asked.request, asked.inputs]
         if hide(given, secrets_of(agent)) != given:
             raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
-        first = as_json(start.first, f"what child {key} is given")
-        if self._fleet_file and start.first_kind == kind_of(Submitted):  # for whoever resumes it without us
-            first["fleet_file"] = first.get("fleet_file") or self._fleet_file
-        start = msgspec.structs.replace(start, first=first)
+        if not asked.fleet_file:  # a process that resumes the child without this one opens its devices there
+            asked = msgspec.structs.replace(asked, fleet_file=self._fleet_file)
+        data = as_json(asked, f"what child {key} is given")
+        start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         if key not in self._ended:
             self._report(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
             await self._until(lambda: key in self._ended)

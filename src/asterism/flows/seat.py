@@ -14,7 +14,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
+from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View, is_before_approval
 from asterism.runtime.kept import as_json
 
 HIDDEN = "•••"
@@ -117,18 +117,13 @@ class Seat:
             IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or it leads to RUNNING past the
                 approval that the agent requires; nothing has changed.
         """
-        if to is AgentStatus.RUNNING and agent.requires_approval and self._is_unasked():
+        if to is AgentStatus.RUNNING and agent.requires_approval and self.began and is_before_approval(self.began, self.before):
             raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
         if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
             allowed = [target for target in STATE_TRANSITIONS[self.status] if agent.can_transition(self.status, target)]
             raise IllegalTransition(type(agent).__name__, self.status, f"a transition to {to}", allowed)
         self.status = to
         self.path.append(to)
-
-    def _is_unasked(self) -> bool:
-        """True where no person can have approved: what is shown for approval is shown between two handlers."""
-        origin = self.before if self.began is AgentStatus.PAUSED else self.began
-        return origin in (AgentStatus.INITIALIZING, AgentStatus.WAITING_FOR_INPUT)
 
     def take_path(self) -> tuple[AgentStatus, ...]:
         """The transitions since they were last taken."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, Never, TypeVar
 import msgspec
 
 from asterism.errors import IllegalTransition
+from asterism.kernel.start import StartRequest
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -208,6 +209,7 @@ class Machine(Generic[M]):
         while_live: the same, except for states in which a run has ended.
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
         requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
+        starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
 
     Attributes:
         table: all rows of each state, the common ones included.
@@ -230,6 +232,7 @@ class Machine(Generic[M]):
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, Outcome], None] = lambda memory, event: None,
         requests: Mapping[type[Effect], RequestOf] = {},
+        starts: Callable[[StartRequest], Event] | None = None,
     ) -> None:
         self.name = name
         self.states = states
@@ -238,6 +241,7 @@ class Machine(Generic[M]):
         self.memory = memory
         self.requests = requests
         self.settled = settled
+        self.starts = starts
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
         self._common = dict(common or {})
         live = {**self._common, **(while_live or {})}

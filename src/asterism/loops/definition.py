@@ -15,8 +15,9 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.machine import Effect, kind_of
+from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.loops.keeper import open_keeper
 from asterism.loops.models import ModelName, by_model
 from asterism.loops.outcome import LoopResult, Transition, result_of
@@ -30,6 +31,7 @@ from asterism.machines.control import Unpause, Verb
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
+from asterism.machines.orchestration_loop.starting import LoopDefinition
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
@@ -118,12 +120,12 @@ class OrchestrationLoop:
         self, request: str, context: Mapping[str, Any] | None = None, *, definition: str = "", fleet_file: str = ""
     ) -> LoopSubmitted:
         """The event that begins a run; ``definition`` is where it was found, where that is known better."""
-        return LoopSubmitted(
-            request=request,
-            context=dict(context or {}),
+        return self._defined(definition).submitted(request, dict(context or {}), fleet_file=fleet_file)
+
+    def _defined(self, definition: str = "", folder: Path | None = None) -> LoopDefinition:
+        return LoopDefinition(
             definition=definition or self.definition,
-            fleet_file=fleet_file,
-            folder=str(Path.cwd()),
+            folder=str(folder or Path.cwd()),
             workers=tuple(worker.profile(name) for name, worker in self.workers.items()),
             options=self.options,
             plan=self.steps,
@@ -131,15 +133,13 @@ class OrchestrationLoop:
         )
 
     def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
-        """How a run of this loop begins as a child of another one."""
-        submitted = self.submitted("", definition=definition)
-        if folder is not None:
-            submitted = msgspec.structs.replace(submitted, folder=str(folder))
-        return ChildSpec(machine=ORCHESTRATION_LOOP.name, first_kind=kind_of(LoopSubmitted), first=as_data(submitted))
+        """This loop as what is started where something is carried out as a run of its own."""
+        return ChildSpec(machine=ORCHESTRATION_LOOP.name, definition=as_data(self._defined(definition, folder)))
 
     def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
         """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
-        return begin_child(ORCHESTRATION_LOOP.name, self.submitted(request, context), request[:MAX_TITLE])
+        start = StartRequest(definition=as_data(self._defined()), request=request, inputs=dict(context or {}))
+        return begin_child(ORCHESTRATION_LOOP.name, start, request[:MAX_TITLE])
 
     # -- runs --------------------------------------------------------------------------------------
 

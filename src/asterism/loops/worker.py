@@ -12,11 +12,10 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import kind_of
 from asterism.loops.models import ModelName
 from asterism.loops.toolbox import Toolbox, ToolSource
 from asterism.machines.children import as_data
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.starting import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
@@ -101,7 +100,7 @@ class ChildWorker(AnyWorker):
     """A run of its own as a worker: of another loop, or of a constellation. Its questions reach the root; cancel, pause and time go down.
 
     Attributes:
-        spec: how it begins.
+        spec: what is started.
         idempotent: a fork may begin it anew without asking a person.
     """
 
@@ -128,9 +127,8 @@ def constellation(
         InvalidInput: it is no plan.
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
-    submitted = as_data(Submitted(request="", fleet=tuple(fleet), plan=document))
-    spec = ChildSpec(machine=CONSTELLATION_AGENT.name, first_kind=kind_of(Submitted), first=submitted, hands_to="inputs")
-    return ChildWorker(spec, description=description, **more)
+    definition = as_data(ConstellationDefinition(fleet=tuple(fleet), plan=document))
+    return ChildWorker(ChildSpec(machine=CONSTELLATION_AGENT.name, definition=definition), description=description, **more)
 
 
 def check_async(function: object, what: str) -> None:

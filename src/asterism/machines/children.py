@@ -13,8 +13,9 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn, kind_of
+from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 
 LEAST_S = 0.001
 """Time limit of a child that is started at the last moment."""
@@ -27,14 +28,12 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
 
     Attributes:
         machine: name of the machine.
-        first_kind: kind of the event that begins it.
-        first: that event, as JSON.
+        start: what the machine makes the first event of.
         title: one line for people.
     """
 
     machine: str
-    first_kind: str
-    first: dict[str, Any]
+    start: StartRequest
     title: str = ""
 
     @property
@@ -124,19 +123,33 @@ def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
         turn.perform(relay(effect, command))
 
 
-def begin_child(machine: str, first: Event, title: str) -> StartChild:
-    """The run of a machine that begins with an event.
+def begin_child(machine: str, start: StartRequest, title: str) -> StartChild:
+    """Return the effect that starts a run of a machine.
 
     Raises:
-        InvalidInput: the event is not JSON.
+        InvalidInput: what it is given is not JSON, or not what a request has.
     """
-    return StartChild(machine=machine, first_kind=kind_of(first), first=as_data(first), title=title)
+    data = as_data(start)
+    try:
+        return StartChild(machine=machine, start=msgspec.convert(data, StartRequest), title=title)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"a {machine} cannot be started with what it is given: {error}") from None
 
 
-def start_child(spec: ChildSpec, request: str, handed: dict[str, Any], *, left_s: float, title: str) -> StartChild:
-    """The run that carries something out; it has no more time than ``left_s``."""
-    first = spec.begun(request, handed, left_s=max(LEAST_S, left_s))
-    return StartChild(machine=spec.machine, first_kind=spec.first_kind, first=first, title=title)
+def start_child(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
+    """Return the effect that starts the run of a spec.
+
+    Args:
+        spec: what is started.
+        request: what is to be done, in words.
+        inputs: JSON values by name; those that the spec accepts are handed over.
+        left_s: seconds the run may take.
+        title: one line for people.
+    """
+    if spec.accepts is not None:
+        inputs = {name: inputs[name] for name in spec.accepts if name in inputs}
+    start = StartRequest(definition=spec.definition, request=request, inputs=inputs, budget_s=max(LEAST_S, left_s))
+    return StartChild(machine=spec.machine, start=start, title=title)
 
 
 def note_rest(resting: set[str], event: ChildRested) -> bool:
@@ -147,16 +160,16 @@ def note_rest(resting: set[str], event: ChildRested) -> bool:
     return True
 
 
-def as_data(event: Event) -> dict[str, Any]:
-    """An event as a journal would give it back where it is a field of another one.
+def as_data(given: msgspec.Struct) -> dict[str, Any]:
+    """A struct as a journal would give it back where it is a field of an event.
 
     Raises:
         InvalidInput: a journal would not: something in it is no JSON, as NaN, which msgspec would write as null.
     """
     try:
-        text = json.dumps(msgspec.to_builtins(event, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(msgspec.to_builtins(given, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"what {kind_of(event)} is given is not JSON: {error}") from None
+        raise InvalidInput(f"what {type(given).__name__} is given is not JSON: {error}") from None
     found: dict[str, Any] = json.loads(text)
     return found
 

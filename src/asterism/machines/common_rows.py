@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, RequestOf, Row, Table, Turn, row
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import CHILD_REQUESTS, ChildRested, Relay, Relayed, StartChild, note_rest, relay, tell_children
 from asterism.machines.control import (
     Answered,
@@ -81,6 +82,7 @@ def governed(
     common: Mapping[type[Event], Row] | None = None,
     while_live: Mapping[type[Event], Row] | None = None,
     requests: Mapping[type[Effect], RequestOf] | None = None,
+    starts: Callable[[StartRequest], Event] | None = None,
 ) -> Machine[G]:
     """Return a machine that can be driven: its own table, and the rows that every machine has.
 
@@ -96,6 +98,7 @@ def governed(
         common: further rows that every state has, unless its own rows name the event.
         while_live: the same, except for states in which the run has ended.
         requests: see ``Machine``; of its own kinds of effect.
+        starts: makes the event that begins a run which another run has started; None where it cannot be a child.
 
     Raises:
         ValueError: the table is not sound.
@@ -112,6 +115,7 @@ def governed(
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
         requests={**CHILD_REQUESTS, **(requests or {})},
+        starts=starts,
     )
 
 

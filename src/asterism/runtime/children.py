@@ -14,7 +14,7 @@ import msgspec
 
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput, Refused, RunNotFound
-from asterism.kernel.machine import Machine, Outcome, kind_of, run_of
+from asterism.kernel.machine import Machine, Outcome, run_of
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, ChildRequest, ChildRested, Relay, Relayed, StartChild, child_of
 from asterism.runtime.clock import Clock
@@ -97,9 +97,9 @@ class ChildPerformer:
             raise InvalidInput(
                 f"it needs a {effect.machine}, and this runtime drives only: {known}; asterism.open() opens one that drives all"
             )
-        kind = next((kind for kind in machine.events if kind_of(kind) == effect.first_kind), None)
-        if kind is None:
-            raise InvalidInput(f"{effect_id}: {effect.machine} does not begin with {effect.first_kind}")
+        if machine.starts is None:
+            raise InvalidInput(f"a {machine.name} cannot be started by another run")
+        first = machine.starts(effect.start)
         row = RunRow(
             run=child,
             machine=machine.name,
@@ -114,7 +114,7 @@ class ChildPerformer:
             updated_at=now,
         )
         try:
-            live, entries = await submit_first(store, machine, row, msgspec.convert(effect.first, kind))
+            live, entries = await submit_first(store, machine, row, first)
         except InvalidInput:  # an owner that was robbed of the parent, and has not heard of it, may have created it meanwhile
             if not await self._is_there(child, parent.run):
                 raise

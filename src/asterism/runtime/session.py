@@ -217,12 +217,12 @@ class Session:
                 continue
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
-            except (IllegalTransition, Refused) as refused:
-                if not arrival.key:
-                    raise
-                entry = self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._why(refused))
             except Exception as error:  # boundary: a defect in a move ends its run by name, and no other; a command is refused
-                reason = f"{type(error).__name__}: {error}"
+                if arrival.key and isinstance(error, IllegalTransition | Refused):
+                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._why(error)))
+                    folded.append((arrival.key, entries[-1].note))
+                    continue
+                reason = f"{type(error).__name__}: {error}".partition("\n")[0]
                 self._say(f"{kind_of(event)} could not be taken: {reason}")
                 return [*arrivals[:index], _instead(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:

@@ -24,6 +24,7 @@ from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.planning_state import Idle
+from asterism.machines.constellation_agent.starting import ConstellationDefinition
 
 INVARIANTS = {
     1: "the graph is acyclic",
@@ -130,8 +131,8 @@ def frozen_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes
 def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]:
     """What a person approves of an attempt at a task."""
     if isinstance(attempt, StartChild):
-        first = attempt.first
-        return {"task_id": task.task_id, "constellation": first["plan"], "arguments": first.get("inputs", {})}
+        plan = attempt.start.defined_as(ConstellationDefinition).plan
+        return {"task_id": task.task_id, "constellation": msgspec.to_builtins(plan), "arguments": attempt.start.inputs}
     return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
 
 

@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Message, StandardAgent, flow, flowagent
 from asterism.flows.children import constellation
-from asterism.kernel.machine import kind_of
 from asterism.loops import OrchestrationLoop
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.starting import first_event
+from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import Stage, talk
 
 STARTED: list[str] = []
@@ -145,8 +146,32 @@ def test_a_pause_goes_down_and_a_resume_too() -> None:
 
 def test_a_constellation_is_started_with_its_plan_and_its_inputs() -> None:
     start = constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}, inputs={"when": "now"}, request="do a")
-    assert (start.machine, start.first_kind, start.title) == ("constellation agent", kind_of(Submitted), "do a")
-    assert start.first["inputs"] == {"when": "now"}
+    assert (start.machine, start.title) == ("constellation agent", "do a")
+    first = first_event(start.start)
+    assert (first.request, first.inputs, first.plan is not None) == ("do a", {"when": "now"}, True)
+
+
+class Odd(StandardAgent):
+    async def on_running(self, msg: Message) -> AgentResult:
+        start = flow(Colour)
+        definition = {**start.start.definition, "colour": "red"}
+        await self.child("colour", msgspec.structs.replace(start, start=msgspec.structs.replace(start.start, definition=definition)))
+        return self.make_result(AgentStatus.COMPLETED, "Chosen.")
+
+
+def test_a_definition_with_a_field_that_its_machine_does_not_know_is_refused_in_words() -> None:
+    stage, turns = talk(Odd, "go")
+    assert turns[-1].status == AgentStatus.ERROR
+    assert "its definition is no FlowDefinition: Object contains unknown field `colour`" in turns[-1].reason
+    assert len(stage.memory.runs) == 1
+
+
+def test_a_machine_that_no_other_run_can_start_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FLOW_AGENT, "starts", None)
+    stage, turns = talk(Paint, "paint", "the fence")
+    assert turns[-1].status == AgentStatus.ERROR
+    assert "a flow agent cannot be started by another run" in turns[-1].reason
+    assert len(stage.memory.runs) == 1
 
 
 def test_outside_of_a_handler_there_are_no_children() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent
+from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent, seat
 from asterism.kernel.machine import Event, Row, Turn, kind_of
 from asterism.loops import OrchestrationLoop, Worker
 from asterism.machines.children import ChildEnded
@@ -60,6 +60,16 @@ class Alone(Waiting):
         return await super().on_error(msg)
 
 
+@flowagent(description="Do not wait", requires_approval=True)
+class Hasty(StandardAgent):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        return self.make_result(AgentStatus.RUNNING)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        SAID.append("on_running")
+        return self.make_result(AgentStatus.COMPLETED, "done")
+
+
 def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
     """Plant a defect: every live move of a running conversation over such an event raises."""
     sound = FLOW_AGENT.table[AgentStatus.RUNNING][kind]
@@ -103,3 +113,11 @@ def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monk
     assert (ending.row.state, ending.outcome, ending.memory.code) == ("ERROR", "failed", "defect")
     assert SAID == ["on_running is over", "on_error"]
     assert events(ending).count("handler_ended") == 2, "the one that was called off, and on_error"
+
+
+def test_the_machine_refuses_to_run_past_an_approval_though_the_view_has_let_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    SAID.clear()
+    monkeypatch.setattr(seat, "is_before_approval", lambda status, before: False)
+    _, ending = lived(Hasty)
+    assert (ending.row.state, ending.memory.code, SAID) == ("ERROR", "defect", [])
+    assert "a transition to RUNNING that nobody has approved" in ending.memory.reason

@@ -73,7 +73,7 @@ async def reports(agent: Odd) -> None:
 
 async def starts_with_no_number(agent: Odd) -> None:
     start = flow(Odd)
-    await agent.child("it", msgspec.structs.replace(start, first={**start.first, "loss": float("nan")}))
+    await agent.child("it", msgspec.structs.replace(start, start=msgspec.structs.replace(start.start, inputs={"loss": float("nan")})))
 
 
 async def starts_with_half(agent: Odd) -> None:

@@ -238,6 +238,6 @@ def test_a_loop_in_a_file_of_no_package_is_recorded_by_where_the_file_is(tmp_pat
     (tmp_path / "beside_of_test.py").write_text(BESIDE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))  # as an agent's file finds its neighbours
     loop = importlib.import_module("beside_of_test").digging
-    assert loop.start("dig").first["definition"] == f"{tmp_path / 'beside_of_test.py'}:digging"
+    assert loop.start("dig").start.definition["definition"] == f"{tmp_path / 'beside_of_test.py'}:digging"
     assert find_loop(loop.definition, Path("/")) is loop
     assert digging.definition == "tests.unit.flows.test_with_loops:digging", "what is in a package is found by its name, on any machine"

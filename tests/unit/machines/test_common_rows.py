@@ -10,6 +10,7 @@ import pytest
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Effect, Event, Outcome, Turn, kind_of, row
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild
 from asterism.machines.common_rows import Control, cancels_to, fails_to, governed
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Governed, Pause, Unpause, Withdraw, Withdrawn
@@ -51,7 +52,7 @@ class Parcel(Governed, kw_only=True):
 
 def order(memory: Parcel, event: Ordered, turn: Turn) -> State:
     turn.perform(Carry())
-    turn.perform(StartChild(machine="courier", first_kind="Ordered", first={}))
+    turn.perform(StartChild(machine="courier", start=StartRequest(definition={})))
     turn.perform(Ask(prompt="Leave it at the door?"))
     return State.CARRYING
 

@@ -12,6 +12,7 @@ from asterism.kernel.journal import Entry, state_history
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, begin_child
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
 from asterism.machines.flow_agent.events import (
@@ -29,6 +30,7 @@ from asterism.machines.flow_agent.events import (
     Wake,
     Woken,
 )
+from asterism.machines.flow_agent.states import Acting
 from asterism.machines.flow_agent.table import FLOW_AGENT
 
 SEED = {
@@ -170,7 +172,7 @@ def test_a_handler_that_would_enter_after_a_cancel_is_called_off_and_makes_no_tr
     talk = Talk()
     talk.take(Cancel())
     assert talk.entered(S.RUNNING) == (Wake(of="r:2.0", cancel_requested=True),)
-    assert (talk.run.state, talk.memory.entered) == (S.INITIALIZING, False)
+    assert (talk.run.state, isinstance(talk.memory.handler, Acting)) == (S.INITIALIZING, False)
     talk.handled()
     assert talk.run.state is S.CANCELLED
 
@@ -186,7 +188,7 @@ def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> 
 def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handler, start = talk.memory.handling, StartChild(machine="flow agent", first_kind="conversation_started", first={})
+    handler, start = talk.memory.handling, StartChild(machine="flow agent", start=StartRequest(definition={}))
     wanted = ChildWanted(of=handler, key="k", start=start)
     assert talk.take(wanted) == (start,)
     assert talk.take(wanted) == (), "its end will wake the handler"
@@ -199,9 +201,7 @@ def test_no_child_is_started_after_a_cancel() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     talk.take(Cancel())
-    wanted = ChildWanted(
-        of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", first_kind="conversation_started", first={})
-    )
+    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={})))
     assert talk.take(wanted) == (Wake(of=talk.memory.handling, cancel_requested=True),)
     assert talk.memory.children == {}
 
@@ -210,7 +210,7 @@ def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> Non
     talk = Talk()
     talk.entered(S.RUNNING)
     handler = talk.memory.handling
-    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", first_kind="conversation_started", first={})))
+    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={}))))
     talk.take(Broke(effect=talk.memory.children["k"].effect, event="child_ended", reason="KeyError: x"))
     assert talk.run.state is S.ERROR
     assert handler not in talk.run.outstanding
@@ -271,6 +271,37 @@ def test_of_three_yes_at_once_one_is_taken() -> None:
     assert talk.question().prompt == "And again?"
 
 
+@pytest.mark.parametrize(
+    ("state", "path"),
+    [
+        (S.INITIALIZING, (S.RUNNING,)),
+        (S.WAITING_FOR_INPUT, (S.RUNNING,)),
+        (S.INITIALIZING, (S.WAITING_FOR_APPROVAL, S.RUNNING)),
+        (S.WAITING_FOR_INPUT, (S.PAUSED, S.RUNNING)),
+    ],
+)
+def test_no_handler_leads_past_an_approval_that_the_agent_requires(state: AgentStatus, path: tuple[AgentStatus, ...]) -> None:
+    talk = Talk(requires_approval=True)
+    if state is S.WAITING_FOR_INPUT:
+        talk.handled(S.WAITING_FOR_INPUT, text="what?")
+        talk.answer(value="this")
+    assert (talk.run.state, talk.handler) == (state, f"on_{state.lower()}")
+    entries = len(talk.entries)
+    with pytest.raises(IllegalTransition, match="nobody has approved"):
+        talk.entered(*path)
+    with pytest.raises(IllegalTransition, match="nobody has approved"):
+        talk.handled(*path)
+    assert len(talk.entries) == entries
+
+
+def test_a_handler_that_is_given_the_answer_to_the_approval_may_run() -> None:
+    talk = Talk(requires_approval=True)
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Do it?")
+    talk.answer("approve")
+    talk.entered(S.RUNNING)
+    assert talk.run.state is S.RUNNING
+
+
 def test_an_approval_shows_exactly_what_it_is_bound_to_and_expires() -> None:
     talk = Talk(limits=Limits(approval_s=60))
     talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=View(fields={"item": "pizza"}))
@@ -302,7 +333,8 @@ def test_a_cancel_ends_every_state_through_paused_where_there_is_no_edge(state: 
     assert talk.states()[before:] == way
     assert not talk.memory.paused
     assert talk.run.ended
-    assert (talk.memory.outcome(), talk.memory.handler == "on_paused") == ("cancelled", False)
+    assert talk.memory.outcome() == "cancelled"
+    assert "on_paused" not in [it.handler for entry in talk.entries for it in entry.effects if isinstance(it, Handle)]
 
 
 def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_what_completes() -> None:
@@ -435,7 +467,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
     talk = Talk()
     talk.entered(S.RUNNING)
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     broke = run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
     assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
     assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
@@ -448,7 +480,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
 def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
     talk = Talk()
     handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", Cancel(), "k")), at=1000.0, actor="agent")
+    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
     run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
     talk.take(Broke(effect=handle, event="handler_ended", reason="KeyError: y"), actor="system")
     assert (talk.handler, str(run.state)) == ("on_error", "ERROR")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.documents import parse_plan
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
-from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_id, child_of
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.starting import first_event
 from asterism.machines.control import Cancel, Claimed, Pause, Unpause
 from asterism.runtime.session import status_of
 from tests.agents import Agent, memory_of
@@ -39,10 +39,11 @@ def ends(it: Agent, outcome: Any = "finished", code: str = "", result: Any = Non
 def test_a_child_is_started_with_the_plan_the_inputs_and_the_fleet() -> None:
     it = agent()
     effect_id, effect = started(it)
-    assert (effect.machine, effect.first_kind) == ("constellation agent", kind_of(Submitted))
-    assert effect.first["plan"] == INNER
-    assert effect.first["inputs"] == {"x": 1}
-    assert [device["device_id"] for device in effect.first["fleet"]] == list(it.memory.fleet)
+    assert effect.machine == "constellation agent"
+    first = first_event(effect.start)
+    assert first.plan == parse_plan(INNER)
+    assert first.inputs == {"x": 1}
+    assert [device.device_id for device in first.fleet] == list(it.memory.fleet)
     assert child_of(effect_id) == "r.2.0"
     assert memory_of(it.replayed()) == memory_of(it.run)
 
@@ -57,7 +58,7 @@ def test_the_key_of_a_child_has_no_colon() -> None:
     ("limits", "limit_s"), [({}, 1000), ({"timeout_s": 20}, 20), ({"deadline_s": 30}, 30), ({"deadline_s": 30, "timeout_s": 40}, 30)]
 )
 def test_a_child_has_the_least_of_the_times_that_are_left(limits: dict[str, Any], limit_s: float) -> None:
-    assert started(agent(**limits))[1].first["options"]["wall_limit_s"] == limit_s
+    assert first_event(started(agent(**limits))[1].start).options.wall_limit_s == limit_s
 
 
 @pytest.mark.parametrize(

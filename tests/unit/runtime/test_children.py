@@ -6,10 +6,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+
 from asterism.kernel.machine import Outcome
 from asterism.kernel.packing import packer
-from asterism.machines.children import ChildRequest, Relay, Relayed, StartChild, as_data, child_of, relay
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.kernel.start import StartRequest
+from asterism.machines.children import ChildRequest, Relay, Relayed, StartChild, child_of, relay
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Cancel
 from asterism.runtime.children import ChildPerformer, RelayPerformer
@@ -22,8 +24,10 @@ from tests.stars import plan
 
 PARENT, START = "r", "r:1.0"
 CHILD = child_of(START)
-FIRST = Submitted(request="do it", fleet=FLEET)
-STARTED = StartChild(machine=CONSTELLATION_AGENT.name, first_kind="constellation_submitted", first=as_data(FIRST))
+DEFINED = StartRequest(definition={"fleet": msgspec.to_builtins(FLEET)}, request="do it")
+STARTED = StartChild(
+    machine=CONSTELLATION_AGENT.name, start=StartRequest(definition={"fleet": msgspec.to_builtins(FLEET)}, request="do it")
+)
 
 
 class Slow(MemoryStore):

@@ -10,6 +10,7 @@ import pytest
 
 from asterism.kernel.packing import packer
 from asterism.kernel.snapshot import freeze
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildRequest, Relay, StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
@@ -107,7 +108,7 @@ def test_what_a_handler_is_given_stays_as_it_is_and_after_a_crash_says_how_far_i
 
 def test_a_child_is_started_with_the_commands_that_it_has_not_been_sent() -> None:
     agent = Agent(plan("a"))
-    start = StartChild(machine="m", first_kind="k", first={})
+    start = StartChild(machine="m", start=StartRequest(definition={}))
     agent.run.outstanding = {"r:1.0": start, "r:1.1": start, "r:2.0": Relay(target="r:1.0", command={"type": "cancel"})}
     request: ChildRequest = agent.run.request("r:1.0")
     assert (request.start, list(request.relayed)) == (start, ["r:2.0"])

@@ -18,6 +18,7 @@ from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, For
 from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Message, Reported, Said, View
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE
+from asterism.machines.flow_agent.states import Acting
 
 
 class FlowStory(Story):
@@ -34,7 +35,7 @@ class FlowStory(Story):
     # -- words -------------------------------------------------------------------------------------
 
     def _told(self, entry: Entry) -> list[Happening]:
-        was, before, message = self.run.state, self.memory.view, None if self.memory.entered else self.memory.message
+        was, before, message = self.run.state, self.memory.view, None if isinstance(self.memory.handler, Acting) else self.memory.message
         self.run.replay([entry])
         told = [*self._event(entry), *self._fields(entry, before, message)]
         if self.run.state != was:

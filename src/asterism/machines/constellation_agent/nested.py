@@ -8,9 +8,11 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.resolution import predecessor_results
 from asterism.constellation.task import TaskError, TaskStar
 from asterism.kernel.machine import Turn
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import LEAST_S, ChildEnded, StartChild, begin_child, start_child
-from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.starting import ConstellationDefinition
 
 
 def is_child(memory: AgentMemory, attempt: Dispatch) -> bool:
@@ -29,16 +31,20 @@ def child_for(memory: AgentMemory, task: TaskStar, attempt: Dispatch, turn: Turn
         results = predecessor_results(task, memory.constellation)
         handed = {**attempt.arguments, **({"results": results} if results else {})}
         return start_child(profile.child, attempt.description, handed, left_s=min(left_s), title=title)
-    submitted = Submitted(
-        request=task.description or title,
-        fleet_file=memory.fleet_file,
-        folder=memory.folder,
+    defined = ConstellationDefinition(
         fleet=tuple(memory.fleet.values()),
-        options=msgspec.structs.replace(memory.options, replan="never", wall_limit_s=max(LEAST_S, min(left_s))),
         plan=msgspec.convert(attempt.constellation, PlanDocument),
-        inputs=attempt.arguments,
+        options=msgspec.structs.replace(memory.options, replan="never"),
+        folder=memory.folder,
     )
-    return begin_child("constellation agent", submitted, title)
+    start = StartRequest(
+        definition=msgspec.to_builtins(defined, str_keys=True),
+        request=task.description or title,
+        inputs=attempt.arguments,
+        budget_s=max(LEAST_S, min(left_s)),
+        fleet_file=memory.fleet_file,
+    )
+    return begin_child("constellation agent", start, title)
 
 
 def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> TaskEnded:

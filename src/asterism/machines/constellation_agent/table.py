@@ -44,6 +44,7 @@ from asterism.machines.constellation_agent.planning import (
 )
 from asterism.machines.constellation_agent.planning_state import Asked, AskedPerson, Deferred, Idle, PlanRequest
 from asterism.machines.constellation_agent.requests import REQUESTS
+from asterism.machines.constellation_agent.starting import first_event
 from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
 from asterism.machines.control import Answered, Broke, Cancel, Claimed, Drained, Forked, Unpause, not_asked
 from asterism.machines.wiring import Board
@@ -266,4 +267,5 @@ CONSTELLATION_AGENT: Machine[AgentMemory] = governed(
         DeviceFound: row(_found),
         Progressed: row(_progressed),
     },
+    starts=first_event,
 )

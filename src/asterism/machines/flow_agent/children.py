@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+import msgspec
+
 from asterism.kernel.machine import Turn
 from asterism.machines.children import ChildEnded, ChildRested
 from asterism.machines.flow_agent.events import ChildWanted, Wake
 from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
+from asterism.machines.flow_agent.states import Acting, Called
 
 
 def child_wanted(memory: FlowMemory, event: ChildWanted, turn: Turn) -> StrEnum | None:
     """Start the child of a key, unless there is one; wake the handler at once where it has ended, or where a cancel is wanted."""
     if event.of != memory.handling:
         return None
-    memory.resumable = event.resumable
+    if isinstance(memory.handler, Called | Acting):
+        memory.handler = msgspec.structs.replace(memory.handler, resumable=event.resumable)
     child = memory.children.get(event.key)
     if memory.wants == "cancel":
         turn.perform(Wake(of=event.of, cancel_requested=True))
@@ -30,7 +34,8 @@ def child_rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> StrEnum 
     child = memory.child_of(event.of)
     if child is None or child.ended or event.resting == (event.of in memory.resting):
         return None
-    waiting = {event.of, memory.handling} if memory.resumable and memory.handling else {event.of}
+    handler = memory.handler
+    waiting = {event.of, handler.effect} if isinstance(handler, Called | Acting) and handler.resumable else {event.of}
     memory.resting = memory.resting | waiting if event.resting else memory.resting - waiting
     return turn.state
 

@@ -44,6 +44,17 @@ STATE_TRANSITIONS: Mapping[AgentStatus, tuple[AgentStatus, ...]] = {
 }
 """Where each state may lead."""
 
+
+def is_before_approval(status: AgentStatus, before: AgentStatus) -> bool:
+    """True where no person can have approved anything: what is shown for approval is shown between two handlers.
+
+    Args:
+        status: in which a handler is called.
+        before: what was paused, where that is PAUSED.
+    """
+    return (before if status is PAUSED else status) in (INITIALIZING, WAITING_FOR_INPUT)
+
+
 Handler = Literal[
     "on_initializing",
     "on_waiting_for_input",
@@ -121,6 +132,7 @@ class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
         message: what began it.
         tenant: whose it is; no other tenant ever sees it.
         fleet_file: where the devices that it may start constellations on can be opened again; empty for none.
+        requires_approval: no handler leads to RUNNING before a person was asked.
     """
 
     agent: str
@@ -128,6 +140,7 @@ class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
     tenant: str = ""
     limits: Limits = Limits()
     fleet_file: str = ""
+    requires_approval: bool = False
 
 
 class Said(Event, tag="message_received", frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ import msgspec
 
 from asterism.machines.children import ChildEnded
 from asterism.machines.control import Governed
-from asterism.machines.flow_agent.events import AgentStatus, Handler, Limits, Message, View
+from asterism.machines.flow_agent.events import AgentStatus, Limits, Message, View
+from asterism.machines.flow_agent.states import Asked, HandlerState, Idle, LastAct, QuestionState, Unasked
 
 HISTORY = 50
 """Utterances that are remembered; the journal has all of them."""
@@ -39,26 +40,20 @@ class FlowMemory(Governed, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
-        agent, tenant, limits: as it began.
-        status: the state, for who is given only the memory.
+        agent, tenant, limits, requires_approval: as it began.
         view: what handlers have left of the agent.
         history: what was said, the last ``HISTORY`` of it.
         queue: messages that no handler has been given.
-        handling: id of the effect that calls a handler; empty while none runs.
-        handler, message: which handler that is or was, and what it was given.
-        entered: the handler has entered the body of ``on_running``.
+        handler: what the handler is doing.
+        last_act: what came of ``on_running``.
+        message: what a handler was given last; not what was given beside the conversation.
         path: transitions a handler has made that have no entry yet.
-        again: ``on_running`` is to be entered once more.
-        ask: id of the open question to the person; empty while there is none.
-        shown: id of the last question that was put; an approval must answer this one.
-        unclear: ``on_running`` was interrupted, and a person is to say what came of it.
-        due: when the open question expires, seconds since the epoch; None for never.
+        question: what the person is asked.
         ends_at: when its time is up; None for never.
         wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
         before: the state that was paused, and ``before_prompt`` what the agent had said in it.
         children: child runs, by key.
         resting: the handler's effect, too, while its child rests, if it may be called again.
-        resumable: the handler that runs may be called again.
         told: ``on_error`` was called.
         prompt: what the agent has said last.
         data: what it has returned besides its output fields.
@@ -67,34 +62,49 @@ class FlowMemory(Governed, kw_only=True):
     agent: str = ""
     tenant: str = ""
     limits: Limits = Limits()
-    status: AgentStatus = AgentStatus.INITIALIZING
+    requires_approval: bool = False
     view: View = View()
     history: list[Utterance] = msgspec.field(default_factory=list)
     queue: list[Message] = msgspec.field(default_factory=list)
-    handling: str = ""
-    handler: Handler | Literal[""] = ""
+    handler: HandlerState = Idle()
+    last_act: LastAct = "none"
+    question: QuestionState = Unasked()
     message: Message = Message()
-    entered: bool = False
     path: list[AgentStatus] = msgspec.field(default_factory=list)
-    again: bool = False
-    ask: str = ""
-    shown: str = ""
-    unclear: bool = False
     wants: Literal["", "pause", "resume", "cancel"] = ""
     wanted_by: str = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
     children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
-    resumable: bool = False
     told: bool = False
     prompt: str = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
-    due: float | None = None
     ends_at: float | None = None
+
+    @property
+    def handling(self) -> str:
+        """Id of the effect that calls a handler; empty while none runs."""
+        return "" if isinstance(self.handler, Idle) else self.handler.effect
+
+    @property
+    def ask(self) -> str:
+        """Id of the open question to the person; empty while there is none."""
+        return self.question.inquiry if isinstance(self.question, Asked) else ""
+
+    @property
+    def shown(self) -> str:
+        """Id of the last question that was put, open or not; empty where none was put since a handler was called."""
+        return "" if isinstance(self.question, Unasked) else self.question.inquiry
+
+    @property
+    def unclear(self) -> bool:
+        """True where ``on_running`` was interrupted, and a person is to say what came of it."""
+        return self.last_act == "interrupted"
 
     def wake_at(self) -> float | None:
         """When the open question expires or its time is up, seconds since the epoch; at once where transitions wait for their entries."""
-        return 0.0 if self.path else min((at for at in (self.due, self.ends_at) if at is not None), default=None)
+        expires_at = self.question.expires_at if isinstance(self.question, Asked) else None
+        return 0.0 if self.path else min((at for at in (expires_at, self.ends_at) if at is not None), default=None)
 
     def stirs(self) -> bool:
         """True while transitions wait for their entries; else only its person moves it on."""

@@ -28,8 +28,10 @@ from asterism.machines.flow_agent.events import (
     Handler,
     Message,
     Wake,
+    is_before_approval,
 )
 from asterism.machines.flow_agent.memory import MAX_QUEUED, FlowMemory
+from asterism.machines.flow_agent.states import Acting, Asked, Called, Closed, Idle, Unasked
 
 UNCLEAR = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
 
@@ -44,6 +46,7 @@ def begin(memory: FlowMemory, event: Begun, turn: Turn) -> AgentStatus:
     if memory.agent:
         raise Refused("this conversation has begun already")
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
+    memory.requires_approval = event.requires_approval
     memory.ends_at = None if event.limits.wall_s is None else turn.at + event.limits.wall_s
     # What another run says has no time of its own.
     hear(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=turn.at))
@@ -70,7 +73,7 @@ def answer(memory: FlowMemory, event: Answered, turn: Turn) -> None:
         values = event.value if isinstance(event.value, dict) else {}
         said = event.reason if event.verb == "reject" else "" if event.value is None or values else str(event.value)
         hear(memory, Message(text=said, by=turn.actor, at=turn.at, to=event.effect, verb=event.verb, values=values))
-    memory.ask, memory.due = "", None
+    memory.question = Closed(inquiry=event.effect)
 
 
 def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
@@ -82,13 +85,16 @@ def want_cancel(memory: FlowMemory, reason: str, turn: Turn) -> None:
 # -- what handlers did -----------------------------------------------------------------------------
 
 
-def check_path(state: AgentStatus, path: Iterable[AgentStatus]) -> None:
-    """See that each transition is an edge of the table.
+def check_path(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatus]) -> None:
+    """See that each transition of a handler is an edge of the table, and that none leads to RUNNING past an approval.
 
     Raises:
-        IllegalTransition: one is not; nothing has changed.
+        IllegalTransition: one is not, or one does; nothing has changed.
     """
+    is_unasked = memory.requires_approval and is_before_approval(state, memory.before)
     for target in path:
+        if target is RUNNING and is_unasked:
+            raise IllegalTransition("flow agent", state, "a transition to RUNNING that nobody has approved", [])
         if target not in STATE_TRANSITIONS[state]:
             raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
         state = target
@@ -96,13 +102,18 @@ def check_path(state: AgentStatus, path: Iterable[AgentStatus]) -> None:
 
 def take_in(memory: FlowMemory, event: Handled) -> None:
     """Take in what a handler did; its transitions follow one by one."""
-    memory.resting.discard(memory.handling)
-    memory.handling, memory.path, memory.again = "", [*memory.path, *event.path], event.again
+    was, memory.handler = memory.handler, Idle()
+    memory.resting.discard(event.effect)
+    memory.path = [*memory.path, *event.path]
     if event.interrupted:
-        memory.unclear = memory.entered or memory.handler == "on_running"
+        has_acted = isinstance(was, Acting) or (isinstance(was, Called) and was.handler == "on_running")
+        memory.last_act = "interrupted" if has_acted else "none"
         memory.prompt = UNCLEAR if memory.unclear else memory.prompt
         return
-    memory.unclear = memory.unclear and not event.again
+    if event.again:
+        memory.last_act = "again"
+    elif isinstance(was, Acting):
+        memory.last_act = "ended"
     memory.view = event.view or memory.view
     memory.prompt = event.text or ("" if event.path else memory.prompt)
     memory.say("agent", event.text)
@@ -126,12 +137,13 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
     """Be in a state, with what follows from it."""
     if now is PAUSED and was is not PAUSED:
         memory.before = was
-    memory.status, memory.paused = now, now is PAUSED and not memory.path
-    memory.unclear = memory.unclear and now in (RUNNING, PAUSED)
+    memory.paused = now is PAUSED and not memory.path
+    if memory.unclear and now not in (RUNNING, PAUSED):
+        memory.last_act = "none"
     if memory.unclear and now is RUNNING:  # resumed: what was asked is not answered yet
         memory.prompt = UNCLEAR
     if now in (COMPLETED, ERROR, CANCELLED):
-        memory.path, memory.queue, memory.wants, memory.again, memory.unclear = [], [], "", False, False
+        memory.path, memory.queue, memory.wants, memory.last_act = [], [], "", "none"
         memory.ends_at = None
         if now is COMPLETED:
             memory.code = "finished"
@@ -148,9 +160,9 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, turn: Turn) -
 
 def withdraw_ask(memory: FlowMemory, turn: Turn) -> None:
     """Call the open question off, if there is one."""
-    if memory.ask:
-        call_off(memory.ask, turn)
-    memory.ask, memory.due = "", None
+    if isinstance(memory.question, Asked):
+        call_off(memory.question.inquiry, turn)
+        memory.question = Closed(inquiry=memory.question.inquiry)
 
 
 # -- whose turn it is ------------------------------------------------------------------------------
@@ -165,7 +177,7 @@ def look(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus | No
         run_out(memory, turn)
     if memory.handling or not memory.agent or (state is ERROR and _is_leaving(turn)):
         return state if is_late else None
-    if memory.due is not None and turn.at >= memory.due:
+    if isinstance(memory.question, Asked) and memory.question.expires_at is not None and turn.at >= memory.question.expires_at:
         memory.wants, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.wants == "cancel":
         return leave(memory, state, turn)
@@ -209,7 +221,7 @@ def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Messag
     if state is ERROR:
         was_told, memory.told = memory.told, True
         return None if was_told else ("on_error", memory.message)
-    if memory.again or (state is RUNNING and not memory.entered and not memory.unclear):
+    if memory.last_act == "again" or (state is RUNNING and memory.last_act == "none"):
         return "on_running", memory.message
     if memory.wants == "pause" and not (state is INITIALIZING and memory.queue):
         return "pause", Message(text=memory.wanted_by)
@@ -230,9 +242,10 @@ def _call(memory: FlowMemory, handler: Handler, message: Message, turn: Turn) ->
     withdraw_ask(memory, turn)
     if handler == "pause":
         memory.before_prompt = memory.prompt
-    memory.wants, memory.again, memory.entered, memory.shown = "", False, False, ""
-    memory.handler, memory.message = handler, memory.message if handler in ASIDE else message
-    memory.handling = turn.perform(Handle(handler=handler, message=message))
+    memory.wants, memory.question = "", Unasked()
+    memory.last_act = "interrupted" if memory.unclear else "none"
+    memory.message = memory.message if handler in ASIDE else message
+    memory.handler = Called(effect=turn.perform(Handle(handler=handler, message=message)), handler=handler)
 
 
 def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
@@ -252,5 +265,4 @@ def _ask(memory: FlowMemory, state: AgentStatus, turn: Turn) -> None:
         risk="medium" if approval or memory.unclear else "low",
         expires_at=expires_at,
     )
-    memory.ask = memory.shown = turn.perform(asked)
-    memory.due = expires_at or None
+    memory.question = Asked(inquiry=turn.perform(asked), expires_at=expires_at or None)

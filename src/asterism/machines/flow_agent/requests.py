@@ -11,6 +11,7 @@ from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
 from asterism.machines.flow_agent.events import AgentStatus, Handle, Handler, Message, View, Wake
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.states import Acting
 
 
 class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +54,17 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
 
 def _handler_call(run: Run[FlowMemory], effect_id: str, effect: Handle) -> HandlerCall:
     memory = run.memory
+    entered = isinstance(memory.handler, Acting)
     return HandlerCall(
         agent=memory.agent,
-        handler="on_running" if memory.entered else effect.handler,
-        message=memory.message if memory.entered else effect.message,
-        status=memory.status,
+        handler="on_running" if entered else effect.handler,
+        message=memory.message if entered else effect.message,
+        status=AgentStatus(run.state),
         view=memory.view,
         prompt=memory.prompt,
         before=memory.before,
         before_prompt=memory.before_prompt,
-        entered=memory.entered,
+        entered=entered,
         cancel_requested=memory.wants == "cancel",
         ended={key: child.ended for key, child in memory.children.items() if child.ended},
     )

@@ -43,6 +43,8 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
 from asterism.machines.flow_agent.requests import REQUESTS
+from asterism.machines.flow_agent.starting import first_event
+from asterism.machines.flow_agent.states import Acting, Asked, Called, Idle
 
 # -- what handlers did -----------------------------------------------------------------------------
 
@@ -51,17 +53,20 @@ def _entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | No
     if event.of != memory.handling:
         return None
     state = AgentStatus(turn.state)
-    check_path(state, event.path)
+    check_path(memory, state, event.path)
     if memory.wants == "cancel":  # it is ended where it waits to enter
         turn.perform(Wake(of=event.of, cancel_requested=True))
         return state
-    memory.view, memory.entered, memory.path, memory.unclear = event.view, True, [*event.path], False
+    was = memory.handler
+    if isinstance(was, Called):
+        memory.handler = Acting(effect=was.effect, handler=was.handler, resumable=was.resumable)
+    memory.view, memory.path, memory.last_act = event.view, [*event.path], "none"
     return step_on(memory, state, turn)
 
 
 def _handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
     state = AgentStatus(turn.state)
-    check_path(state, event.path)
+    check_path(memory, state, event.path)
     take_in(memory, event)
     return step_on(memory, state, turn)
 
@@ -113,7 +118,7 @@ def _unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> None:
     _refuse_where_cancelled(memory)
     if turn.state is not PAUSED and memory.wants != "pause":
         raise Refused("this conversation is not paused")
-    if memory.wants == "resume" or (memory.handling and memory.handler == "resume"):
+    if memory.wants == "resume" or (isinstance(memory.handler, Called) and memory.handler.handler == "resume"):
         raise Refused("this conversation is being resumed already")
     memory.wants = "resume" if turn.state is PAUSED else ""
 
@@ -138,28 +143,27 @@ def _cancelled_in_error(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentS
 
 
 def _broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
-    if memory.handling == event.effect:
-        memory.handling = ""
-    elif memory.handling:  # what it waits for may be what could not be taken
+    if memory.handling not in ("", event.effect):  # what it waits for may be what could not be taken
         call_off(memory.handling, turn)
         memory.resting.discard(memory.handling)
-        memory.handling = ""
+    memory.handler = Idle()
     memory.path, memory.code, memory.reason = [], DEFECT, why_broke(event)
     return ERROR if turn.state is ERROR else arrive(memory, AgentStatus(turn.state), ERROR, turn)
 
 
 def _forked(memory: FlowMemory, event: Forked, turn: Turn) -> None:
     leave_children(memory)
-    if memory.handling:  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
-        call_off(memory.handling, turn)
-        if memory.entered:
-            take_in(memory, Handled(effect=memory.handling, interrupted=True))
-        else:
-            memory.handling = ""
-            if memory.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
-                memory.queue.insert(0, memory.message)
-    if memory.due is not None:
-        memory.due += event.idle_s
+    was = memory.handler
+    if not isinstance(was, Idle):  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
+        call_off(was.effect, turn)
+    if isinstance(was, Acting):
+        take_in(memory, Handled(effect=was.effect, interrupted=True))
+    elif isinstance(was, Called):
+        memory.handler = Idle()
+        if was.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
+            memory.queue.insert(0, memory.message)
+    if isinstance(memory.question, Asked) and memory.question.expires_at is not None:
+        memory.question = Asked(inquiry=memory.question.inquiry, expires_at=memory.question.expires_at + event.idle_s)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s
 
@@ -191,5 +195,6 @@ FLOW_AGENT: Machine[FlowMemory] = governed(
     },
     while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
     requests=REQUESTS,
+    starts=first_event,
 )
 """The machine of every conversation."""

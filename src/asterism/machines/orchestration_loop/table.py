@@ -34,6 +34,7 @@ from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_said
 from asterism.machines.orchestration_loop.requests import REQUESTS
+from asterism.machines.orchestration_loop.starting import first_event
 from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
@@ -211,6 +212,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = governed(
     requests=REQUESTS,
     control=Control(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
+    starts=first_event,
 )
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {

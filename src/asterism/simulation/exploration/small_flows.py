@@ -11,6 +11,7 @@ from typing import Any
 
 from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
 from asterism.machines.control import Answered, Ask, Claimed
 from asterism.machines.flow_agent.events import (
@@ -36,12 +37,13 @@ from asterism.machines.flow_agent.events import (
     Woken,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.states import Acting
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
 
 KEY = "below"
-BELOW = StartChild(machine="flow agent", first_kind=kind_of(Begun), first={"type": kind_of(Begun), "agent": "small:Below"})
+BELOW = StartChild(machine="flow agent", start=StartRequest(definition={"agent": "small:Below"}))
 
 
 class FlowSpace(SmallRun[FlowMemory]):
@@ -133,7 +135,7 @@ class FlowSpace(SmallRun[FlowMemory]):
         """What a handler may do next: in words, as an event, and what it takes of the budget."""
         memory, verb = run.memory, effect.message.verb
         yield "raises", Handled(effect=effect_id, path=(ERROR,) if run.state != ERROR else (), code="error", reason="no"), "failures"
-        if memory.entered:
+        if isinstance(memory.handler, Acting):
             yield "was interrupted", Handled(effect=effect_id, interrupted=True), "failures"
             yield "asks for more", Handled(effect=effect_id, path=(WAITING_FOR_INPUT,), view=View()), "edits"
             yield from self._acted(memory, effect_id)

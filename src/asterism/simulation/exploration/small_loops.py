@@ -30,9 +30,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
 
-BELOW = ChildSpec(
-    machine="orchestration loop", first_kind=kind_of(LoopSubmitted), first={"type": kind_of(LoopSubmitted), "request": "small"}
-)
+BELOW = ChildSpec(machine="orchestration loop", definition={})
 WORKERS = (
     WorkerProfile(name="safe", idempotent=True),
     WorkerProfile(name="once"),

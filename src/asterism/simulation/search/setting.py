@@ -12,17 +12,18 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.references import references
 from asterism.flows.children import as_child, constellation, flow
+from asterism.kernel.start import StartRequest
 from asterism.loops import ChildWorker
 from asterism.loops import constellation as constellation_worker
 from asterism.loops.definition import OrchestrationLoop
-from asterism.machines.children import StartChild
+from asterism.machines.children import StartChild, begin_child
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Line
 from asterism.simulation.search import flow_shapes, shapes
 from asterism.simulation.search.loop_shapes import RandomLoop
 from asterism.simulation.search.shapes import likely
-from asterism.simulation.world import FOLDER, World
+from asterism.simulation.world import World
 
 CHILD_S = 900.0
 """Time of a conversation below one whose handler has none."""
@@ -172,10 +173,9 @@ class FlowSetting(Setting, kw_only=True):
 
 def _timed(conversation: StartChild, limit_s: float) -> StartChild:
     """The same, with a limit on its time, as loops and constellations have one."""
-    limits = {**conversation.first.get("limits", {}), "wall_s": limit_s}
-    return msgspec.structs.replace(conversation, first={**conversation.first, "limits": limits})
+    return msgspec.structs.replace(conversation, start=msgspec.structs.replace(conversation.start, budget_s=limit_s))
 
 
 def _started(loop: RandomLoop) -> StartChild:
-    begun = loop.loop.start("simulated")
-    return msgspec.structs.replace(begun, first={**begun.first, "folder": FOLDER})
+    spec = loop.child().spec  # its folder is the world's
+    return begin_child(spec.machine, StartRequest(definition=spec.definition, request="simulated"), "simulated")

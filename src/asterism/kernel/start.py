@@ -1,0 +1,51 @@
+"""What a run is asked to begin with when another run starts it: the same for every machine, typed, and data."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from asterism.errors import InvalidInput
+
+D = TypeVar("D", bound=msgspec.Struct)
+
+
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request to start a run of a machine.
+
+    Attributes:
+        definition: what the machine's own package has prepared, as JSON; only that machine reads it (``defined_as``).
+        request: what is to be done, in words.
+        inputs: JSON values by name.
+        budget_s: seconds the run may take; None for as long as its definition says.
+        fleet_file: where devices can be opened again, for a machine that starts something on them.
+    """
+
+    definition: dict[str, Any]
+    request: str = ""
+    inputs: dict[str, Any] = msgspec.field(default_factory=dict)
+    budget_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    fleet_file: str = ""
+
+    def defined_as(self, kind: type[D]) -> D:
+        """Return the definition as the type that its machine gives it.
+
+        Raises:
+            InvalidInput: it is not one.
+        """
+        try:
+            return msgspec.convert(self.definition, kind)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"a run cannot be started: its definition is no {kind.__name__}: {error}") from None
+
+    def limit_s(self, own_s: float, *, default_s: float | None = None) -> float:
+        """Return the seconds the run may take: its own limit, and no more than the budget.
+
+        Args:
+            own_s: the limit in the definition.
+            default_s: the limit of a definition that names none; it does not shorten a budget.
+        """
+        if self.budget_s is None:
+            return own_s
+        return self.budget_s if own_s == default_s else min(own_s, self.budget_s)

@@ -1,0 +1,172 @@
+"""Mutation testing: ``python -m tests.mutations --seed 13 --count 200 --results FILE``.
+
+Draws changes of the core at random, makes one at a time in a copy of the working tree, and runs the tests: those that reach the line
+first, the rest of ``make test`` for what survives them. A run that hangs counts as caught. Results are appended to the file, one JSON
+object a line, and a run that was cut short goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from coverage import CoverageData
+
+from tests.mutations.operators import Mutation, mutations
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("kernel", "machines", "runtime", "stores", "devices/dispatcher.py")
+IN_PROCESS = ("tests/unit", "tests/journals", "tests/properties", "tests/contracts", "tests/simulation")
+"""Tests that run the code in their own process, where coverage sees which lines they reach."""
+FIRST_TIMEOUT_S = 300
+REST_TIMEOUT_S = 1200
+CAUGHT, HUNG, SURVIVED = "caught", "hung", "survived"
+
+
+class Bench:
+    """A copy of the working tree in which one mutation at a time is made.
+
+    Args:
+        folder: where the copy is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, check=True)
+        for name in filter(None, listed.stdout.decode().split("\0")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_file():
+                shutil.copy2(ROOT / name, folder / name)
+        for sign in (("init", "-q"), ("add", "-A")):  # some tests ask git which files there are
+            subprocess.run(["git", *sign], cwd=folder, check=True, capture_output=True)
+
+    def run(self, *arguments: str, timeout_s: float) -> tuple[str, str]:
+        """Run pytest; return how it went, and what it said last."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", *arguments]
+        with subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 9)
+                return HUNG, ""
+        named = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        return SURVIVED if process.returncode == 0 else CAUGHT, (named or said.splitlines() or [""])[0][:200]
+
+    def reached(self) -> dict[str, dict[int, list[str]]]:
+        """Run the tests once, and return by file and line the tests that reach it, as pytest takes them."""
+        settings, data = self.folder / ".mutations.rc", self.folder / ".mutations.coverage"
+        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = src/asterism\ndata_file = {data}\n", encoding="utf-8")
+        arguments = ("coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-m", "not slow", *OPTIONS, *IN_PROCESS)
+        how, said = self.run(*arguments, timeout_s=3600)
+        if how != SURVIVED:
+            raise SystemExit(f"the tests fail before anything was changed: {said}")
+        covered = CoverageData(basename=str(data))
+        covered.read()
+        found: dict[str, dict[int, list[str]]] = {}
+        for name in covered.measured_files():
+            by_line = covered.contexts_by_lineno(name)
+            found[str(Path(name).relative_to(self.folder))] = {
+                line: sorted(filter(None, map(_node, tests))) for line, tests in by_line.items()
+            }
+        return found
+
+    def judge(self, mutation: Mutation, tests: Sequence[str]) -> dict[str, Any]:
+        """Make a mutation, run the tests that reach it, and take it back."""
+        place, began = self.folder / mutation.path, time.monotonic()
+        sound = place.read_text(encoding="utf-8")
+        place.write_text(mutation.source, encoding="utf-8")
+        try:
+            how, said = SURVIVED, "no test reaches it"
+            if tests:
+                chosen = self.folder / ".mutations.tests"
+                chosen.write_text("\n".join(tests), encoding="utf-8")
+                how, said = self.run("pytest", "-x", "-q", *OPTIONS, f"@{chosen}", timeout_s=FIRST_TIMEOUT_S)
+            if how == SURVIVED:
+                how, said = self.run("pytest", "-x", "-q", "-n", "2", "-m", "not slow", *OPTIONS, timeout_s=REST_TIMEOUT_S)
+        finally:
+            place.write_text(sound, encoding="utf-8")
+        return {"name": mutation.name, "how": how, "by": said, "reached_by": len(tests), "seconds": round(time.monotonic() - began, 1)}
+
+
+OPTIONS = ("-p", "no:cacheprovider", "--timeout", "60", "--tb", "no")
+
+
+def _node(context: str) -> str:
+    """The node id of a test, from the name of its function with the module before it."""
+    module, _, function = context.rpartition(".")
+    path = module.replace(".", "/") + ".py"
+    return f"{path}::{function}" if (ROOT / path).is_file() else ""
+
+
+def drawn(seed: int, count: int) -> list[Mutation]:
+    """Return that many mutations of the targets, at random."""
+    sources: list[Path] = []
+    for target in TARGETS:
+        place = ROOT / "src" / "asterism" / target
+        sources += sorted(place.rglob("*.py")) if place.is_dir() else [place]
+    every = [mutation for source in sources for mutation in mutations(source, ROOT)]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+def told(results: Iterable[dict[str, Any]]) -> str:
+    """Return how many were caught, and the names of those that were not."""
+    listed = list(results)
+    survivors = [it["name"] for it in listed if it["how"] == SURVIVED]
+    return "\n".join([f"{len(listed) - len(survivors)} of {len(listed)} caught", *(f"survived: {name}" for name in survivors)])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description="Change the core at random, and see which tests notice.")
+    parser.add_argument("--seed", type=int, default=13, help="of the draw")
+    parser.add_argument("--count", type=int, default=200, help="how many mutations")
+    parser.add_argument("--workers", type=int, default=2, help="how many at once")
+    parser.add_argument("--results", type=Path, required=True, help="file that results are appended to")
+    parser.add_argument("--list", action="store_true", help="name them, and run nothing")
+    given = parser.parse_args(arguments)
+    chosen = drawn(given.seed, given.count)
+    if given.list:
+        print("\n".join(mutation.name for mutation in chosen))
+        return 0
+    results = [json.loads(line) for line in given.results.read_text(encoding="utf-8").splitlines()] if given.results.exists() else []
+    known = {it["name"] for it in results}
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        benches: Queue[Bench] = Queue()
+        for number in range(given.workers):
+            benches.put(Bench(Path(folder) / str(number)))
+        first = benches.get()
+        reached = first.reached()
+        benches.put(first)
+
+        def judge(mutation: Mutation) -> dict[str, Any]:
+            bench = benches.get()
+            try:
+                return bench.judge(mutation, reached.get(mutation.path, {}).get(mutation.line, []))
+            finally:
+                benches.put(bench)
+
+        with ThreadPoolExecutor(given.workers) as pool, given.results.open("a", encoding="utf-8") as kept:
+            for result in pool.map(judge, [it for it in chosen if it.name not in known]):
+                results.append(result)
+                print(json.dumps(result), file=kept, flush=True)
+                print(f"{result['how']:8} {result['seconds']:6.1f} s  {result['name']}", flush=True)
+    print(told(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
