@@ -82,7 +82,7 @@ def test_a_follow_up_is_the_next_round_of_the_session_with_the_same_fleet_and_op
     assert (second["session"], second["outcome"]) == (first["run"], "finished")
     submitted = json.loads(desk.do("log", second["run"], "--json").stdout.splitlines()[0])["event"]
     assert submitted["options"] == {"wall_limit_s": 500.0}
-    (before,) = submitted["earlier"]
+    (before,) = submitted["previous_rounds"]
     assert (before["run"], before["outcome"], before["tasks"][0]["result"]) == (first["run"], "finished", {"accuracy": 0.8})
     assert f"session {first['run']}: follows {first['run']}" in desk.do("show", second["run"]).stdout
     assert f"(session {first['run']})" in desk.do("runs").stdout

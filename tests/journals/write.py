@@ -1,7 +1,6 @@
 """Golden journals: runs as they were written once, which today's code must still be able to go on with.
 
-``python -m tests.journals.write --anew NAME`` writes one of them anew (``--anew all``: every one). That is a
-decision, not a repair: whoever has runs in a database has journals like these. Without ``--anew`` nothing is written.
+``python -m tests.journals.write NAME …`` writes those that have no file yet. One that has is not written again: users have its like.
 """
 
 from __future__ import annotations
@@ -25,15 +24,14 @@ def path_of(name: str) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.journals.write", description="Write golden journals anew.")
-    parser.add_argument("--anew", choices=[*GOLDEN, "all"], help="which one; without it nothing is written")
-    given = parser.parse_args(arguments)
-    names = list(GOLDEN) if given.anew == "all" else [given.anew] if given.anew else []
-    for name in names:
-        path_of(name).write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in GOLDEN[name]()))
-        print(f"wrote {path_of(name).name}")
-    if not names:
-        print(f"nothing was written; --anew NAME, of {', '.join(GOLDEN)}, or --anew all")
+    parser = argparse.ArgumentParser(prog="python -m tests.journals.write", description="Write golden journals that have no file yet.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(GOLDEN)}")
+    for name in parser.parse_args(arguments).names:
+        if path_of(name).exists():
+            print(f"{path_of(name).name} is recorded and stays as it is; give a journal of another form a scene and a name of its own")
+        else:
+            path_of(name).write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in GOLDEN[name]()))
+            print(f"wrote {path_of(name).name}")
     return 0
 
 
