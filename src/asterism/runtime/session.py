@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
+from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable, UnknownMachine
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
 from asterism.kernel.packing import packer
@@ -88,7 +88,7 @@ class Session:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
-        self._lost: StaleOwner | StoreUnavailable | None = None
+        self._lost: StaleOwner | StoreUnavailable | UnknownMachine | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -288,8 +288,8 @@ class Session:
             self.arrive(event, effect.actor)
 
         try:
-            outcome = await self._performers[type(effect)].perform(effect_id, request, report)
-        except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
+            outcome = _of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
+        except (StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the whole tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
             return
@@ -335,6 +335,17 @@ class Session:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""
         for task in tuple(self._performing.values()):
             task.cancel()
+
+
+def _of(effect_id: str, outcome: object) -> Outcome:
+    """Return what a performer has returned.
+
+    Raises:
+        TypeError: it is no outcome of this effect, which would stay open for good.
+    """
+    if not isinstance(outcome, Outcome) or outcome.effect != effect_id:
+        raise TypeError(f"its performer returned {outcome!r}, which is no outcome of it")
+    return outcome
 
 
 def _is_being_cancelled() -> bool:
