@@ -22,6 +22,7 @@ from asterism.machines import (
     Governed,
     Outcome,
     Redo,
+    StartRequest,
     Turn,
     begin_child,
     cancels_to,
@@ -87,6 +88,14 @@ class Hold(Governed, kw_only=True):
         return {"summary": "over", "seen": sorted(self.seen.get("parcels", ())), **self.shortfall()}
 
 
+class Towed(msgspec.Struct):
+    parcels: tuple[str, ...]
+    rest_s: float
+
+    def depart(self) -> Depart:
+        return Depart(parcels=self.parcels, rest_s=self.rest_s)
+
+
 def depart(memory: Hold, event: Depart, turn: Turn) -> State:
     memory.left, memory.tows, memory.rest_s = list(event.parcels), list(event.tows), event.rest_s
     if not event.asks:
@@ -105,7 +114,7 @@ def look(memory: Hold, event: Drained, turn: Turn) -> State | None:
     if memory.paused or turn.outstanding:
         return None
     if memory.tows:
-        turn.perform(begin_child("ferry", Depart(parcels=tuple(memory.tows), rest_s=10.0), "towed"))
+        turn.perform(begin_child("ferry", StartRequest(definition={"parcels": memory.tows, "rest_s": 10.0}), "towed"))
         memory.tows = []
     elif memory.left:
         for parcel in memory.left:
@@ -163,6 +172,7 @@ FERRY = governed(
     memory=Hold,
     ends=(State.LEAKING,),
     control=Control(cancel=cancels_to(State.SUNK), defect=fails_to(State.SUNK)),
+    starts=lambda start: msgspec.convert(start.definition, Towed).depart(),
 )
 
 
@@ -172,7 +182,7 @@ class Crew:
     def __init__(self, lasts_s: float = 0.0) -> None:
         self.lasts_s = lasts_s
 
-    async def perform(self, effect_id: str, effect: Carry, memory: Hold, tell: Any) -> Outcome:
+    async def perform(self, effect_id: str, effect: Carry, report: Any) -> Outcome:
         await asyncio.sleep(0 if effect.parcel == "leaky" else self.lasts_s)
         if effect.parcel == "leaky":
             raise OSError("it leaks")

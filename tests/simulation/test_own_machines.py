@@ -115,7 +115,7 @@ def test_one_seed_is_one_journal() -> None:
 @pytest.mark.parametrize("returned", [None, "done", Carried(effect="sim-1:1.0", parcel="a"), Depart()])
 def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: Any) -> None:
     class Careless:
-        async def perform(self, effect_id: str, effect: ferry.Carry, memory: ferry.Hold, tell: Any) -> Any:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Any:
             return returned
 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
@@ -129,7 +129,7 @@ def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
         pass
 
     class Careless:
-        async def perform(self, effect_id: str, effect: ferry.Carry, memory: ferry.Hold, tell: Any) -> Outcome:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
             return Unheard(effect=effect_id)
 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})

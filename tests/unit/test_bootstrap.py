@@ -146,7 +146,7 @@ def test_the_performers_of_a_machine_serve_it_alone(tmp_path: Path) -> None:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        async def perform(self, effect_id: str, effect: Carry, memory: object, tell: object) -> Outcome:
+        async def perform(self, effect_id: str, effect: Carry, report: object) -> Outcome:
             performed.append(self.name)
             return Carried(effect=effect_id, parcel=effect.parcel)
 

@@ -7,7 +7,8 @@ a memory (``Governed``) and a ``Control``; the table has a ``row`` for each even
 from __future__ import annotations
 
 from asterism.kernel.diagram import mermaid
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, Row, Turn, row
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, RequestOf, Row, Turn, row
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild, begin_child
 from asterism.machines.common_rows import Control, call_off, cancels_to, fails_to, governed
 from asterism.machines.control import (
@@ -44,8 +45,10 @@ __all__ = [
     "Outcome",
     "Pause",
     "Redo",
+    "RequestOf",
     "Row",
     "StartChild",
+    "StartRequest",
     "Turn",
     "Unpause",
     "Withdraw",

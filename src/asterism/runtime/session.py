@@ -18,10 +18,11 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
+from asterism.machines.control import Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
+from asterism.runtime.inquiries import asked_by, closed_by
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunStatus, Store
+from asterism.runtime.ports.store import Commit, InboxRow, RunStatus, Store
 from asterism.runtime.snapshots import Freezer, load
 
 APPEND_TRIES = 8
@@ -251,8 +252,8 @@ class Session:
             status=status_of(self.run),
             outcome=self.run.memory.outcome() if self.run.ended else "",
             updated_at=self._clock.now(),
-            opened=[row for entry in entries for row in inquiries_of(entry)],
-            closed=[closed for entry in entries for closed in _closed(entry)],
+            opened=[row for entry in entries for row in asked_by(entry)],
+            closed=[closed for entry in entries for closed in closed_by(entry)],
             folded=folded,
             snapshot=self._freezer.after(self.run, records),
         )
@@ -373,31 +374,3 @@ def status_of(run: Run[Any]) -> RunStatus:
     outstanding, resting = run.outstanding, run.memory.resting
     busy = any(effect.performed_outside and effect_id not in resting for effect_id, effect in outstanding.items())
     return "waiting" if outstanding and not busy and not run.memory.stirs() else "active"
-
-
-def inquiries_of(entry: Entry) -> list[InquiryRow]:
-    """The questions an entry asks, as a store keeps them."""
-    return [
-        InquiryRow(
-            inquiry=effect_id,
-            run=entry.run,
-            prompt=effect.prompt,
-            verbs=effect.verbs,
-            subject=msgspec.json.encode(effect.subject).decode(),
-            schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",
-            risk=effect.risk,
-            asked_at=entry.at,
-            expires_at=effect.expires_at,
-        )
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
-        if isinstance(effect, Ask)
-    ]
-
-
-def _closed(entry: Entry) -> list[tuple[str, str]]:
-    event = entry.event
-    if isinstance(event, Broke) and event.event == Answered.__name__ and not entry.note:
-        return [(event.effect, "withdrawn")]  # its run has ended over the answer
-    if entry.note or not isinstance(event, Answered):
-        return []
-    return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]

@@ -68,6 +68,7 @@ class Desk:
         clock: Clock,
         counts: collections.Counter[str],
         sent: Callable[[], None],
+        *,
         resends: int,
         machines: Mapping[str, Machine[Any]],
     ) -> None:

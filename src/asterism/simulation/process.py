@@ -24,7 +24,7 @@ from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.flow_agent.events import Wake
 from asterism.machines.flow_agent.requests import HandlerCall, News
-from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
+from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
@@ -149,7 +149,7 @@ class Process:
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
-                **{kind: _Recorded(self, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
+                **{kind: _Recorded(self, kind, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
                 Wake: _Entering(self, flows[Wake]),
             }
             driver = Driver(
@@ -173,7 +173,7 @@ class Process:
 
     def _registered(self, given: Registration) -> Registration:
         """Return a machine of the user's with its performers, as this process has them."""
-        performers = {kind: _Recorded(self, performer) for kind, performer in given.performers.items()}
+        performers = {kind: _Recorded(self, kind, performer) for kind, performer in given.performers.items()}
         return Registration(self.world.program.machine(given.machine), performers)
 
     async def _driven(self, driver: Driver, run: str) -> How:
@@ -271,8 +271,9 @@ class _Entering:
 class _Recorded:
     """A performer of user code, as a process that may be dead has it, with everything it begins in the world's ledger."""
 
-    def __init__(self, process: Process, performer: Performer) -> None:
+    def __init__(self, process: Process, kind: type[Effect], performer: Performer) -> None:
         self._process = process
+        self._kind = kind
         self._performer = performer
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
@@ -280,7 +281,7 @@ class _Recorded:
         how: Performed = "killed"
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
-        entry = ledger.begin(effect_id, self._process.name, **_what(request))
+        entry = ledger.begin(effect_id, self._process.name, **_what(self._kind, request))
         try:
             outcome = await self._performer.perform(effect_id, request, report)
             how = "done"
@@ -289,7 +290,7 @@ class _Recorded:
             ledger.end(entry, how)
 
 
-def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall) -> dict[str, Any]:
+def _what(kind: type[Effect], request: Any) -> dict[str, Any]:
     """What is performed, in the words of the ledger."""
     match request:
         case WorkerCall() | ModelCall():
@@ -299,4 +300,4 @@ def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall)
         case HandlerCall():
             return {"task_id": request.handler}
         case _:
-            return {"task_id": type(request.effect).__name__}
+            return {"task_id": kind.__name__}

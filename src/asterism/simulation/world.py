@@ -14,9 +14,7 @@ It is what users test their own plans with, and what searches for our mistakes. 
     ending = world.run(plan)
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
-After every entry that becomes durable the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``.
-One seed is one story, to the byte, and a world is lived once. ``run_loop``, ``run_flow`` and
-``run_machine`` live a loop, a conversation and a run of a machine of your own in the same way.
+After every entry the invariants are checked (``watched``); a violation ends the world. One seed leaves one journal, to the byte.
 """
 
 from __future__ import annotations
@@ -139,7 +137,9 @@ class World:
         self.counts: collections.Counter[str] = collections.Counter()
         self.vault = Vault()
         self._changed = asyncio.Event()
-        self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set, whole("resends", resends, least=0), self.machines)
+        self._desk = Desk(
+            self.memory, self.clock, self.counts, self._changed.set, resends=whole("resends", resends, least=0), machines=self.machines
+        )
         self.refusals = self._desk.refusals
         self._loops = each("loops", loops, OrchestrationLoop)
         self._script = script_for(self.fleet, {} if script is None else script)

@@ -63,7 +63,7 @@ def machine(name: str = "own", *effects: type[Effect], memory: type[Governed] = 
 
 
 class Nothing:
-    async def perform(self, effect_id: str, effect: Any, memory: Any, tell: Any) -> Outcome:
+    async def perform(self, effect_id: str, effect: Any, report: Any) -> Outcome:
         raise NotImplementedError
 
 

@@ -39,7 +39,7 @@ def test_a_result_that_a_crash_changes_is_named() -> None:
         def __init__(self) -> None:
             self.begun = 0
 
-        async def perform(self, effect_id: str, effect: Carry, memory: ferry.Hold, tell: object) -> Outcome:
+        async def perform(self, effect_id: str, effect: Carry, report: object) -> Outcome:
             self.begun += 1
             parcel = f"{effect.parcel}{self.begun}"
             await asyncio.sleep(60.0)
