@@ -27,12 +27,14 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.errors import AsterismError as AsterismError
     from asterism.errors import IllegalTransition as IllegalTransition
     from asterism.errors import InvalidInput as InvalidInput
+    from asterism.runtime.registration import Registration as Registration
 
 _HOME_OF = {
     "AgentProfile": "asterism.constellation.profile",
     "AsterismError": "asterism.errors",
     "IllegalTransition": "asterism.errors",
     "InvalidInput": "asterism.errors",
+    "Registration": "asterism.runtime.registration",
     "SkillContext": "asterism.devices.skill",
     "TaskStar": "asterism.constellation.task",
     "open": "asterism.bootstrap",

@@ -40,6 +40,7 @@ from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Store
+from asterism.runtime.registration import Registration, registered
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path
 from asterism.stores.sqlite import SqliteStore
@@ -139,8 +140,13 @@ async def open_runtime(
     extractor: Extractor | None = None,
     fleet_file: Path | None = None,
     observers: Sequence[Observer] = (),
+    machines: Sequence[Registration] = (),
 ) -> AsyncIterator[Runtime]:
-    """A runtime that can drive every machine, constellations over these devices, which are of that fleet file if of any."""
+    """A runtime that can drive every machine, constellations over these devices, which are of that fleet file if of any.
+
+    Raises:
+        InvalidInput: a registered machine has a name that another one has.
+    """
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
     taken: list[Callable[[Attempt], None]] = []
@@ -173,6 +179,7 @@ async def open_runtime(
             clock=clock,
             machines=MACHINES,
             performers=performers,
+            registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
             news=lambda: lost_now(dispatcher, devices),
@@ -195,6 +202,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     planner: Planner | None = None,
     extractor: Extractor | None = None,
     observers: Sequence[Observer] = (),
+    machines: Sequence[Registration] = (),
 ) -> AsyncIterator[Runtime]:
     """A runtime over a database, for programs; what is run within the ``async with`` and names no other runtime runs in it.
 
@@ -204,11 +212,13 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
         planner: who plans; by default the planner without a model.
         extractor: finds fields in what people say; by default the rules without a model.
         observers: told of everything that happens.
+        machines: of the program's own, besides the built-in ones.
 
     Raises:
-        InvalidInput: the fleet file cannot be used.
+        InvalidInput: the fleet file cannot be used, or a registered machine has a name that another one has.
         StoreUnavailable: the database cannot be used.
     """
+    registered(MACHINES, machines)  # refused before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
         devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
@@ -222,6 +232,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
                 extractor=extractor,
                 fleet_file=Path(fleet) if fleet else None,
                 observers=observers,
+                machines=machines,
             )
         )
         token = CURRENT.set(runtime)

@@ -58,6 +58,16 @@ class RunNotFound(AsterismError):
         super().__init__(f"there is no run {run!r}; `asterism runs` lists them")
 
 
+class UnknownMachine(InvalidInput):
+    """A run is of a machine that this program does not have: another program registers it."""
+
+    def __init__(self, run: str, machine: str) -> None:
+        super().__init__(
+            f"run {run}: its machine {machine!r} is not known here; "
+            "use the program that registers it, with asterism.open(machines=[Registration(…)])"
+        )
+
+
 class RunOwned(AsterismError):
     """Another live process drives this run; a live owner is never robbed.
 

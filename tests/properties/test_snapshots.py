@@ -11,8 +11,8 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import freeze, thaw
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.simulation.checks.checker import MACHINES
 from asterism.simulation.invariants import difference
-from asterism.simulation.process import MACHINES
 from asterism.simulation.search.profiles import PROFILES, setting_of
 from tests.agents import memory_of
 

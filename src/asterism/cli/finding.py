@@ -16,6 +16,7 @@ from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime import registration
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 from asterism.settings import database_path
 
@@ -105,11 +106,9 @@ def machine_of(row: RunRow) -> Machine[Any]:
     """The machine of a run.
 
     Raises:
-        InvalidInput: this program has no such machine.
+        UnknownMachine: the commands do not know it; it is a program's own.
     """
-    if row.machine not in MACHINES:
-        raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
-    return MACHINES[row.machine]
+    return registration.machine_of(row, MACHINES)
 
 
 async def answers_to(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:

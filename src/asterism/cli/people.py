@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_runtime
+from asterism.bootstrap import MACHINES, open_runtime
 from asterism.cli.codes import FINISHED
 from asterism.cli.finding import actor, answers_to, find_inquiries, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
@@ -133,6 +133,11 @@ async def _answer(
             root = await store.run((await store.run(asked[0].run)).root)
             if root.owner:
                 return await answers.told(f"taken by {root.owner}")
+            if root.machine not in MACHINES:
+                known = "the program that registers its machine"
+                return await answers.told(
+                    f"written down; it is taken when {known} {root.machine!r} goes on with run {root.run}", taken=False
+                )
             if not drive_on:
                 return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run}", taken=False)
             try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_minds, open_planner, open_runtime, open_store
+from asterism.bootstrap import MACHINES, check_database, open_minds, open_planner, open_runtime, open_store
 from asterism.cli.beginning import choice_of, first_of, fleet_file_below, fleet_file_of
 from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
@@ -34,7 +34,7 @@ from asterism.cli.stories.story import Story
 from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar
-from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -188,6 +188,11 @@ async def _interrupted(store: Store) -> list[RunRow]:
     """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
     unfinished = {row.run: row for row in reversed(await store.runs(limit=MAX_RUNS)) if row.status != "ended"}
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
+    foreign = {row.root: row for row in unfinished.values() if row.machine not in MACHINES}  # a program's own, which goes on with them
+    for row in left:
+        if row.run in foreign:
+            put(f"left alone: {UnknownMachine(foreign[row.run].run, foreign[row.run].machine)}")
+    left = [row for row in left if row.run not in foreign]
     letters = {unfinished[letter.run].root for letter in await store.inbox(list(unfinished))}
     paused = [row for row in left if row.status == "paused"]
     waiting = [row for row in left if row.status == "waiting" and row.run not in letters]
@@ -198,7 +203,7 @@ async def _interrupted(store: Store) -> list[RunRow]:
         put(f"run {row.run} is paused; go on with: asterism resume {row.run}")
     if waiting:
         put(f"waiting for a person: {count(len(waiting), 'run')}; see: asterism inbox")
-    if not left:
+    if not left and not foreign:
         put("there is nothing to resume")
     return active
 

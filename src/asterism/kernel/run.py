@@ -140,6 +140,8 @@ class Run(Generic[M]):
                 raise JournalMismatch(self.id, entry.seq, "it asks for other effects today than the journal says")
 
     def _step(self, event: Event, turn: Turn, key: str, settled: Container[str] = ()) -> Entry | None:
+        if isinstance(event, Outcome) and type(event) not in self.machine.events:
+            raise TypeError(f"{self.machine.name} has no row for {type(event).__name__} in any state: it could not be replayed")
         try:
             target = self.machine.step(self.state, self.memory, event, turn)
         except IllegalTransition as error:

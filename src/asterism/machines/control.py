@@ -171,8 +171,8 @@ class Governed(msgspec.Struct, kw_only=True):
     reason: str = ""
 
     def wake_at(self) -> float | None:
-        """When Drained has something to do though nothing arrives: seconds since the epoch."""
-        raise NotImplementedError(type(self).__name__)
+        """When Drained has something to do though nothing arrives: seconds since the epoch; None for never."""
+        return None
 
     def stirs(self) -> bool:
         """True when it will go on by itself though no effect but questions to people is outstanding."""

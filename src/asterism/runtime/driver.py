@@ -21,11 +21,14 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.registration import Registration, machine_of, registered
 from asterism.runtime.session import Session
 from asterism.runtime.snapshots import SPACING, Freezer, load
 
 MAX_FRESH = 500
 """Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
+MAX_BELOW = 100_000
+"""Runs of one tree whose machines are looked at before it is driven."""
 POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
 
@@ -51,6 +54,7 @@ class Driver:
         clock: time.
         machines: by name, those it can drive.
         performers: by kind of effect; those of child runs are its own.
+        registrations: further machines, each with performers that serve it only.
         observers: told of everything that is appended.
         reap: called after a claim and before any redo: ends what a dead owner left working.
         news: what a new session must hear first, as (event, actor): devices that are lost at present.
@@ -69,6 +73,7 @@ class Driver:
         clock: Clock,
         machines: Mapping[str, Machine[Any]],
         performers: Mapping[type[Effect], Performer],
+        registrations: Sequence[Registration] = (),
         observers: Sequence[Observer] = (),
         reap: Callable[[], object] = lambda: None,
         news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
@@ -78,8 +83,9 @@ class Driver:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.machines = machines
+        self.machines: Mapping[str, Machine[Any]] = registered(machines, registrations)
         self._performers: dict[type[Effect], Performer] = {**performers, StartChild: ChildPerformer(self), Relay: RelayPerformer(self)}
+        self._performers_of = {it.machine.name: {**self._performers, **it.performers} for it in registrations}
         self._observers = list(observers)
         self._reap = reap
         self._news = news
@@ -162,11 +168,12 @@ class Driver:
 
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
+            UnknownMachine: it, or a run below it, is of a machine that is not known here; nothing is written.
         """
         row = await self.store.run(run)
         if row.root != run:
             row = await self.store.run(row.root)
-        self._machine_of(row)
+        await self.check_known(row)
         if row.status == "ended" and not await self.store.inbox([row.run]):
             return row
         await self._own(row, park=park)
@@ -206,7 +213,7 @@ class Driver:
         """
         row = await self.store.run(run)
         if row.status == "ended":
-            live, _ = await load(self.store, self._machine_of(row), run, self._spacing)
+            live, _ = await load(self.store, machine_of(row, self.machines), run, self._spacing)
             return live
         while True:
             try:
@@ -214,11 +221,18 @@ class Driver:
             except RunOwned:  # by one who has lost its root, and will let go of it; as long as that takes
                 await asyncio.sleep(self._poll_s)
 
-    def _machine_of(self, row: RunRow) -> Machine[Any]:
-        machine = self.machines.get(row.machine)
-        if machine is None:
-            raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(self.machines)}")
-        return machine
+    async def check_known(self, root: RunRow) -> None:
+        """See that every machine is known that a tree goes on with.
+
+        Raises:
+            UnknownMachine: one is not, and nobody drives the tree.
+            RunOwned: one is not; whoever drives the tree knows it, and takes what is sent to it.
+        """
+        below = await self.store.runs(root=root.run, limit=MAX_BELOW) if root.epoch else []
+        for row in (root, *(it for it in below if it.status != "ended")):
+            if row.machine not in self.machines and root.owner:
+                raise RunOwned(root.run, root.owner)
+            machine_of(row, self.machines)
 
     async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> Run[Any]:
         run = row.run
@@ -230,7 +244,7 @@ class Driver:
             if fresh is not None and (epoch, row.seq) == (1, fresh.seq):  # nobody but its submitter has written anything
                 live, freezer = fresh, Freezer(self._spacing)
             else:
-                live, freezer = await load(self.store, self._machine_of(row), run, self._spacing)
+                live, freezer = await load(self.store, machine_of(row, self.machines), run, self._spacing)
                 check_whole(run, row.seq, live.seq)
             if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
                 await asyncio.to_thread(self._reap)
@@ -254,7 +268,7 @@ class Driver:
                 epoch,
                 store=self.store,
                 clock=self.clock,
-                performers=self._performers,
+                performers=self._performers_of.get(live.machine.name, self._performers),
                 freezer=freezer,
                 tell=self.tell,
                 say=self.say,

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
+from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned, UnknownMachine
 from asterism.kernel.data import check_json
 from asterism.kernel.journal import Entry, Record, check_whole
 from asterism.kernel.machine import Event, Machine, kind_of, run_of
@@ -22,7 +22,9 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.kept import as_json
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, Store
+from asterism.runtime.registration import machine_of
 from asterism.runtime.session import ACCEPTED
+from asterism.runtime.snapshots import load
 from asterism.runtime.submission import check_id, submit_first, submit_whole
 from asterism.runtime.transplant import Journal, renamed
 
@@ -142,6 +144,15 @@ class Runtime:
         for row, live, entries in reversed(missing):
             await submit_whole(self.store, row, live, entries)
 
+    async def load(self, run: str) -> Run[Any]:
+        """Return a run as its journal has it: its state, what it remembers (``memory.result()``), what is outstanding.
+
+        Raises:
+            RunNotFound, JournalMismatch: as named.
+            UnknownMachine: its machine is not known here.
+        """
+        return (await load(self.store, machine_of(await self.store.run(run), self.driver.machines), run))[0]
+
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
         """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root."""
         return await self.driver.drive(run, park=park)
@@ -165,16 +176,23 @@ class Runtime:
         Raises:
             RunNotFound: no such run.
             Refused: it has ended; or the verdict was a refusal; or the owner did not answer in time.
+            UnknownMachine: nobody owns it, and its machine, or that of a run below it, is not known here; nothing is written.
         """
         row = await self.store.run(run)
         if row.status == "ended":
             raise Refused(f"run {run} has ended already ({row.outcome})")
+        root = row if row.root == run else await self.store.run(row.root)
+        if not root.owner:
+            await self.driver.check_known(root)  # before it is written: nobody here could take it
         await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
         for _ in range(_polls(timeout_s)):
             try:
                 await self.drive(run)
             except RunOwned:
                 self.driver.look()
+            except UnknownMachine:  # an owner that knows its machine may have taken the event, and released the run since
+                if not await self.store.verdict(run, key):
+                    raise
             if verdict := await self.store.verdict(run, key):
                 return _accepted(verdict)
             await asyncio.sleep(VERDICT_POLL_S)

@@ -13,15 +13,16 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
+from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable, UnknownMachine
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.control import Answered, Ask, Broke, Claimed, Drained, Withdraw, Withdrawn
+from asterism.machines.control import Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
+from asterism.runtime.inquiries import asked_by, closed_by
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunStatus, Store
+from asterism.runtime.ports.store import Commit, InboxRow, RunStatus, Store
 from asterism.runtime.snapshots import Freezer, load
 
 APPEND_TRIES = 8
@@ -88,7 +89,7 @@ class Session:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
-        self._lost: StaleOwner | StoreUnavailable | None = None
+        self._lost: StaleOwner | StoreUnavailable | UnknownMachine | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -251,8 +252,8 @@ class Session:
             status=status_of(self.run),
             outcome=self.run.memory.outcome() if self.run.ended else "",
             updated_at=self._clock.now(),
-            opened=[row for entry in entries for row in inquiries_of(entry)],
-            closed=[closed for entry in entries for closed in _closed(entry)],
+            opened=[row for entry in entries for row in asked_by(entry)],
+            closed=[closed for entry in entries for closed in closed_by(entry)],
             folded=folded,
             snapshot=self._freezer.after(self.run, records),
         )
@@ -288,8 +289,8 @@ class Session:
             self.arrive(event, effect.actor)
 
         try:
-            outcome = await self._performers[type(effect)].perform(effect_id, request, report)
-        except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
+            outcome = _of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
+        except (StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the whole tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
             return
@@ -337,6 +338,17 @@ class Session:
             task.cancel()
 
 
+def _of(effect_id: str, outcome: object) -> Outcome:
+    """Return what a performer has returned.
+
+    Raises:
+        TypeError: it is no outcome of this effect, which would stay open for good.
+    """
+    if not isinstance(outcome, Outcome) or outcome.effect != effect_id:
+        raise TypeError(f"its performer returned {outcome!r}, which is no outcome of it")
+    return outcome
+
+
 def _is_being_cancelled() -> bool:
     """True where it is this task that is cancelled, and not something that it has waited for."""
     task = asyncio.current_task()
@@ -362,31 +374,3 @@ def status_of(run: Run[Any]) -> RunStatus:
     outstanding, resting = run.outstanding, run.memory.resting
     busy = any(effect.performed_outside and effect_id not in resting for effect_id, effect in outstanding.items())
     return "waiting" if outstanding and not busy and not run.memory.stirs() else "active"
-
-
-def inquiries_of(entry: Entry) -> list[InquiryRow]:
-    """The questions an entry asks, as a store keeps them."""
-    return [
-        InquiryRow(
-            inquiry=effect_id,
-            run=entry.run,
-            prompt=effect.prompt,
-            verbs=effect.verbs,
-            subject=msgspec.json.encode(effect.subject).decode(),
-            schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",
-            risk=effect.risk,
-            asked_at=entry.at,
-            expires_at=effect.expires_at,
-        )
-        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
-        if isinstance(effect, Ask)
-    ]
-
-
-def _closed(entry: Entry) -> list[tuple[str, str]]:
-    event = entry.event
-    if isinstance(event, Broke) and event.event == kind_of(Answered) and not entry.note:
-        return [(event.effect, "withdrawn")]  # its run has ended over the answer
-    if entry.note or not isinstance(event, Answered):
-        return []
-    return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]

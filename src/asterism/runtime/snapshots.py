@@ -6,10 +6,7 @@ run together are no longer than its journal and the last of them: a run costs O(
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from asterism.kernel.journal import JournalMismatch, Record
@@ -18,6 +15,7 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, freeze, thaw
 from asterism.runtime.ports.store import Store
+from asterism.runtime.rules import rules
 
 SPACING = 64_000
 """Characters of journal between two snapshots, at least; less than that is replayed as fast as a snapshot is read."""
@@ -40,9 +38,9 @@ class Freezer:
     def after(self, run: Run[Any], records: Iterable[Record]) -> Snapshot | None:
         """The snapshot that is to be written with these records, if one is due. A run that has ended needs none any more."""
         self._grown += sum(len(record.body) for record in records)
-        if self._grown < max(self.spacing, self._last) or run.ended:
+        if self._grown < max(self.spacing, self._last) or run.ended or not (made_by := rules(run.machine)):
             return None
-        snapshot = freeze(run, rules())
+        snapshot = freeze(run, made_by)
         self._grown, self._last = 0, len(snapshot.body) if snapshot else 0
         return snapshot
 
@@ -55,7 +53,7 @@ async def load(store: Store, machine: Machine[Any], run: str, spacing: int = SPA
         JournalMismatch: the journal cannot be replayed.
     """
     snapshot = await store.snapshot(run)
-    thawed = thaw(machine, snapshot, rules()) if snapshot else None
+    thawed = thaw(machine, snapshot, rules(machine)) if snapshot else None
     # One that is newer than its journal would have its owner append after what is not there.
     if snapshot is not None and thawed is not None and snapshot.seq <= (await store.run(run)).seq:
         try:
@@ -70,11 +68,3 @@ async def _read_on(store: Store, live: Run[Any], spacing: int, last: int) -> tup
     unpack = packer(live.machine).unpack
     live.replay(unpack(record) for record in records)
     return live, Freezer(spacing, sum(len(record.body) for record in records), last)
-
-
-@functools.cache
-def rules() -> str:
-    """A fingerprint of the code that moves runs: what another version of it remembered is not taken over, but replayed."""
-    root = Path(__file__).parents[1]
-    sources = sorted(source for package in ("kernel", "constellation", "machines") for source in (root / package).rglob("*.py"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -14,9 +14,10 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.runtime.inquiries import asked_by
 from asterism.runtime.kept import kept
 from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.session import inquiries_of, status_of
+from asterism.runtime.session import status_of
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")
@@ -75,7 +76,7 @@ async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Seque
     """
     check_id(row.run, row.parent)
     first, *more = [packer(live.machine).pack(entry) for entry in entries]
-    asked = [inquiry for entry in entries for inquiry in inquiries_of(entry)]
+    asked = [inquiry for entry in entries for inquiry in asked_by(entry)]
     fresh = msgspec.structs.replace(
         row,
         state=str(live.state),

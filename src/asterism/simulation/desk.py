@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from asterism.constellation.edits import refusal_of
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
-from asterism.kernel.machine import Event, kind_of
+from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
@@ -25,7 +26,6 @@ from asterism.runtime.session import ACCEPTED
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Happening, Line
-from asterism.simulation.process import MACHINES
 from asterism.stores.memory import Memory, MemoryStore
 
 COMMANDS: Mapping[str, Event] = {
@@ -54,6 +54,7 @@ class Desk:
         counts: how often what happened.
         sent: told when there is something in an inbox, perhaps.
         resends: how often a command is sent again that a defect has refused.
+        machines: those of the world, by name.
 
     Attributes:
         refusals: what was said to people whose answer, word or command was not taken, here or by its run.
@@ -61,13 +62,23 @@ class Desk:
         written: set whenever something has become durable.
     """
 
-    def __init__(self, memory: Memory, clock: Clock, counts: collections.Counter[str], sent: Callable[[], None], resends: int) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        clock: Clock,
+        counts: collections.Counter[str],
+        sent: Callable[[], None],
+        *,
+        resends: int,
+        machines: Mapping[str, Machine[Any]],
+    ) -> None:
         store = MemoryStore(memory, name="desk")
-        self.runtime = Runtime(store, Driver(store=store, clock=clock, machines=MACHINES, performers={}), clock)
+        self.runtime = Runtime(store, Driver(store=store, clock=clock, machines=machines, performers={}), clock)
         self.refusals: list[str] = []
         self.secrets: set[str] = set()
         self.spoken: set[str] = set()
         self.written = asyncio.Event()
+        self._machines = machines
         self._memory = memory
         self._clock = clock
         self._counts = counts
@@ -130,10 +141,13 @@ class Desk:
 
     async def fork(self, origin: Ending, at: int, new: str) -> str:
         """Take in the journal file of another world's run, after its time, and fork that run."""
+        for ending in (origin, *origin.children):
+            if self._machines.get(ending.row.machine) is not ending.machine:
+                raise not_here(ending.machine)
         await asyncio.sleep(origin.lasted_s)
         tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
-        await self.runtime.adopt(read_journals(journal_lines(tree)), MACHINES)
-        return await self.runtime.fork(origin.row.run, at, machine=MACHINES[origin.row.machine], actor="user", new=new)
+        await self.runtime.adopt(read_journals(journal_lines(tree)), self._machines)
+        return await self.runtime.fork(origin.row.run, at, machine=origin.machine, actor="user", new=new)
 
     async def command(self, run: str, happening: Happening) -> None:
         """Somebody commands a run, or writes to it; one that has ended hears nothing."""
@@ -188,3 +202,10 @@ class Desk:
         """Whether what was said has been taken, or nobody will take it any more."""
         run, key = heard
         return not run or bool(self._memory.inbox[run, key].verdict) or self._memory.runs[run].status == "ended"
+
+
+def not_here(machine: Machine[Any]) -> InvalidInput:
+    """Return the error for a machine that a world does not have."""
+    return InvalidInput(
+        f"this world has no machine {machine.name!r}; give it one, World(machines=[Registration(machine, performers={{…}})])"
+    )

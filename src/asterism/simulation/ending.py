@@ -9,10 +9,10 @@ import msgspec
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry, Record, story_line
+from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.ports.store import RunRow
-from asterism.simulation.checks.checker import WATCHED
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +20,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         row: the run as the store lists it.
+        machine: of the run.
         records: its journal.
         memory: what it remembers, from the journal: of a constellation, of a loop (``memory.answer``), of a conversation
             (``memory.history``, ``memory.view.fields``).
@@ -28,6 +29,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     row: RunRow
+    machine: Machine[Any]
     records: tuple[Record, ...]
     memory: Any
     lasted_s: float
@@ -41,8 +43,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def entries(self) -> list[Entry]:
         """The journal's entries."""
-        machine = WATCHED[self.row.machine][0]
-        return [packer(machine).unpack(record) for record in self.records]
+        return [packer(self.machine).unpack(record) for record in self.records]
 
     @property
     def story(self) -> list[str]:
@@ -60,9 +61,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def ending_of(row: RunRow, records: Sequence[Record], lasted_s: float) -> Ending:
+def ending_of(row: RunRow, machine: Machine[Any], records: Sequence[Record], lasted_s: float) -> Ending:
     """How a run came out, from its journal."""
-    machine, _ = WATCHED[row.machine]
     replayed = Run(machine, row.run)
     replayed.replay(packer(machine).unpack(record) for record in records)
-    return Ending(row=row, records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)
+    return Ending(row=row, machine=machine, records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)

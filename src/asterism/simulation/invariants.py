@@ -47,7 +47,7 @@ SATISFIED_BY = {"UNCONDITIONAL": SETTLED, "SUCCESS_ONLY": ("COMPLETED",), "COMPL
 _COMPARISON = re.compile(r"(\w+) (>=|<=|>|<) (-?[\d.]+)")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
 _SPEC = tuple(TaskSpec.__struct_fields__)
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=lambda it: it.freeze()).encode
 
 
 class InvariantViolated(AsterismError):
@@ -142,9 +142,24 @@ def difference(live: Run[Any], replayed: Run[Any]) -> str:
     if _encode(ours) == _encode(theirs):
         return ""
     for name, value in ours.items():
-        if _encode(value) != _encode(theirs.get(name)):
+        if _encode(_ordered(value)) != _encode(_ordered(theirs.get(name))):
             return f"{name} is {_shown(value)} live, and {_shown(theirs.get(name))} replayed"
     return ""
+
+
+def _ordered(value: Any) -> Any:
+    """Return the same as plain data, with every set in one order."""
+    match value:
+        case msgspec.Struct():
+            return {name: _ordered(getattr(value, name)) for name in value.__struct_fields__}
+        case dict():
+            return {name: _ordered(it) for name, it in value.items()}
+        case set() | frozenset():
+            return sorted((_ordered(it) for it in value), key=_encode)
+        case list() | tuple():
+            return [_ordered(it) for it in value]
+        case _:
+            return value
 
 
 def _shown(value: Any) -> str:
@@ -154,13 +169,14 @@ def _shown(value: Any) -> str:
 def _facts(run: Run[Any]) -> dict[str, Any]:
     """Everything a run is, its timers included."""
     memory = msgspec.structs.asdict(run.memory)
-    if "_timers" in memory:
+    board = None
+    if isinstance(run.memory, AgentMemory):
         memory["_timers"] = sorted(memory["_timers"])
-    board = memory.pop("board", None)
+        board = memory.pop("board")
     facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "abandoned": sorted(run.abandoned)}
     facts["requests"] = run.fixed_requests
     for name, value in memory.items():
-        facts[name] = sorted(value) if isinstance(value, set) else value
+        facts[name] = sorted(value, key=_encode) if isinstance(value, set) else value
     if board is not None:
         facts["constellation"] = board.constellation.to_dict()
         facts["board"] = [list(board.startable), list(board.running), list(board.doomed)]

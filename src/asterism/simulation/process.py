@@ -24,7 +24,7 @@ from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.flow_agent.events import Wake
 from asterism.machines.flow_agent.requests import HandlerCall, News
-from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
+from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
@@ -32,14 +32,13 @@ from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
-from asterism.simulation.checks.checker import WATCHED, Checker
+from asterism.runtime.registration import Registration
+from asterism.simulation.checks.checker import MACHINES, Checker
 from asterism.simulation.device import How as Performed
 from asterism.simulation.device import Ledger
 from asterism.simulation.people import StoreTrouble
 from asterism.simulation.program import Program, Watcher
 from asterism.stores.memory import Memory, MemoryStore
-
-MACHINES = {name: machine for name, (machine, _) in WATCHED.items()}
 
 POLL_S = 1.0
 """How often a process looks into the inbox; as seldom as this because it is most of what an idle world does."""
@@ -59,6 +58,7 @@ class Surroundings(Protocol):
     away: Mapping[str, str]
     spacing: int
     program: Program
+    registrations: Sequence[Registration]
     checker: Checker
     counts: collections.Counter[str]
 
@@ -66,8 +66,8 @@ class Surroundings(Protocol):
         """The devices of a process of that name."""
         ...
 
-    def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
-        """A process has written a child run, and does not know it yet."""
+    def submitted(self, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+        """A process has written a child run with the questions that it begins with, and does not know it yet."""
         ...
 
     def committed(self, process: Process, commit: Commit) -> None:
@@ -149,7 +149,7 @@ class Process:
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
-                **{kind: _Recorded(self, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
+                **{kind: _Recorded(self, kind, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
                 Wake: _Entering(self, flows[Wake]),
             }
             driver = Driver(
@@ -157,6 +157,7 @@ class Process:
                 clock=world.clock,
                 machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
+                registrations=[self._registered(it) for it in world.registrations],
                 news=lambda: lost_now(dispatcher, opened),
                 owner=self.name,
                 poll_s=POLL_S,
@@ -169,6 +170,11 @@ class Process:
             async with driver.opened():
                 self._end(await self._driven(driver, run))
             driver.unobserve(self.watcher)
+
+    def _registered(self, given: Registration) -> Registration:
+        """Return a machine of the user's with its performers, as this process has them."""
+        performers = {kind: _Recorded(self, kind, performer) for kind, performer in given.performers.items()}
+        return Registration(self.world.program.machine(given.machine), performers)
 
     async def _driven(self, driver: Driver, run: str) -> How:
         try:
@@ -200,7 +206,7 @@ class _Handle(MemoryStore):
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         await self._travel()
         await super().submit(row, first, *more, opened=opened)
-        self._process.world.submitted(row, [first, *more])
+        self._process.world.submitted(row, [first, *more], opened)
         await self._travel()
 
     async def append(self, commit: Commit) -> None:
@@ -265,8 +271,9 @@ class _Entering:
 class _Recorded:
     """A performer of user code, as a process that may be dead has it, with everything it begins in the world's ledger."""
 
-    def __init__(self, process: Process, performer: Performer) -> None:
+    def __init__(self, process: Process, kind: type[Effect], performer: Performer) -> None:
         self._process = process
+        self._kind = kind
         self._performer = performer
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
@@ -274,7 +281,7 @@ class _Recorded:
         how: Performed = "killed"
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
-        entry = ledger.begin(effect_id, self._process.name, **_what(request))
+        entry = ledger.begin(effect_id, self._process.name, **_what(self._kind, request))
         try:
             outcome = await self._performer.perform(effect_id, request, report)
             how = "done"
@@ -283,7 +290,7 @@ class _Recorded:
             ledger.end(entry, how)
 
 
-def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall) -> dict[str, Any]:
+def _what(kind: type[Effect], request: Any) -> dict[str, Any]:
     """What is performed, in the words of the ledger."""
     match request:
         case WorkerCall() | ModelCall():
@@ -293,4 +300,4 @@ def _what(request: Supervision | WorkerCall | ModelCall | ToolUse | HandlerCall)
         case HandlerCall():
             return {"task_id": request.handler}
         case _:
-            return {"task_id": kind_of(request.effect)}
+            return {"task_id": kind_of(kind)}

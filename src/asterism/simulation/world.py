@@ -14,8 +14,7 @@ It is what users test their own plans with, and what searches for our mistakes. 
     ending = world.run(plan)
     assert (ending.outcome, ending.task("a").result) == ("finished", {"accuracy": 0.97})
 
-After every entry that becomes durable the invariants are checked (``watched``); a violation ends the world with ``InvariantViolated``.
-One seed is one story, to the byte, and a world is lived once. ``run_loop`` and ``run_flow`` live a loop, a conversation in the same way.
+After every entry the invariants are checked (``watched``); a violation ends the world. One seed leaves one journal, to the byte.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from asterism.errors import InvalidInput
 from asterism.flows.conversation import Conversation
 from asterism.flows.vault import Vault
 from asterism.kernel.journal import Record, story_line
+from asterism.kernel.machine import Event, Machine
 from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -42,13 +42,14 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.planner import Planner
-from asterism.runtime.ports.store import Commit, RunRow
+from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
+from asterism.runtime.registration import Registration, registered
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
-from asterism.simulation.checks.checker import Checker
+from asterism.simulation.checks.checker import MACHINES, Checker
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.crew import Crew
-from asterism.simulation.desk import COMMANDS, Desk
+from asterism.simulation.desk import COMMANDS, Desk, not_here
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, script_for
 from asterism.simulation.ending import Ending, ending_of
 from asterism.simulation.given import agent_class, alone, by_id, each, of_kind, whole
@@ -91,6 +92,7 @@ class World:
         restart_s: seconds from a crash to the next process.
         limit_s: virtual seconds after which a run that has not ended counts as one that never will.
         loops: definitions of the loops that runs below the first one may be of.
+        machines: of your own, with their performers.
 
     Attributes:
         ledger: what was really performed, by devices, workers and handlers.
@@ -118,12 +120,15 @@ class World:
         restart_s: float = 1.0,
         limit_s: float = 14_400.0,
         loops: Iterable[OrchestrationLoop] = (),
+        machines: Iterable[Registration] = (),
     ) -> None:
         self.seed = whole("seed", seed)
         self.fleet = by_id(fleet)
         self.clock: Clock = WorldClock()
         self.memory = Memory()
-        self.checker = Checker(self.clock.now)
+        self.registrations: Sequence[Registration] = each("machines", machines, Registration)
+        self.machines = registered(MACHINES, self.registrations)
+        self.checker = Checker(self.clock.now, self.machines)
         self.ledger = Ledger(self.clock.now, self._began)
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}
@@ -132,7 +137,9 @@ class World:
         self.counts: collections.Counter[str] = collections.Counter()
         self.vault = Vault()
         self._changed = asyncio.Event()
-        self._desk = Desk(self.memory, self.clock, self.counts, self._changed.set, whole("resends", resends, least=0))
+        self._desk = Desk(
+            self.memory, self.clock, self.counts, self._changed.set, resends=whole("resends", resends, least=0), machines=self.machines
+        )
         self.refusals = self._desk.refusals
         self._loops = each("loops", loops, OrchestrationLoop)
         self._script = script_for(self.fleet, {} if script is None else script)
@@ -190,6 +197,19 @@ class World:
         talk = functools.partial(self._desk.talk, conversation, more, lambda: self.vault)
         return self._lived_through(self._live(lambda desk: conversation.begin(desk, first.text, first.values), talk))
 
+    def run_machine(self, machine: Machine[Any], first: Event, *, title: str = "simulated") -> Ending:
+        """The same of a machine of your own, which this world was given, from the event that begins its run.
+
+        Raises:
+            InvariantViolated: the world found what must never be.
+            InvalidInput: this world has no such machine.
+            IllegalTransition, Refused: the machine does not begin with the event.
+        """
+        if self.machines.get(of_kind("machine", machine, Machine).name) is not machine:
+            raise not_here(machine)
+        of_kind("first", first, Event)
+        return self._lived_through(self._live(lambda desk: desk.submit(machine, first, title=title, actor="user")))
+
     def run_fork(self, origin: Ending, at: int, *, new: str = "fork") -> Ending:
         """The same of a fork, called ``new``: a copy of another world's run up to an entry, which came here as a journal file.
 
@@ -223,6 +243,8 @@ class World:
                 stack.enter_context(loop.here())
             async with asyncio.TaskGroup() as group:
                 self._group, self._run = group, run
+                if not people:  # a person who talks to a conversation answers what it asks
+                    self._asked([it for it in self.memory.inquiries.values() if it.run == run and not it.answer])
                 around = [self._outside(functools.partial(self._happen, happening), f"{happening}") for happening in self._happenings]
                 around.append(group.create_task(self._watch(), name="watch"))
                 around += [self._outside(person, "person") for person in people]
@@ -239,7 +261,8 @@ class World:
         if self.checker.violation is not None:
             raise self.checker.violation
         lived, lasted_s = self.memory, asyncio.get_running_loop().time()
-        root, *below = [ending_of(row, lived.records[row.run], lasted_s) for row in lived.runs.values() if self._run in (row.run, row.root)]
+        tree = [row for row in lived.runs.values() if self._run in (row.run, row.root)]
+        root, *below = [ending_of(row, self.machines[row.machine], lived.records[row.run], lasted_s) for row in tree]
         return msgspec.structs.replace(root, children=tuple(below))
 
     # -- what its processes are given, and how they are watched ------------------------------------
@@ -260,10 +283,11 @@ class World:
             self._crew.fail(mistaken)
             raise
 
-    def submitted(self, row: RunRow, records: Sequence[Record]) -> None:
-        """A process has written a child run, and does not know it yet."""
+    def submitted(self, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+        """A process has written a child run with the questions that it begins with, and does not know it yet."""
         self.counts["children"] += 1
         self.checker.submitted(row, *records)
+        self._asked(opened)
         self._desk.written.set()
 
     def committed(self, process: Process, commit: Commit) -> None:
@@ -276,12 +300,16 @@ class World:
             self._changed.set()
             self._kill(process)
             return
-        for inquiry in commit.opened:
-            for answer in each("people", self._people(inquiry), Answer):
-                _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
+        self._asked(commit.opened)
         last = commit.expected_seq + len(commit.records)
         for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run)]:
             self._die(crash, process)
+
+    def _asked(self, opened: Iterable[InquiryRow]) -> None:
+        """People hear of questions."""
+        for inquiry in opened:
+            for answer in each("people", self._people(inquiry), Answer):
+                _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
 
     def _is_of(self, crash: Crash, run: str) -> bool:
         return crash.run in ("*", run if run != self._run else "")

@@ -7,7 +7,7 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
-from asterism.kernel.machine import Machine, RequestOf, Turn, row
+from asterism.kernel.machine import Machine, Outcome, RequestOf, Turn, row
 from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -153,6 +153,17 @@ def test_an_effect_that_the_machine_does_not_declare_never_reaches_the_journal()
     with pytest.raises(TypeError, match="kettle asks for Heat, which it does not declare"):
         run.take(Press(), at=1.0, actor="me")
     assert run.seq == 0
+
+
+def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() -> None:
+    class Unheard(Outcome, tag="unheard", frozen=True, kw_only=True):
+        pass
+
+    run = Run(make_kettle(), "r")
+    run.take(Press(), at=1.0, actor="me")
+    with pytest.raises(TypeError, match="kettle has no row for Unheard in any state: it could not be replayed"):
+        run.take(Unheard(effect="r:1.0"), at=2.0, actor="me")
+    assert (run.seq, list(run.outstanding)) == (1, ["r:1.0"])
 
 
 # -- replay ------------------------------------------------------------------------------------------

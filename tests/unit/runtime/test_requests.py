@@ -22,7 +22,8 @@ from asterism.machines.orchestration_loop.effects import AskModel, Reflect
 from asterism.machines.orchestration_loop.model import ToolCall
 from asterism.machines.orchestration_loop.requests import ModelCall, Supervision
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.snapshots import load, rules
+from asterism.runtime.rules import rules
+from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent
 from tests.loops import Loop, steps
@@ -42,7 +43,7 @@ def asked_while_it_works() -> tuple[Agent, str]:
 def test_the_question_after_a_crash_is_the_question_before_it(*, frozen: bool) -> None:
     agent, question = asked_while_it_works()
     before: PlannerQuestion = agent.run.request(question)
-    snapshot = freeze(agent.run, rules()) if frozen else None
+    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT)) if frozen else None
     agent.ends("a", {"x": 3})
     assert agent.running() == ["c"], "something has happened since"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from asterism.machines.control import Ask, Cancel, Pause
-from asterism.runtime.session import inquiries_of, status_of
+from asterism.runtime.inquiries import asked_by
+from asterism.runtime.session import status_of
 from tests.agents import Agent
 from tests.stars import plan
 
@@ -59,7 +60,7 @@ def test_a_run_has_ended_when_nothing_is_outstanding() -> None:
 
 def test_an_entry_opens_the_inquiries_that_it_asks() -> None:
     agent = asking(inquiry_timeout_s=30)
-    rows = [row for entry in agent.entries for row in inquiries_of(entry)]
+    rows = [row for entry in agent.entries for row in asked_by(entry)]
     ((inquiry, ask),) = agent.outstanding(Ask).items()
     (row,) = rows
     assert (row.inquiry, row.run, row.prompt, row.verbs, row.risk) == (inquiry, "r", ask.prompt, ("approve", "edit", "reject"), "high")

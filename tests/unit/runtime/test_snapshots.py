@@ -14,7 +14,8 @@ from asterism.kernel.snapshot import Snapshot, freeze
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.snapshots import Freezer, load, rules
+from asterism.runtime.rules import rules
+from asterism.runtime.snapshots import Freezer, load
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent, memory_of
 from tests.stars import plan
@@ -59,7 +60,7 @@ def told(run: Run[AgentMemory]) -> dict[str, Any]:
 
 def test_only_what_came_after_the_snapshot_is_replayed() -> None:
     agent = played()
-    snapshot = freeze(agent.run, rules())
+    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT))
     agent.ends("d")
     live, read = loaded(agent, snapshot)
     assert told(live) == told(agent.run)
@@ -85,7 +86,7 @@ UNREADABLE: dict[str, Callable[[Snapshot], Snapshot]] = {
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_a_snapshot_that_cannot_be_believed_is_as_good_as_none(how: str) -> None:
     agent = played()
-    snapshot = freeze(agent.run, rules())
+    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT))
     assert snapshot is not None
     agent.ends("d")
     live, read = loaded(agent, UNREADABLE[how](snapshot))

@@ -17,7 +17,7 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import Commit, RunRow
-from asterism.simulation.checks.watched import Watched
+from asterism.simulation.checks.watched import Watched, WatchedPlainly
 from asterism.simulation.checks.watched_constellation import WatchedConstellation
 from asterism.simulation.checks.watched_flow import WatchedFlow
 from asterism.simulation.checks.watched_loop import WatchedLoop
@@ -25,12 +25,14 @@ from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated
 from asterism.stores.memory import Memory
 
-WATCHED: Mapping[str, tuple[Machine[Any], type[Watched[Any]]]] = {
-    CONSTELLATION_AGENT.name: (CONSTELLATION_AGENT, WatchedConstellation),
-    ORCHESTRATION_LOOP.name: (ORCHESTRATION_LOOP, WatchedLoop),
-    FLOW_AGENT.name: (FLOW_AGENT, WatchedFlow),
+MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
+"""The machines that every world has, by name."""
+WATCHED: Mapping[str, type[Watched[Any]]] = {
+    CONSTELLATION_AGENT.name: WatchedConstellation,
+    ORCHESTRATION_LOOP.name: WatchedLoop,
+    FLOW_AGENT.name: WatchedFlow,
 }
-"""How the runs of a machine are watched, by its name."""
+"""How the runs of a machine are watched, by its name; ``WatchedPlainly`` for all others."""
 LEAST_SECRET = 9
 """Characters of a secret that is looked for; shorter words are anywhere, and ``continue`` is what a loop's supervisor says."""
 
@@ -40,6 +42,7 @@ class Checker:
 
     Args:
         now: seconds since the epoch.
+        machines: those of its world, by name.
 
     Attributes:
         violation: the first one found.
@@ -49,8 +52,9 @@ class Checker:
         entries: how many were checked.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], machines: Mapping[str, Machine[Any]] = MACHINES) -> None:
         self._now = now
+        self._machines = machines
         self._runs: dict[str, Watched[Any]] = {}
         self._robbed = False
         self.violation: InvariantViolated | None = None
@@ -65,8 +69,8 @@ class Checker:
         """A run was written with its first records."""
         if row.run in self._runs:
             self._fail(self._runs[row.run].fail(6, f"{row.run} was started twice"))
-        machine, watched = WATCHED[row.machine]
-        it = self._runs[row.run] = watched(machine, row.run, self._now)
+        watched = WATCHED.get(row.machine, WatchedPlainly)
+        it = self._runs[row.run] = watched(self._machines[row.machine], row.run, self._now)
         it.robbed = self._robbed
         self.entries += len(records)
         self._guarded(lambda: it.take(records))

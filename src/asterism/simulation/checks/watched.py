@@ -1,6 +1,7 @@
 """One run as a checker knows it: a replay of its own, entry by entry, and what holds for the runs of every machine.
 
-What a machine promises besides is asked by the kinds of it: ``watched_constellation``, ``watched_loop``, ``watched_flow``.
+What a machine promises besides is asked by the kinds of it: ``watched_constellation``, ``watched_loop``, ``watched_flow``. A machine of
+which no more is known than its table is watched by ``WatchedPlainly``.
 Each repeats the rules in its own words; where it leans on the code it checks, it would believe its mistakes.
 """
 
@@ -49,7 +50,7 @@ class Watched(Generic[M]):
 
     edges: ClassVar[dict[str, str]] = {}
     """Where each state may lead, in words; empty where the graph of its tasks is what is checked."""
-    exits: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    exits: frozenset[tuple[str, str]] = frozenset()
     """Ways out of states in which a run counts as ended."""
 
     def __init__(self, machine: Machine[M], run: str, now: Callable[[], float]) -> None:
@@ -290,6 +291,20 @@ class Watched(Generic[M]):
                 continue
             if child is None or (child.status, child.outcome) != ("ended", ended.outcome):
                 raise self.fail(6, f"{run} was told that {key} has {ended.outcome}; the child is {child}")
+
+
+class WatchedPlainly(Watched[M]):
+    """One run of a machine of which only its table is known: it may leave states and wait as the table and its memory say."""
+
+    def __init__(self, machine: Machine[M], run: str, now: Callable[[], float]) -> None:
+        super().__init__(machine, run, now)
+        matrix = machine.matrix()
+        self.exits = frozenset((str(state), str(target)) for state in matrix if machine.is_terminal(state) for target in matrix[state])
+
+    def unnamed_wait(self, run: Run[M]) -> str:
+        """A time is a name, too."""
+        memory: Any = run.memory
+        return super().unnamed_wait(run) if memory.wake_at() is None else ""
 
 
 def canonical(subject: object) -> bytes:

@@ -1,0 +1,39 @@
+"""The questions that an entry asks and closes, as a store keeps them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import kind_of
+from asterism.machines.control import Answered, Ask, Broke
+from asterism.runtime.ports.store import InquiryRow
+
+
+def asked_by(entry: Entry) -> list[InquiryRow]:
+    """Return the questions that an entry asks."""
+    return [
+        InquiryRow(
+            inquiry=effect_id,
+            run=entry.run,
+            prompt=effect.prompt,
+            verbs=effect.verbs,
+            subject=msgspec.json.encode(effect.subject).decode(),
+            schema=msgspec.json.encode(effect.schema).decode() if effect.schema else "",
+            risk=effect.risk,
+            asked_at=entry.at,
+            expires_at=effect.expires_at,
+        )
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
+        if isinstance(effect, Ask)
+    ]
+
+
+def closed_by(entry: Entry) -> list[tuple[str, str]]:
+    """Return the ids of the questions that an entry closes, each with who answered how, or ``withdrawn``."""
+    event = entry.event
+    if isinstance(event, Broke) and event.event == kind_of(Answered) and not entry.note:
+        return [(event.effect, "withdrawn")]  # its run has ended over the answer
+    if entry.note or not isinstance(event, Answered):
+        return []
+    return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]

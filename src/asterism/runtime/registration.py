@@ -1,0 +1,89 @@
+"""A machine that a program brings along, and what carries out its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asterism.errors import InvalidInput, UnknownMachine
+from asterism.kernel.machine import Effect, Machine
+from asterism.machines.children import Relay, StartChild
+from asterism.machines.control import Claimed, Governed, Withdraw
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.store import RunRow
+
+_BUILT_IN = (StartChild, Relay, Withdraw)
+"""Effects that every driver carries out by itself."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One machine and its performers, for ``asterism.open(machines=[…])``.
+
+    Args:
+        machine: made by ``asterism.machines.governed``.
+        performers: by kind of effect, an object that carries out effects of this kind. They serve this machine only.
+
+    Raises:
+        InvalidInput: the machine cannot be driven, or its performers do not fit its effects.
+    """
+
+    machine: Machine[Any]
+    performers: Mapping[type[Effect], Performer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.machine, Machine):
+            raise InvalidInput(f"a registration needs a machine, made by asterism.machines.governed(…); not {self.machine!r}")
+        for problem in _problems(self.machine, self.performers):
+            raise InvalidInput(f"machine {self.machine.name!r}: {problem}")
+
+
+def registered(known: Mapping[str, Machine[Any]], registrations: Iterable[Registration]) -> dict[str, Machine[Any]]:
+    """Return the known machines and the registered ones, by name.
+
+    Raises:
+        InvalidInput: two have one name, or something else than a registration is given.
+    """
+    found = dict(known)
+    for number, registration in enumerate(registrations):
+        if not isinstance(registration, Registration):
+            raise InvalidInput(f"machines[{number}]: {registration!r} is no Registration; give Registration(machine, performers={{…}})")
+        machine = registration.machine
+        if machine.name in found:
+            raise InvalidInput(f"machine {machine.name!r}: another machine has this name; give it a name of its own")
+        found[machine.name] = machine
+    return found
+
+
+def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any]:
+    """Return the machine of a run.
+
+    Raises:
+        UnknownMachine: it is none of these.
+    """
+    found = machines.get(row.machine)
+    if found is None:
+        raise UnknownMachine(row.run, row.machine)
+    return found
+
+
+def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer]) -> Iterator[str]:
+    """Yield what is wrong with a machine and its performers."""
+    memory = machine.memory()
+    if not isinstance(memory, Governed) or any(Claimed not in rows for rows in machine.table.values()):
+        yield "it cannot be taken over, paused or cancelled; make it with asterism.machines.governed(…), and its memory a Governed"
+    elif type(memory).result is Governed.result:
+        yield f"its memory {type(memory).__name__} has no method result; define what it returns to the user"
+    needed = [kind for kind in machine.effects if kind.performed_outside and kind not in _BUILT_IN]
+    for kind in needed:
+        if kind.interrupted is Effect.interrupted:
+            yield f"effect {kind.__name__} has no method interrupted; define the outcome it has when it is called off"
+        if kind not in performers:
+            yield f"effect {kind.__name__} has no performer; give one in performers={{{kind.__name__}: …}}"
+    for kind, performer in performers.items():
+        if kind not in needed:
+            why = "needs none" if kind in machine.effects else "is no effect that it declares"
+            yield f"there is a performer for {getattr(kind, '__name__', kind)}, which {why}; leave it out"
+        elif isinstance(performer, type) or not callable(getattr(performer, "perform", None)):
+            yield f"the performer of {kind.__name__} is {performer!r}; give an object with a method perform"

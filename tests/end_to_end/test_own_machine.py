@@ -1,0 +1,89 @@
+"""The commands and a run of a machine that only its program knows."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import asterism
+from asterism.cli import main
+from tests.ferry import FERRY, Depart, registration
+
+
+def asks(database: Path) -> str:
+    """A run that waits for a person; nobody drives it."""
+
+    async def begin() -> str:
+        async with asterism.open(database, machines=[registration()]) as runtime:
+            run = await runtime.submit(FERRY, Depart(parcels=("a",), asks=True), title="over the river", actor="ann")
+            await runtime.drive(run)
+            return run
+
+    return asyncio.run(begin())
+
+
+def outcome(database: Path, run: str) -> str:
+    """How the run has ended when its program has gone on with it."""
+
+    async def go_on() -> str:
+        async with asterism.open(database, machines=[registration()]) as runtime:
+            return (await runtime.drive(run)).outcome
+
+    return asyncio.run(go_on())
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "a.db"
+    monkeypatch.setenv("ASTERISM_DATABASE", str(path))
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """What a command returns and prints."""
+    code = main(arguments)
+    told = capsys.readouterr()
+    return code, told.out.strip(), told.err.strip()
+
+
+@pytest.mark.parametrize("command", ["show", "log", "why", "resume", "cancel", "unpause", "fork"])
+def test_a_command_that_needs_the_machine_says_in_one_line_what_is_missing(
+    command: str, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = asks(database)
+    more = {"why": ["a"], "fork": ["--at", "1"]}.get(command, [])
+    code, _, err = said(capsys, command, run, *more)
+    use = "use the program that registers it, with asterism.open(machines=[Registration(…)])"
+    assert (code, err) == (2, f"asterism: run {run}: its machine 'ferry' is not known here; {use}")
+    assert outcome(database, run) == "", "nothing was written: it still waits"
+
+
+def test_it_is_listed_and_exported_and_its_question_is_shown(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asks(database)
+    assert "over the river" in said(capsys, "runs")[1]
+    assert "May it leave?" in said(capsys, "inbox")[1]
+    assert "asterism journal" in said(capsys, "export", run)[1]
+
+
+def test_an_answer_is_written_down_for_its_program(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asks(database)
+    code, out, err = said(capsys, "answer", run, "approve")
+    assert (code, err) == (0, "")
+    assert out.endswith(f"written down; it is taken when the program that registers its machine 'ferry' goes on with run {run}")
+    assert outcome(database, run) == "finished"
+
+
+def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asks(database)
+    assert asyncio.run(epoch(database, run)) == 1
+    code, out, err = said(capsys, "resume")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"left alone: run {run}: its machine 'ferry' is not known here; use the program that registers it")
+    assert asyncio.run(epoch(database, run)) == 1
+
+
+async def epoch(database: Path, run: str) -> int:
+    async with asterism.open(database) as runtime:
+        return (await runtime.store.run(run)).epoch

@@ -1,0 +1,207 @@
+"""A machine of a program's own in a world: time, crashes, people, forks, children; and what the invariants say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from asterism.errors import InvalidInput, Refused
+from asterism.kernel.machine import kind_of
+from asterism.machines import Ask, ChildEnded, Drained, Event, Outcome, Row, Turn, row
+from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.registration import Registration
+from asterism.simulation.ending import Ending
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble, everyone_says
+from asterism.simulation.recovery import killed_at_every_entry
+from asterism.simulation.world import World
+from tests import ferry
+from tests.ferry import FERRY, Carried, Depart, registration
+
+WHOLE = Depart(parcels=("a", "b"), tows=("c",), rest_s=3600.0, asks=True)
+
+
+def world(**more: Any) -> World:
+    return World(7, machines=[registration(60.0)], **{"people": everyone_says("approve"), **more})
+
+
+def test_it_runs_in_virtual_time_with_its_child() -> None:
+    lived = world()
+    ending = lived.run_machine(FERRY, WHOLE)
+    assert (ending.outcome, ending.memory.result()["seen"]) == ("finished", ["a", "b"])
+    assert [child.outcome for child in ending.children] == ["finished"]
+    assert 3600 + 60 + 60 + 10 <= ending.lasted_s < 3800
+    assert [it.task_id for it in lived.ledger.performances] == ["carry", "carry", "carry"]
+    assert [kind_of(entry.event) for entry in ending.entries][:2] == ["depart", "ownership_acquired"]
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.01, 30.0])
+def test_it_ends_alike_when_it_is_killed_at_any_entry_of_its_own_or_of_its_child(after_s: float) -> None:
+    def run(world: World) -> Ending:
+        return world.run_machine(FERRY, WHOLE)
+
+    assert killed_at_every_entry(lambda crashes: world(crashes=crashes), run, after_s=after_s).outcome == "finished"
+
+
+def test_it_ends_alike_when_what_it_has_frozen_is_thawed_at_every_entry() -> None:
+    def frozen(crashes: Sequence[Crash]) -> World:
+        return world(crashes=crashes, spacing=1)
+
+    assert killed_at_every_entry(frozen, lambda world: world.run_machine(FERRY, WHOLE)).outcome == "finished"
+
+
+def test_a_crash_in_the_middle_of_an_effect_performs_it_again() -> None:
+    lived = world(crashes=[Crash(during="carry", after_s=30.0)])
+    assert lived.run_machine(FERRY, Depart(parcels=("a",))).outcome == "finished"
+    assert [it.how for it in lived.ledger.performances] == ["killed", "done"]
+
+
+def test_an_effect_that_is_never_repeated_has_the_outcome_of_an_interruption() -> None:
+    lived = world(crashes=[Crash(during="throw", after_s=30.0)])
+    ending = lived.run_machine(FERRY, Depart(parcels=("!a",)))
+    assert (ending.outcome, ending.row.state, ending.memory.code) == ("failed", "LEAKING", "lost")
+    assert [it.how for it in lived.ledger.performances] == ["killed"]
+
+
+def test_a_pause_starts_nothing_new_and_reaches_the_child() -> None:
+    happenings = [Happening(at_s=30, what="pause"), Happening(at_s=1000, what="unpause")]
+    ending = world(happenings=happenings).run_machine(FERRY, Depart(parcels=("a",), tows=("b",)))
+    assert ending.outcome == "finished"
+    assert ending.lasted_s >= 1000
+    assert "pause" in [record.kind for record in ending.children[0].records]
+
+
+def test_a_cancel_calls_off_what_is_under_way() -> None:
+    lived = world(happenings=[Happening(at_s=30, what="cancel")])
+    ending = lived.run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.outcome, ending.memory.reason) == ("cancelled", "cancelled by user: simulated")
+    assert [it.how for it in lived.ledger.performances] == ["killed"]
+
+
+def test_a_fork_is_driven_from_its_entry_on_and_people_are_asked_again() -> None:
+    rejected = world(people=everyone_says("reject")).run_machine(FERRY, WHOLE)
+    assert (rejected.outcome, rejected.memory.code) == ("failed", "rejected")
+    fork = world().run_fork(rejected, 1)
+    assert (fork.outcome, fork.row.run) == ("finished", "fork")
+
+
+def test_a_state_in_which_a_run_has_ended_may_be_left_as_its_table_says() -> None:
+    ending = world().run_machine(FERRY, Depart(parcels=("leaky", "a")))
+    assert [record.state for record in ending.records][-2:] == ["LEAKING", "SALVAGED"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_trouble_with_the_store_and_rivals_change_nothing(seed: int) -> None:
+    trouble = StoreTrouble(fails=0.2, lost_word=0.1, slow=0.2)
+    lived = World(seed, machines=[registration(5.0)], people=everyone_says("approve"), store=trouble, drivers=2, spacing=1)
+    assert lived.run_machine(FERRY, WHOLE).outcome == "finished"
+
+
+def test_an_answer_that_it_does_not_take_leaves_the_question_open() -> None:
+    def people(_: object) -> list[Answer]:
+        return [Answer(verb="respond", past_the_desk=True), Answer(verb="approve", after_s=5.0)]
+
+    lived = world(people=people)
+    assert lived.run_machine(FERRY, Depart(asks=True)).outcome == "finished"
+    assert lived.refusals == ["sim-1:1.0 takes approve, reject, not respond"]
+
+
+def test_one_seed_is_one_journal() -> None:
+    assert world().run_machine(FERRY, WHOLE).journal == world().run_machine(FERRY, WHOLE).journal
+
+
+@pytest.mark.parametrize("returned", [None, "done", Carried(effect="sim-1:1.0", parcel="a"), Depart()])
+def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: Any) -> None:
+    class Careless:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Any:
+            return returned
+
+    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.outcome, ending.memory.code) == ("failed", "lost")
+    assert "which is no outcome of it" in ending.memory.reason
+
+
+def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
+    class Unheard(Outcome, tag="unheard", frozen=True, kw_only=True):
+        pass
+
+    class Careless:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
+            return Unheard(effect=effect_id)
+
+    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.outcome, ending.memory.code) == ("failed", "defect")
+    assert "ferry has no row for Unheard in any state" in ending.memory.reason
+
+
+# -- what the invariants find ----------------------------------------------------------------------
+
+
+def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ferry.Hold, "wake_at", lambda memory: None)
+    with pytest.raises(InvariantViolated, match="it is in RESTING, nothing is outstanding, and it is not paused"):
+        world().run_machine(FERRY, Depart(rest_s=100.0))
+
+
+def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def fickle(memory: ferry.Hold, event: ChildEnded, turn: Turn) -> ferry.State:
+        calls.append(1)
+        memory.reason = str(len(calls))
+        return ferry.State.SAILING
+
+    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], ChildEnded: row(fickle, internal=True)}
+    monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
+    with pytest.raises(InvariantViolated, match='reason is "1" live, and "2" replayed'):
+        world().run_machine(FERRY, Depart(tows=("a",)))
+
+
+def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asks(memory: ferry.Hold, event: Drained, turn: Turn) -> ferry.State | None:
+        if not turn.outstanding:
+            turn.perform(Ask(prompt="?", expires_at=turn.at + 10))
+            memory.rests_until = turn.at + 100
+            return ferry.State.SAILING
+        return None
+
+    monkeypatch.setattr(ferry.Hold, "stirs", lambda memory: True)
+    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], Drained: row(asks, internal=True)}
+    monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
+    with pytest.raises(InvariantViolated, match="is still asked, and its time is over"):
+        world(people=lambda _: ()).run_machine(FERRY, Depart(parcels=("a",)))
+
+
+# -- what a world refuses --------------------------------------------------------------------------
+
+
+def test_a_machine_that_the_world_was_not_given_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"this world has no machine 'ferry'; give it one, World\(machines=\[Registration"):
+        World(7).run_machine(FERRY, WHOLE)
+
+
+def test_a_fork_of_a_machine_that_the_world_was_not_given_is_refused() -> None:
+    origin = world().run_machine(FERRY, WHOLE)
+    with pytest.raises(InvalidInput, match="this world has no machine 'ferry'"):
+        World(7).run_fork(origin, 1)
+
+
+def test_what_is_no_registration_and_what_is_no_event_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is no Registration"):
+        World(7, machines=[FERRY])  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="first: 'a' is no Event"):
+        world().run_machine(FERRY, "a")  # type: ignore[arg-type]
+
+
+def test_an_event_that_the_machine_does_not_begin_with_is_refused() -> None:
+    with pytest.raises(Refused, match="ferry has nothing to do with batch_ended"):
+        world().run_machine(FERRY, Drained())
+
+
+def test_a_built_in_machine_needs_no_registration() -> None:
+    assert World(7).run_machine(CONSTELLATION_AGENT, Submitted(request="nothing", fleet=())).outcome == "failed"

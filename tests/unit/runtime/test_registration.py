@@ -1,0 +1,146 @@
+"""What is refused when a program registers a machine of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+import asterism
+from asterism.bootstrap import MACHINES
+from asterism.errors import InvalidInput
+from asterism.machines import Control, Effect, Event, Governed, Machine, Outcome, StartChild, cancels_to, fails_to, governed, row
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.registration import Registration, machine_of, registered
+from tests.ferry import FERRY, Carry, Crew, Throw, registration
+from tests.kettle import KETTLE
+
+
+class State(StrEnum):
+    IDLE = "IDLE"
+    DONE = "DONE"
+
+
+class Go(Event, tag="go", frozen=True, kw_only=True):
+    pass
+
+
+class Work(Effect, tag="work", frozen=True, kw_only=True):
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        raise NotImplementedError
+
+
+class Vague(Effect, tag="vague", frozen=True, kw_only=True):
+    pass
+
+
+class Memory(Governed, kw_only=True):
+    def result(self) -> dict[str, Any]:
+        return {}
+
+
+class Silent(Governed, kw_only=True):
+    pass
+
+
+def go(memory: Memory, event: Go, turn: object) -> State:
+    return State.DONE
+
+
+def machine(name: str = "own", *effects: type[Effect], memory: type[Governed] = Memory) -> Machine[Any]:
+    control = Control(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE))
+    return governed(
+        name,
+        states=State,
+        initial=State.IDLE,
+        table={State.IDLE: {Go: row(go, State.DONE)}, State.DONE: {}},
+        effects=effects,
+        memory=memory,
+        control=control,
+    )
+
+
+class Nothing:
+    async def perform(self, effect_id: str, effect: Any, report: Any) -> Outcome:
+        raise NotImplementedError
+
+
+NOT_GOVERNED = "it cannot be taken over, paused or cancelled; make it with asterism.machines.governed(…), and its memory a Governed"
+REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
+    "no performer": (machine("own", Work), {}, "machine 'own': effect Work has no performer; give one in performers={Work: …}"),
+    "no outcome when it is called off": (
+        machine("own", Vague),
+        {Vague: Nothing()},
+        "machine 'own': effect Vague has no method interrupted; define the outcome it has when it is called off",
+    ),
+    "an effect that is not declared": (
+        machine(),
+        {Work: Nothing()},
+        "machine 'own': there is a performer for Work, which is no effect that it declares; leave it out",
+    ),
+    "an effect that needs none": (
+        machine(),
+        {StartChild: Nothing()},
+        "machine 'own': there is a performer for StartChild, which needs none; leave it out",
+    ),
+    "a class in place of an object": (
+        machine("own", Work),
+        {Work: Nothing},
+        f"machine 'own': the performer of Work is {Nothing!r}; give an object with a method perform",
+    ),
+    "no result": (
+        machine("own", memory=Silent),
+        {},
+        "machine 'own': its memory Silent has no method result; define what it returns to the user",
+    ),
+    "a machine that cannot be driven": (
+        KETTLE,
+        {},
+        f"machine 'kettle': {NOT_GOVERNED}",
+    ),
+    "no machine": ("own", {}, "a registration needs a machine, made by asterism.machines.governed(…); not 'own'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_registration_that_cannot_work_is_refused_in_one_line(what: str) -> None:
+    given, performers, words = REFUSED[what]
+    with pytest.raises(InvalidInput) as refused:
+        Registration(given, performers)
+    assert str(refused.value) == words
+
+
+def test_a_machine_without_effects_of_its_own_needs_no_performer() -> None:
+    assert registered(MACHINES, [Registration(machine())])["own"].name == "own"
+
+
+@pytest.mark.parametrize("name", [*MACHINES, "own"])
+def test_a_name_that_another_machine_has_is_refused_before_anything_is_opened(name: str, tmp_path: Any) -> None:
+    machines = [Registration(machine("own")), Registration(machine(name))]
+
+    async def opened() -> None:
+        async with asterism.open(tmp_path / "a.db", machines=machines):
+            pass
+
+    with pytest.raises(InvalidInput, match=f"^machine '{name}': another machine has this name; give it a name of its own$"):
+        asyncio.run(opened())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_in_place_of_its_registration_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is no Registration; give Registration\(machine, performers=\{…\}\)"):
+        registered(MACHINES, [machine()])  # type: ignore[list-item]
+
+
+def test_a_run_of_a_machine_that_is_not_known_says_what_to_do() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        machine_of(RunRow(run="r", machine="ferry", title="t", state="DONE"), MACHINES)
+    words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Registration(…)])"
+    assert str(refused.value) == f"run r: {words}"
+
+
+def test_the_ferry_of_the_tests_is_sound() -> None:
+    assert registration().machine is FERRY
+    assert Registration(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
