@@ -81,6 +81,7 @@ def governed(
     common: Mapping[type[Event], Row] | None = None,
     while_live: Mapping[type[Event], Row] | None = None,
     requests: Mapping[type[Effect], RequestOf] | None = None,
+    rules: int = 1,
 ) -> Machine[G]:
     """Return a machine that can be driven: its own table, and the rows that every machine has.
 
@@ -96,6 +97,7 @@ def governed(
         common: further rows that every state has, unless its own rows name the event.
         while_live: the same, except for states in which the run has ended.
         requests: see ``Machine``; of its own kinds of effect.
+        rules: version of its moves; see ``Machine``.
 
     Raises:
         ValueError: the table is not sound.
@@ -112,6 +114,7 @@ def governed(
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
         requests={**CHILD_REQUESTS, **(requests or {})},
+        rules=rules,
     )
 
 
