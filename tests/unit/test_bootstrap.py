@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from asterism import bootstrap
 from asterism.bootstrap import open_runtime, open_store, workers_folder
+from asterism.kernel.journal import version_of
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
@@ -52,7 +53,7 @@ def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: py
         database = tmp_path / "a.db"
         async with open_store(database, create=True) as store, open_runtime(store, {}, database) as runtime:
             run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="a heron", fleet=()), title="a heron", actor="ada")
-            await store.release(run, await store.claim(run), force=True)  # somebody has owned it
+            await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # somebody has owned it
             assert reaped == []
             await runtime.drive(run)
         assert reaped == [workers_folder(database)]

@@ -12,7 +12,7 @@ from asterism.bootstrap import MACHINES, open_store
 from asterism.cli.stories.story import Happening, Story
 from asterism.cli.stories.telling import story_for
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import Record, check_whole
+from asterism.kernel.journal import Record, check_known, check_whole
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -106,9 +106,11 @@ def machine_of(row: RunRow) -> Machine[Any]:
 
     Raises:
         InvalidInput: this program has no such machine.
+        RunNewer: a newer program has written to the run, so that its journal cannot be read here.
     """
     if row.machine not in MACHINES:
         raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(MACHINES)}")
+    check_known(row.run, row.version, MACHINES[row.machine])
     return MACHINES[row.machine]
 
 

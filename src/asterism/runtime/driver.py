@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
-from asterism.kernel.journal import Entry, check_whole
+from asterism.kernel.journal import Entry, check_known, check_whole, version_of
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
@@ -26,6 +26,8 @@ from asterism.runtime.snapshots import SPACING, Freezer, load
 
 MAX_FRESH = 500
 """Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
+MAX_TREE = 1_000_000
+"""Runs of one tree whose versions are looked at before it is driven."""
 POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
 
@@ -162,11 +164,14 @@ class Driver:
 
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
+            RunNewer: a newer program has written to it, or to a run below it; nothing is written or performed.
         """
         row = await self.store.run(run)
         if row.root != run:
             row = await self.store.run(row.root)
         self._machine_of(row)
+        if row.epoch:  # it may have children
+            await self._check_tree(row.run)
         if row.status == "ended" and not await self.store.inbox([row.run]):
             return row
         await self._own(row, park=park)
@@ -218,19 +223,27 @@ class Driver:
         machine = self.machines.get(row.machine)
         if machine is None:
             raise InvalidInput(f"run {row.run} is of machine {row.machine!r}; this program has {', '.join(self.machines)}")
+        check_known(row.run, row.version, machine)
         return machine
+
+    async def _check_tree(self, root: str) -> None:
+        """See that this program knows the version of every run of a tree; what cannot be driven here at all says so later."""
+        for row in await self.store.runs(root=root, limit=MAX_TREE):
+            if row.machine in self.machines:
+                self._machine_of(row)
 
     async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> Run[Any]:
         run = row.run
         if run in self._sessions:
             raise RunOwned(run, "this process")
         fresh = self._fresh.pop(run, None)
-        epoch = await self.store.claim(run)
+        machine = self._machine_of(row)
+        epoch = await self.store.claim(run, newest=version_of(machine))
         try:
             if fresh is not None and (epoch, row.seq) == (1, fresh.seq):  # nobody but its submitter has written anything
                 live, freezer = fresh, Freezer(self._spacing)
             else:
-                live, freezer = await load(self.store, self._machine_of(row), run, self._spacing)
+                live, freezer = await load(self.store, machine, run, self._spacing)
                 check_whole(run, row.seq, live.seq)
             if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
                 await asyncio.to_thread(self._reap)

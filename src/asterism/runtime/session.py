@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable
-from asterism.kernel.journal import Entry
+from asterism.errors import IllegalTransition, Refused, RunNewer, StaleOwner, StoreUnavailable
+from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -88,7 +88,7 @@ class Session:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
-        self._lost: StaleOwner | StoreUnavailable | None = None
+        self._lost: RunNewer | StaleOwner | StoreUnavailable | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -136,6 +136,7 @@ class Session:
 
         Raises:
             StaleOwner: somebody else has claimed the run, or a child of it.
+            RunNewer: a newer program has written to a child of it.
             StoreUnavailable: a journal could not be written, again and again.
         """
         while True:
@@ -255,6 +256,7 @@ class Session:
             closed=[closed for entry in entries for closed in _closed(entry)],
             folded=folded,
             snapshot=self._freezer.after(self.run, records),
+            version=version_of(self.run.machine),
         )
         for number in range(1, APPEND_TRIES + 1):
             try:
@@ -289,7 +291,7 @@ class Session:
 
         try:
             outcome = await self._performers[type(effect)].perform(effect_id, request, report)
-        except (StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
+        except (RunNewer, StaleOwner, StoreUnavailable) as lost:  # a child's journal: the whole tree is let go, and its outcomes stay open
             self._lost = lost
             self._anything.set()
             return
