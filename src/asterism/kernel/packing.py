@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -38,6 +38,7 @@ class _Body(msgspec.Struct):
     event: Any
     effects: Any = ()
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    rules: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Packer:
@@ -60,6 +61,8 @@ class Packer:
             body["effects"] = entry.effects
         if entry.facts:
             body["facts"] = entry.facts
+        if entry.rules:
+            body["rules"] = entry.rules
         return Record(
             run=entry.run,
             seq=entry.seq,
@@ -97,6 +100,7 @@ class Packer:
             key=record.key,
             note=record.note,
             facts=body.facts,
+            rules=body.rules,
         )
 
     def event(self, kind: str, body: str) -> Event:
