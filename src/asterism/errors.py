@@ -82,6 +82,25 @@ class RunOwned(AsterismError):
         super().__init__(f"run {run} is being driven by {owner}; follow it with `asterism log {run} --follow`")
 
 
+class RunNewer(AsterismError):
+    """A newer program has written to this run, in a form or by rules that this program does not know.
+
+    Attributes:
+        run: the run's id.
+        theirs: version of what the run was written with, as ``kernel.journal.version_of`` gives it.
+        ours: the newest version that this program knows of the run's machine.
+    """
+
+    def __init__(self, run: str, theirs: int, ours: int) -> None:
+        self.run = run
+        self.theirs = theirs
+        self.ours = ours
+        super().__init__(
+            f"run {run} was written with version {version_text(theirs)}, and this asterism knows versions up to {version_text(ours)};"
+            " upgrade asterism"
+        )
+
+
 class StaleOwner(AsterismError):
     """This process no longer owns the run: somebody claimed it later. Drop it and do nothing more."""
 
@@ -101,6 +120,15 @@ class Refused(AsterismError):
     def verdict(self) -> str:
         """What the sender is told, and the journal keeps: one line."""
         return str(self).partition("\n")[0]
+
+
+VERSION_STEP = 1000
+"""What one version of the journal's format counts in the version of a run; the version of the rules counts one."""
+
+
+def version_text(version: int) -> str:
+    """Return the version of a run for people: the format's version and the rules', as in ``2.1``."""
+    return "{}.{}".format(*divmod(version, VERSION_STEP))
 
 
 def first_of(error: BaseException) -> BaseException:

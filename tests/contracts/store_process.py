@@ -16,7 +16,7 @@ from asterism.stores.sqlite import SqliteStore
 
 async def obey(store: SqliteStore, verb: str, run: str, *numbers: str) -> str:
     if verb == "claim":
-        return str(await store.claim(run))
+        return str(await store.claim(run, newest=0))
     epoch, seq = map(int, numbers)
     record = Record(run=run, seq=seq + 1, at=0.0, actor="other", kind="Done", state="CONTINUE", body="{}")
     await store.append(Commit(run=run, epoch=epoch, expected_seq=seq, records=(record,), state="CONTINUE", status="active"))

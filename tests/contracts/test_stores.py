@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 import pytest
 
-from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, Store
@@ -178,7 +178,7 @@ def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Pla
 def test_a_run_that_is_not_there_is_said_not_to_be_there(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
-        for ask in (store.run("nope"), store.claim("nope"), store.send(letter(run="nope"))):
+        for ask in (store.run("nope"), store.claim("nope", newest=0), store.send(letter(run="nope"))):
             with pytest.raises(RunNotFound, match="nope"):
                 await ask
         assert await store.records("nope") == []
@@ -212,7 +212,7 @@ def test_records_come_in_order_and_page_by_page(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.append(commit(epoch=epoch, count=9))
         assert [it.seq for it in await store.records("r1")] == list(range(1, 11))
         assert [it.seq for it in await store.records("r1", after=3, limit=4)] == [4, 5, 6, 7]
@@ -229,7 +229,7 @@ def test_what_was_written_is_there_after_reopening(play: Play) -> None:
     async def scenario(world: World) -> None:
         first = await world.open()
         await first.submit(row(), record())
-        await first.append(with_(commit(epoch=await first.claim("r1")), opened=(inquiry(),)))
+        await first.append(with_(commit(epoch=await first.claim("r1", newest=0)), opened=(inquiry(),)))
         await first.send(letter())
         await first.close()
         second = await world.open()
@@ -248,7 +248,7 @@ def test_claiming_raises_the_epoch_and_names_the_owner_in_words(play: Play) -> N
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        assert await store.claim("r1") == 1
+        assert await store.claim("r1", newest=0) == 1
         seen = await store.run("r1")
         assert seen.epoch == 1
         assert seen.owner.startswith("process ")
@@ -261,12 +261,55 @@ def test_a_live_owner_is_not_robbed_not_even_by_itself(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        await one.claim("r1")
+        await one.claim("r1", newest=0)
         with pytest.raises(RunOwned, match=r"driven by process .* with `asterism log r1"):
-            await other.claim("r1")
+            await other.claim("r1", newest=0)
         with pytest.raises(RunOwned, match="this one"):
-            await one.claim("r1")
+            await one.claim("r1", newest=0)
         assert (await other.run("r1")).epoch == 1
+
+    play(scenario)
+
+
+def test_a_run_has_the_newest_version_that_has_written_to_it(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        store = await world.open()
+        await store.submit(msgspec.structs.replace(row(), version=1001), record())
+        epoch = await store.claim("r1", newest=1002)
+        versions = [(await store.run("r1")).version]
+        for after, version in enumerate((1002, 1001), 1):
+            await store.append(with_(commit(epoch=epoch, after=after), version=version))
+            versions.append((await store.run("r1")).version)
+        assert versions == [1001, 1002, 1002]
+        assert [it.version for it in await store.runs()] == [1002]
+
+    play(scenario)
+
+
+def test_a_run_of_a_newer_version_cannot_be_claimed_and_stays_as_it_is(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(msgspec.structs.replace(row(), version=2001), record())
+        before = await one.run("r1")
+        with pytest.raises(RunNewer) as raised:
+            await other.claim("r1", newest=1999)
+        assert str(raised.value) == "run r1 was written with version 2.1, and this asterism knows versions up to 1.999; upgrade asterism"
+        assert (raised.value.run, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
+        assert await one.run("r1") == before
+        assert await other.claim("r1", newest=2001) == 1
+
+    play(scenario)
+
+
+def test_what_its_owner_has_raised_refuses_the_next_one(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, other = await world.open(), await world.open()
+        await one.submit(msgspec.structs.replace(row(), version=1001), record())
+        epoch = await one.claim("r1", newest=1002)
+        await one.append(with_(commit(epoch=epoch), version=1002))
+        await one.release("r1", epoch)
+        with pytest.raises(RunNewer):
+            await other.claim("r1", newest=1001)
 
     play(scenario)
 
@@ -275,9 +318,9 @@ def test_a_released_run_can_be_claimed_by_another(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        assert await one.release("r1", await one.claim("r1"))
+        assert await one.release("r1", await one.claim("r1", newest=0))
         assert (await one.run("r1")).owner == ""
-        assert await other.claim("r1") == 2
+        assert await other.claim("r1", newest=0) == 2
 
     play(scenario)
 
@@ -287,11 +330,11 @@ def test_the_runs_of_a_dead_owner_can_be_claimed_and_it_is_not_named_any_more(pl
         one, other = await world.open(), await world.open()
         for name in ("r1", "r2"):
             await one.submit(row(name), record(name))
-            await one.claim(name)
+            await one.claim(name, newest=0)
         await world.kill(one)
         assert (await other.run("r1")).owner == ""
-        assert await other.claim("r1") == 2
-        assert await other.claim("r2") == 2
+        assert await other.claim("r1", newest=0) == 2
+        assert await other.claim("r2", newest=0) == 2
 
     play(scenario)
 
@@ -300,14 +343,14 @@ def test_a_run_is_not_released_while_its_inbox_holds_something_unfolded(play: Pl
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        epoch = await one.claim("r1")
+        epoch = await one.claim("r1", newest=0)
         await other.send(letter())
         assert not await one.release("r1", epoch)
         with pytest.raises(RunOwned):
-            await other.claim("r1")
+            await other.claim("r1", newest=0)
         await one.append(with_(commit(epoch=epoch), folded=(("c1", "accepted"),)))
         assert await one.release("r1", epoch)
-        assert await other.claim("r1") == 2
+        assert await other.claim("r1", newest=0) == 2
 
     play(scenario)
 
@@ -316,13 +359,13 @@ def test_a_release_with_a_stale_epoch_changes_nothing(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        stale = await one.claim("r1")
+        stale = await one.claim("r1", newest=0)
         await one.release("r1", stale)
-        await other.claim("r1")
+        await other.claim("r1", newest=0)
         await other.send(letter())
         assert await one.release("r1", stale)
         with pytest.raises(RunOwned):
-            await one.claim("r1")
+            await one.claim("r1", newest=0)
 
     play(scenario)
 
@@ -335,7 +378,7 @@ def test_many_claims_at_once_have_one_winner(play: Play) -> None:
 
         async def claim(store: Store) -> None:
             try:
-                outcomes.append(str(await store.claim("r1")))
+                outcomes.append(str(await store.claim("r1", newest=0)))
             except RunOwned:
                 outcomes.append("owned")
 
@@ -354,7 +397,7 @@ def test_an_append_moves_the_row_and_writes_its_records(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.append(with_(commit(epoch=epoch, count=2), state="FINISH", status="ended", outcome="finished", updated_at=321.0))
         seen = await store.run("r1")
         assert (seen.seq, seen.state, seen.status, seen.outcome, seen.updated_at) == (3, "FINISH", "ended", "finished", 321.0)
@@ -368,7 +411,7 @@ def test_an_append_whose_guard_does_not_hold_is_refused_whole(play: Play, epoch:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        await store.claim("r1")
+        await store.claim("r1", newest=0)
         await store.send(letter())
         before = await store.run("r1")
         with pytest.raises(StaleOwner, match="r1"):
@@ -385,7 +428,7 @@ def test_one_append_carries_inquiries_and_verdicts(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.send(letter())
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(), inquiry("r1:2.1")), folded=(("c1", "accepted"),)))
         assert await store.inquiries(run="r1") == [inquiry(), inquiry("r1:2.1")]
@@ -404,7 +447,7 @@ def test_a_verdict_and_an_answer_once_given_stay(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.send(letter())
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(),), closed=(("r1:2.0", "reject"),), folded=(("c1", "refused"),)))
         await store.append(with_(commit(epoch=epoch, after=2), closed=(("r1:2.0", "approve"),), folded=(("c1", "accepted"),)))
@@ -418,7 +461,7 @@ def test_a_commit_with_a_gap_or_of_another_run_or_with_a_used_inquiry_is_a_mista
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(),)))
         good = commit(epoch=epoch, after=2)
         wrong = (
@@ -443,7 +486,7 @@ def test_a_stale_append_does_not_fail_the_others_of_its_group(play: Play) -> Non
         names = [f"r{number}" for number in range(64)]
         for name in names:
             await store.submit(row(name), record(name))
-            await store.claim(name)
+            await store.claim(name, newest=0)
         stale, mistaken = {"r7", "r40"}, {"r9"}
         await store.append(with_(commit("r0"), opened=(inquiry(run="r0"),)))
         refused: list[str] = []
@@ -472,7 +515,7 @@ def test_sending_the_same_key_again_returns_the_row_that_is_there_and_later_its_
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        epoch = await one.claim("r1")
+        epoch = await one.claim("r1", newest=0)
         assert await other.send(letter()) == letter()
         assert await other.send(letter(body='{"again": true}')) == letter()
         await one.append(with_(commit(epoch=epoch), folded=(("c1", "refused: too late"),)))
@@ -579,12 +622,12 @@ def test_after_kill_9_of_its_owner_a_run_is_claimed_by_the_next_and_its_journal_
 
     async def live(store: SqliteStore) -> None:
         with pytest.raises(RunOwned, match=r"driven by process \d+ on "):
-            await store.claim("r1")
+            await store.claim("r1", newest=0)
 
     async def dead(store: SqliteStore) -> None:
         assert [it.seq for it in await store.records("r1")] == [1, 2, 3]
         assert (await store.run("r1")).owner == ""
-        assert await store.claim("r1") == 2
+        assert await store.claim("r1", newest=0) == 2
         await store.append(commit(epoch=2, after=3))
         assert len(list((tmp_path / "runs.db.owners").iterdir())) == 1
 
@@ -627,7 +670,7 @@ import asyncio, os, sys, warnings
 from asterism.stores.sqlite import SqliteStore
 async def main():
     store = SqliteStore.open(sys.argv[1], create=False)
-    await store.claim("r1")
+    await store.claim("r1", newest=0)
     warnings.simplefilter("ignore")
     if os.fork():
         os.kill(os.getpid(), 9)
@@ -644,7 +687,7 @@ asyncio.run(main())
         assert parent.stdout.read(6) == b"forked"
 
         async def act(store: SqliteStore) -> None:
-            assert await store.claim("r1") == 2
+            assert await store.claim("r1", newest=0) == 2
 
         try:
             on(path, act)
@@ -658,7 +701,7 @@ asyncio.run(main())
 
 async def end(store: Store, run: str, *, at: float, outcome: str = "finished") -> None:
     await store.submit(row(run), record(run))
-    epoch = await store.claim(run)
+    epoch = await store.claim(run, newest=0)
     ended = with_(commit(run, epoch=epoch), status="ended", outcome=outcome, updated_at=at, opened=(inquiry(f"{run}:2.0", run),))
     await store.append(ended)
     await store.release(run, epoch)
@@ -699,7 +742,7 @@ def test_the_last_snapshot_is_kept_as_long_as_its_run_goes_on(play: Play) -> Non
         store = await world.open()
         await store.submit(row(), record())
         assert await store.snapshot("r1") is None
-        epoch = await store.claim("r1")
+        epoch = await store.claim("r1", newest=0)
         await store.append(with_(commit(epoch=epoch), snapshot=first))
         assert await store.snapshot("r1") == first
         with pytest.raises(StaleOwner):
@@ -710,7 +753,7 @@ def test_the_last_snapshot_is_kept_as_long_as_its_run_goes_on(play: Play) -> Non
         await world.kill(store)
         again = await world.open()
         assert await again.snapshot("r1") == second
-        epoch = await again.claim("r1")
+        epoch = await again.claim("r1", newest=0)
         await again.append(with_(commit(epoch=epoch, after=4), status="ended", outcome="finished"))
         assert await again.snapshot("r1") is None
 
@@ -722,7 +765,7 @@ def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) 
         store = await world.open()
         await store.submit(row("active"), record("active"))
         await end(store, "owned", at=1.0)
-        await store.claim("owned")
+        await store.claim("owned", newest=0)
         assert await store.prune() == 0
         assert {found.run for found in await store.runs()} == {"active", "owned"}
 
@@ -733,7 +776,7 @@ def test_a_run_whose_owner_died_before_it_let_go_of_it_can_be_forgotten(play: Pl
     async def scenario(world: World) -> None:
         store, other = await world.open(), await world.open()
         await end(store, "over", at=1.0)
-        await store.claim("over")
+        await store.claim("over", newest=0)
         assert await other.prune() == 0
         await world.kill(store)
         assert await other.prune() == 1
@@ -794,7 +837,7 @@ def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(p
     async def scenario(world: World) -> None:
         store = await world.open()
         await plant(store)
-        epochs = {run: await store.claim(run) for run in ("top", "below", "deep", "other")}
+        epochs = {run: await store.claim(run, newest=0) for run in ("top", "below", "deep", "other")}
         await store.send(letter(run=name))
         assert await store.release("other", epochs["other"])
         assert not await store.release("top", epochs["top"])
@@ -810,11 +853,11 @@ def test_a_tree_is_forgotten_with_its_root_and_a_child_never_alone(play: Play) -
         store = await world.open()
         await plant(store)
         for name in ("below", "deep"):
-            epoch = await store.claim(name)
+            epoch = await store.claim(name, newest=0)
             await store.append(msgspec.structs.replace(commit(name), status="ended", outcome="finished"))
             await store.release(name, epoch)
         assert await store.prune() == 0
-        epoch = await store.claim("top")
+        epoch = await store.claim("top", newest=0)
         await store.append(msgspec.structs.replace(commit("top"), status="ended", outcome="finished"))
         await store.release("top", epoch)
         assert await store.prune() == 1

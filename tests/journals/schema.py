@@ -17,6 +17,7 @@ from msgspec import inspect
 from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import SCHEMA_VERSION, Record
 from asterism.kernel.machine import Effect, Event, Machine, kind_of
+from asterism.kernel.packing import Body
 from asterism.machines.constellation_agent.starting import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.starting import FlowDefinition
@@ -49,7 +50,7 @@ def path_of(version: int) -> Path:
 def schema(machines: Iterable[Machine[Any]] = MACHINES.values()) -> dict[str, Any]:
     """Return the schema of the records of these machines, by the classes of today."""
     return {
-        "record": _fields(Record, ()),
+        "record": {**_fields(Record, ()), "body": {"type": _fields(Body, ())}},
         "machines": {machine.name: _machine(machine) for machine in machines},
     }
 

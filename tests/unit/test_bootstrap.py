@@ -16,7 +16,7 @@ import asterism
 from asterism import bootstrap
 from asterism.bootstrap import open_runtime, open_store, workers_folder
 from asterism.errors import InvalidInput, UnknownMachine
-from asterism.kernel.journal import Entry
+from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.packing import packer
 from asterism.machines import Cancel, Claimed, Drained, Outcome, Pause, Unpause
 from asterism.machines.constellation_agent.events import Submitted
@@ -66,7 +66,7 @@ def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: py
         database = tmp_path / "a.db"
         async with open_store(database, create=True) as store, open_runtime(store, {}, database) as runtime:
             run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="a heron", fleet=()), title="a heron", actor="ada")
-            await store.release(run, await store.claim(run), force=True)  # somebody has owned it
+            await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # somebody has owned it
             assert reaped == []
             await runtime.drive(run)
         assert reaped == [workers_folder(database)]
@@ -217,7 +217,7 @@ def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine
 
     async def end(runtime: Runtime) -> None:
         (child,) = (row for row in await runtime.runs() if row.machine == "ferry")
-        epoch = await runtime.store.claim(child.run)
+        epoch = await runtime.store.claim(child.run, newest=version_of(FERRY))
         live = await runtime.load(child.run)
         claimed = live.take(Claimed(epoch=epoch, owner="t"), at=child.updated_at, actor="system")
         done = live.take(Drained(), at=child.updated_at + 20, actor="system")

@@ -28,9 +28,9 @@ from pathlib import Path
 from cyclopts import App, CycloptsError, Group, MissingArgumentError
 
 from asterism.cli.codes import FAILED, INTERRUPTED, UNUSABLE
-from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNotFound, StoreUnavailable
+from asterism.errors import AsterismError, InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable
 
-_UNUSABLE = (InvalidInput, MissingExtra, RunNotFound, StoreUnavailable)
+_UNUSABLE = (InvalidInput, MissingExtra, RunNewer, RunNotFound, StoreUnavailable)
 
 
 def _version() -> str:

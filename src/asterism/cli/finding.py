@@ -107,8 +107,19 @@ def machine_of(row: RunRow) -> Machine[Any]:
 
     Raises:
         UnknownMachine: the commands do not know it; it is a program's own.
+        RunNewer: a newer program has written to the run, so that its journal cannot be read here.
     """
     return registration.machine_of(row, MACHINES)
+
+
+def check_sendable(row: RunRow) -> None:
+    """See that a run would understand what this program sends.
+
+    Raises:
+        RunNewer: a newer program has written to it.
+    """
+    if row.machine in MACHINES:  # what a program's own machine understands, that program says
+        machine_of(row)
 
 
 async def answers_to(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import check_database, open_runtime, open_store
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import MAX_RUNS, actor
+from asterism.cli.finding import MAX_RUNS, actor, machine_of
 from asterism.cli.options import Database, JsonEvents, ResultFile
 from asterism.cli.output import put
 from asterism.cli.words import plain
@@ -85,7 +85,7 @@ async def check_definitions(store: Store, root: RunRow) -> None:
         if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
             live: Run[LoopMemory]
             try:
-                live, _ = await load(store, ORCHESTRATION_LOOP, row.run)
+                live, _ = await load(store, machine_of(row), row.run)
                 definition_of(live.memory.definition, live.memory.folder).check(row.run, live.memory)
             except JournalMismatch as error:
                 raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import MACHINES, open_runtime
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import actor, answers_to, find_inquiries, find_inquiry, reading
+from asterism.cli.finding import MAX_RUNS, actor, answers_to, check_sendable, find_inquiries, find_inquiry, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
@@ -121,6 +121,8 @@ async def _answer(
         asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
         if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
             raise InvalidInput(f"--always goes with questions about a tool of a loop; {other[0].inquiry} is about something else")
+        for it in await store.runs(root=(await store.run(asked[0].run)).root, limit=MAX_RUNS):
+            check_sendable(it)
         async with open_runtime(store, {}, path) as runtime:
             answers = _Answers(runtime, said)
             for row in asked:  # all are written before one is taken

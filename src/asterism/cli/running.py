@@ -15,7 +15,7 @@ from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import MAX_RUNS, actor, find_run, read_story, reading
+from asterism.cli.finding import MAX_RUNS, actor, check_sendable, find_run, read_story, reading
 from asterism.cli.looping import check_definitions
 from asterism.cli.options import (
     BackupModel,
@@ -331,6 +331,7 @@ async def _unfinished(store: Store, named: str) -> RunRow:
     row = await find_run(store, named)
     if row.status == "ended":
         raise Refused(f"run {row.run} has ended already ({row.outcome})")
+    check_sendable(row)
     return row
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import AsterismError
-from asterism.kernel.machine import Effect, Event, effect_id, kind_of
+from asterism.errors import VERSION_STEP, AsterismError, RunNewer
+from asterism.kernel.machine import Effect, Event, Machine, effect_id, kind_of
 
 SCHEMA_VERSION = 2
 """Version of the packed form. A change of format raises it and adds an upgrade step."""
@@ -41,6 +41,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         key: key of the inbox row it folds, empty when it folds none.
         note: why the event was only noted and not stepped; empty when it was stepped.
         facts: verdicts that a replay must not compute anew (see ``Turn.recorded``).
+        rules: version of the machine's rules that this entry and those after it are made by; only in the first entry of a run
+            and where an owner claims it, else 0.
     """
 
     run: str
@@ -53,6 +55,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
     note: str = ""
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    rules: int = 0
 
     def effect_ids(self) -> tuple[str, ...]:
         """Ids of the effects, in order."""
@@ -66,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: kind of the event.
-        body: JSON ``{"event": …, "effects": […], "facts": {…}}``, as text; without what is empty.
+        body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …}``, as text; without what is empty.
         version: schema version of the body.
     """
 
@@ -88,6 +91,26 @@ def story_line(record_or_entry: Record | Entry) -> str:
     what = it.kind if isinstance(it, Record) else kind_of(it.event)
     note = f"  (noted: {it.note})" if it.note else ""
     return f"#{it.seq} {what} by {it.actor} -> {it.state}{note}"
+
+
+def version_of(machine: Machine[Any], rules: int = 0) -> int:
+    """Return the version of the runs that this program writes with a machine: one number, which orders programs by what they know.
+
+    Args:
+        machine: of the runs.
+        rules: another version of its rules than its own.
+    """
+    return SCHEMA_VERSION * VERSION_STEP + (rules or machine.rules)
+
+
+def check_known(run: str, version: int, machine: Machine[Any]) -> None:
+    """See that this program knows the version that a run was written with.
+
+    Raises:
+        RunNewer: it does not.
+    """
+    if version > version_of(machine):
+        raise RunNewer(run, version, version_of(machine))
 
 
 def check_whole(run: str, listed: int, last: int) -> None:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, Never, TypeVar
 
 import msgspec
 
-from asterism.errors import IllegalTransition
+from asterism.errors import VERSION_STEP, IllegalTransition
 from asterism.kernel.start import StartRequest
 
 M = TypeVar("M")
@@ -45,6 +45,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     from_outside: ClassVar[bool] = False
     """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
+    adopts_rules: ClassVar[bool] = False
+    """True for the event by which an owner claims a run: from this entry on the run moves by the rules of the owner's program."""
 
 
 class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,6 +103,8 @@ class Turn:
     Attributes:
         run, seq, at, actor: those of the entry being made.
         state: the state that the machine is in.
+        rules: version of the rules that this entry is made by: those of the program that submitted the run, or that claimed it
+            last. A replayed turn has the version that its entry was written under, so a corrected move asks ``turn.rules >= N``.
         settles: id of the effect whose outcome the event is; empty for any other event.
         outstanding: effects without an outcome, by id, oldest first, the one that is being settled included; read only.
         abandoned: ids of effects whose outcome will have no consequence.
@@ -115,6 +119,7 @@ class Turn:
     at: float
     actor: str
     state: enum.StrEnum
+    rules: int = 1
     settles: str = ""
     outstanding: Mapping[str, Effect] = field(default_factory=dict)
     abandoned: set[str] = field(default_factory=set)
@@ -210,6 +215,7 @@ class Machine(Generic[M]):
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
         requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
         starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
+        rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``Turn.rules``).
 
     Attributes:
         table: all rows of each state, the common ones included.
@@ -233,6 +239,7 @@ class Machine(Generic[M]):
         settled: Callable[[M, Outcome], None] = lambda memory, event: None,
         requests: Mapping[type[Effect], RequestOf] = {},
         starts: Callable[[StartRequest], Event] | None = None,
+        rules: int = 1,
     ) -> None:
         self.name = name
         self.states = states
@@ -240,6 +247,7 @@ class Machine(Generic[M]):
         self.effects = tuple(effects)
         self.memory = memory
         self.requests = requests
+        self.rules = rules
         self.settled = settled
         self.starts = starts
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
@@ -311,6 +319,8 @@ def problems(machine: Machine[Any]) -> list[str]:
         found += [_no_tag(kind) for kind in kinds if not _has_tag(kind)]
         tags = [kind_of(kind) for kind in kinds if _has_tag(kind)]
         found += [f"two kinds have the tag {tag!r}; a journal could not tell them apart" for tag in sorted({*tags}) if tags.count(tag) > 1]
+    if not 1 <= machine.rules < VERSION_STEP:
+        found.append(f"rules: {machine.rules} is not a version from 1 to {VERSION_STEP - 1}")
     found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]

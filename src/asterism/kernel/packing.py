@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -37,12 +37,13 @@ def upgraded(record: Record) -> Record:
     return record
 
 
-class _Body(msgspec.Struct):
+class Body(msgspec.Struct):
     """The packed form of an entry's typed half."""
 
     event: Any
     effects: Any = ()
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    rules: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Packer:
@@ -65,6 +66,8 @@ class Packer:
             body["effects"] = entry.effects
         if entry.facts:
             body["facts"] = entry.facts
+        if entry.rules:
+            body["rules"] = entry.rules
         return Record(
             run=entry.run,
             seq=entry.seq,
@@ -86,7 +89,7 @@ class Packer:
         try:
             record = upgraded(record)
             at = msgspec.convert(record.at, float)
-            body = msgspec.json.decode(record.body, type=_Body)
+            body = msgspec.json.decode(record.body, type=Body)
             event = msgspec.convert(body.event, self._events[record.kind])
             effects = tuple(msgspec.convert(effect, self._effects[effect["type"]]) for effect in body.effects)
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
@@ -102,6 +105,7 @@ class Packer:
             key=record.key,
             note=record.note,
             facts=body.facts,
+            rules=body.rules,
         )
 
     def event(self, kind: str, body: str) -> Event:

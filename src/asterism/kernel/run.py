@@ -10,8 +10,8 @@ import enum
 from collections.abc import Container, Iterable
 from typing import Any, Generic, TypeVar
 
-from asterism.errors import AsterismError, IllegalTransition
-from asterism.kernel.journal import Entry, JournalMismatch, story_line
+from asterism.errors import AsterismError, IllegalTransition, RunNewer
+from asterism.kernel.journal import Entry, JournalMismatch, story_line, version_of
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn
 
 M = TypeVar("M")
@@ -32,6 +32,7 @@ class Run(Generic[M]):
         state: name of the machine's state.
         memory: the machine's memory; written by moves only.
         seq: of the last entry.
+        rules: version of the rules that it moves by: those of its last claim, or of its first entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
         abandoned: ids among them whose outcome will have no consequence.
         fixed_requests: requests that were made when their effect was issued, by the ids of outstanding effects.
@@ -43,6 +44,7 @@ class Run(Generic[M]):
         self.state: enum.StrEnum = machine.initial
         self.memory = machine.memory()
         self.seq = 0
+        self.rules = 0
         self.outstanding: dict[str, Effect] = {}
         self.abandoned: set[str] = set()
         self.fixed_requests: dict[str, Any] = {}
@@ -92,6 +94,7 @@ class Run(Generic[M]):
             at=at,
             actor=actor,
             state=self.state,
+            rules=self._adopted(event) or self.rules,
             settles=event.effect if isinstance(event, Outcome) else "",
             outstanding=self.outstanding,
             abandoned=self.abandoned,
@@ -99,7 +102,8 @@ class Run(Generic[M]):
 
     def note(self, event: Event, *, at: float, actor: str, key: str, why: str) -> Entry:
         """Make an entry for an event that is recorded and not stepped."""
-        entry = Entry(run=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why)
+        rules = self._adopted(event)
+        entry = Entry(run=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why, rules=rules)
         self._advance(entry)
         return entry
 
@@ -110,6 +114,7 @@ class Run(Generic[M]):
 
         Raises:
             JournalMismatch: a gap, or an entry that today's table does not give.
+            RunNewer: an entry was made by newer rules than the machine's.
         """
         entries = list(entries)
         settled = {entry.event.effect for entry in entries if isinstance(entry.event, Outcome) and not entry.note}
@@ -118,6 +123,12 @@ class Run(Generic[M]):
                 raise JournalMismatch(
                     self.id, entry.seq, f"expected entry {self.seq + 1} of run {self.id}, found {entry.seq} of {entry.run}"
                 )
+            if bool(entry.rules) != bool(self._adopted(entry.event)):
+                raise JournalMismatch(
+                    self.id, entry.seq, "the version of the rules belongs in the first entry and in every claim, and in no other entry"
+                )
+            if entry.rules > self.machine.rules:
+                raise RunNewer(self.id, version_of(self.machine, entry.rules), version_of(self.machine))
             if entry.note:
                 if entry.state != self.state:
                     raise JournalMismatch(
@@ -128,7 +139,7 @@ class Run(Generic[M]):
             if isinstance(entry.event, Outcome) and entry.event.effect not in self.outstanding:
                 raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect}, which is not outstanding")
             turn = self.turn(entry.event, at=entry.at, actor=entry.actor)
-            turn.facts, turn.replayed = dict(entry.facts), True
+            turn.facts, turn.replayed, turn.rules = dict(entry.facts), True, entry.rules or self.rules
             try:
                 replayed = self._step(entry.event, turn, entry.key, settled)
             except (AsterismError, LookupError, RuntimeError) as error:
@@ -163,13 +174,19 @@ class Run(Generic[M]):
             effects=tuple(turn.effects),
             key=key,
             facts=turn.facts,
+            rules=turn.rules if self._adopted(event) else 0,
         )
         self._advance(entry, settled)
         return entry
 
+    def _adopted(self, event: Event) -> int:
+        """Return the version of the rules that holds from the entry of an event on; 0 where it stays as it is."""
+        return self.machine.rules if self.seq == 0 or event.adopts_rules else 0
+
     def _advance(self, entry: Entry, settled: Container[str] = ()) -> None:
         self.seq = entry.seq
         self.state = self.machine.states(entry.state)
+        self.rules = entry.rules or self.rules
         self._last.append(entry)
         if entry.note:
             return

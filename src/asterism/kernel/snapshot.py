@@ -37,7 +37,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run, seq: which entry.
         rules: fingerprint of the code that moved the run; other code does not read it.
-        body: JSON ``{"state": …, "memory": …, "outstanding": …, "abandoned": …, "requests": …}``, as text.
+        body: JSON ``{"state": …, "rules": …, "memory": …, "outstanding": …, "abandoned": …, "requests": …}``, as text.
     """
 
     run: str
@@ -48,6 +48,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Body(msgspec.Struct):
     state: str
+    rules: int
     memory: Any
     outstanding: dict[str, Any]
     abandoned: list[str]
@@ -58,7 +59,7 @@ def freeze(run: Run[Any], rules: str) -> Snapshot | None:
     """A snapshot of the run as it is now, made by these rules; None where its memory is no ``msgspec.Struct``."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
-    body = _Body(str(run.state), run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
+    body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
     text = msgspec.json.encode(body, enc_hook=lambda it: it.freeze()).decode()
     return Snapshot(run=run.id, seq=run.seq, rules=rules, body=text)
 
@@ -79,7 +80,7 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
     except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
         return None
     run.abandoned = set(body.abandoned)
-    run.seq = snapshot.seq
+    run.seq, run.rules = snapshot.seq, body.rules
     return run
 
 

@@ -83,6 +83,7 @@ def governed(
     while_live: Mapping[type[Event], Row] | None = None,
     requests: Mapping[type[Effect], RequestOf] | None = None,
     starts: Callable[[StartRequest], Event] | None = None,
+    rules: int = 1,
 ) -> Machine[G]:
     """Return a machine that can be driven: its own table, and the rows that every machine has.
 
@@ -99,6 +100,7 @@ def governed(
         while_live: the same, except for states in which the run has ended.
         requests: see ``Machine``; of its own kinds of effect.
         starts: makes the event that begins a run which another run has started; None where it cannot be a child.
+        rules: version of its moves; see ``Machine``.
 
     Raises:
         ValueError: the table is not sound.
@@ -116,6 +118,7 @@ def governed(
         settled=_count,
         requests={**CHILD_REQUESTS, **(requests or {})},
         starts=starts,
+        rules=rules,
     )
 
 

@@ -24,6 +24,8 @@ class Claimed(Event, tag="ownership_acquired", frozen=True, kw_only=True):
         redone: ids of the effects that it performs again, under the same id.
     """
 
+    adopts_rules: ClassVar[bool] = True
+
     epoch: int
     owner: str
     redone: tuple[str, ...] = msgspec.field(default=(), name="retried")

@@ -64,7 +64,7 @@ class ChildPerformer:
 
         Raises:
             InvalidInput: this program has no such machine, or the id is another run's.
-            StaleOwner, StoreUnavailable, JournalMismatch: as for any run.
+            RunNewer, StaleOwner, StoreUnavailable, JournalMismatch: as for any run.
         """
         child = child_of(effect_id)
         self._nursery.starters[child] = effect_id

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
-from asterism.kernel.journal import Entry, check_whole
+from asterism.kernel.journal import Entry, check_whole, version_of
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
@@ -27,8 +27,8 @@ from asterism.runtime.snapshots import SPACING, Freezer, load
 
 MAX_FRESH = 500
 """Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
-MAX_BELOW = 100_000
-"""Runs of one tree whose machines are looked at before it is driven."""
+MAX_TREE = 1_000_000
+"""Runs of one tree that are looked at before it is driven."""
 POLL_S = 0.2
 """How often the inbox is looked at for rows from other processes."""
 
@@ -169,11 +169,12 @@ class Driver:
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
             UnknownMachine: it, or a run below it, is of a machine that is not known here; nothing is written.
+            RunNewer: a newer program has written to it, or to a run below it; nothing is written or performed.
         """
         row = await self.store.run(run)
         if row.root != run:
             row = await self.store.run(row.root)
-        await self.check_known(row)
+        await self.check_tree(row)
         if row.status == "ended" and not await self.store.inbox([row.run]):
             return row
         await self._own(row, park=park)
@@ -221,15 +222,18 @@ class Driver:
             except RunOwned:  # by one who has lost its root, and will let go of it; as long as that takes
                 await asyncio.sleep(self._poll_s)
 
-    async def check_known(self, root: RunRow) -> None:
-        """See that every machine is known that a tree goes on with.
+    async def check_tree(self, root: RunRow) -> None:
+        """See that this program can go on with every run of a tree.
 
         Raises:
-            UnknownMachine: one is not, and nobody drives the tree.
+            UnknownMachine: a machine is not known here, and nobody drives the tree.
             RunOwned: one is not; whoever drives the tree knows it, and takes what is sent to it.
+            RunNewer: a newer program has written to one of its runs.
         """
-        below = await self.store.runs(root=root.run, limit=MAX_BELOW) if root.epoch else []
-        for row in (root, *(it for it in below if it.status != "ended")):
+        below = await self.store.runs(root=root.run, limit=MAX_TREE) if root.epoch else []  # what nobody has owned has no children
+        for row in (root, *below):
+            if row.machine not in self.machines and row is not root and row.status == "ended":
+                continue
             if row.machine not in self.machines and root.owner:
                 raise RunOwned(root.run, root.owner)
             machine_of(row, self.machines)
@@ -239,12 +243,13 @@ class Driver:
         if run in self._sessions:
             raise RunOwned(run, "this process")
         fresh = self._fresh.pop(run, None)
-        epoch = await self.store.claim(run)
+        machine = machine_of(row, self.machines)
+        epoch = await self.store.claim(run, newest=version_of(machine))
         try:
             if fresh is not None and (epoch, row.seq) == (1, fresh.seq):  # nobody but its submitter has written anything
                 live, freezer = fresh, Freezer(self._spacing)
             else:
-                live, freezer = await load(self.store, machine_of(row, self.machines), run, self._spacing)
+                live, freezer = await load(self.store, machine, run, self._spacing)
                 check_whole(run, row.seq, live.seq)
             if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
                 await asyncio.to_thread(self._reap)

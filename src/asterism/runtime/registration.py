@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asterism.errors import InvalidInput, UnknownMachine
+from asterism.kernel.journal import check_known
 from asterism.kernel.machine import Effect, Machine
 from asterism.machines.children import Relay, StartChild
 from asterism.machines.control import Claimed, Governed, Withdraw
@@ -61,10 +62,12 @@ def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any
 
     Raises:
         UnknownMachine: it is none of these.
+        RunNewer: a newer program has written to the run.
     """
     found = machines.get(row.machine)
     if found is None:
         raise UnknownMachine(row.run, row.machine)
+    check_known(row.run, row.version, found)
     return found
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned, UnknownMachine
 from asterism.kernel.data import check_json
-from asterism.kernel.journal import Entry, Record, check_whole
+from asterism.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.kernel.machine import Event, Machine, kind_of, run_of
 from asterism.kernel.packing import event_body, packer
 from asterism.kernel.run import Run
@@ -100,8 +100,10 @@ class Runtime:
 
         Raises:
             InvalidInput: the origin has no such entry.
+            RunNewer: a newer program has written to the origin.
         """
         row = await self.store.run(run)
+        check_known(run, row.version, machine)
         if not 1 <= at <= row.seq:
             raise InvalidInput(f"run {run} has entries 1 to {row.seq}, and no {at}")
         new = new or self.clock.new_id()
@@ -126,10 +128,12 @@ class Runtime:
 
         Raises:
             JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
+            RunNewer: a newer program has written to one of them; nothing is written.
             InvalidInput: an id is none that a run may have, or there is a run of it that is not what such an end has left.
         """
         for row, _ in journals:
             check_id(row.run, row.parent)
+            check_known(row.run, row.version, machines[row.machine])
         replayed = [(row, records, *_replayed(machines[row.machine], row.run, records)) for row, records in journals]
         missing = []
         for row, records, live, entries in replayed:
@@ -175,15 +179,18 @@ class Runtime:
 
         Raises:
             RunNotFound: no such run.
+            RunNewer: a newer program has written to it; nothing is sent.
             Refused: it has ended; or the verdict was a refusal; or the owner did not answer in time.
             UnknownMachine: nobody owns it, and its machine, or that of a run below it, is not known here; nothing is written.
         """
         row = await self.store.run(run)
         if row.status == "ended":
             raise Refused(f"run {run} has ended already ({row.outcome})")
+        if machine := self.driver.machines.get(row.machine):
+            check_known(run, row.version, machine)
         root = row if row.root == run else await self.store.run(row.root)
         if not root.owner:
-            await self.driver.check_known(root)  # before it is written: nobody here could take it
+            await self.driver.check_tree(root)  # before it is written: nobody here could take it
         await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
         for _ in range(_polls(timeout_s)):
             try:

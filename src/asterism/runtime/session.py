@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, StaleOwner, StoreUnavailable, UnknownMachine
-from asterism.kernel.journal import Entry
+from asterism.errors import IllegalTransition, Refused, RunNewer, StaleOwner, StoreUnavailable, UnknownMachine
+from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -89,7 +89,7 @@ class Session:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
-        self._lost: StaleOwner | StoreUnavailable | UnknownMachine | None = None
+        self._lost: RunNewer | StaleOwner | StoreUnavailable | UnknownMachine | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -137,6 +137,7 @@ class Session:
 
         Raises:
             StaleOwner: somebody else has claimed the run, or a child of it.
+            RunNewer: a newer program has written to a child of it.
             StoreUnavailable: a journal could not be written, again and again.
         """
         while True:
@@ -256,6 +257,7 @@ class Session:
             closed=[closed for entry in entries for closed in closed_by(entry)],
             folded=folded,
             snapshot=self._freezer.after(self.run, records),
+            version=version_of(self.run.machine),
         )
         for number in range(1, APPEND_TRIES + 1):
             try:
@@ -290,7 +292,7 @@ class Session:
 
         try:
             outcome = _of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
-        except (StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the whole tree is released, its outcomes stay open
+        except (RunNewer, StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
             return

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.journal import Entry
+from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -85,6 +85,7 @@ async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Seque
         seq=live.seq,
         epoch=0,
         owner="",
+        version=version_of(live.machine),
     )
     opened = [inquiry for inquiry in asked if inquiry.inquiry in live.outstanding]
     await store.submit(fresh, first, *more, opened=opened)

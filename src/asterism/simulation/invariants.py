@@ -173,7 +173,13 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     if isinstance(run.memory, AgentMemory):
         memory["_timers"] = sorted(memory["_timers"])
         board = memory.pop("board")
-    facts: dict[str, Any] = {"state": run.state, "seq": run.seq, "outstanding": run.outstanding, "abandoned": sorted(run.abandoned)}
+    facts: dict[str, Any] = {
+        "state": run.state,
+        "seq": run.seq,
+        "rules": run.rules,
+        "outstanding": run.outstanding,
+        "abandoned": sorted(run.abandoned),
+    }
     facts["requests"] = run.fixed_requests
     for name, value in memory.items():
         facts[name] = sorted(value, key=_encode) if isinstance(value, set) else value

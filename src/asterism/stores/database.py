@@ -30,6 +30,9 @@ BUSY_TIMEOUT_S = 5.0
 DRAFT_TRIES = 5
 """Folders that a maker tries to lock before somebody else takes them for abandoned."""
 
+FIRST_VERSIONED = 4
+"""The schema from which on journals say by which version of the rules they were written."""
+
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 _ADVICE = {
@@ -198,6 +201,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Read again: another process may have been at it.
     version = _number(connection, "PRAGMA user_version")
+    if 0 < version < FIRST_VERSIONED and _number(connection, "SELECT EXISTS (SELECT 1 FROM runs)"):
+        raise StoreUnavailable(
+            f"database {path}: its runs are of a version before the first release, which this asterism cannot go on with;"
+            " finish them with the program that made them, or name another database"
+        )
     for number, script in _migrations():
         if number > version:
             for statement in _statements(script.read_text(encoding="utf-8")):

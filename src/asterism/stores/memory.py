@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
@@ -75,9 +75,11 @@ class MemoryStore:
         self.memory.records[row.run] = records
         self.memory.inquiries.update({inquiry.inquiry: inquiry for inquiry in opened})
 
-    async def claim(self, run: str) -> int:
+    async def claim(self, run: str, *, newest: int) -> int:
         await self._begin("claim")
         row = self._row(run)
+        if row.version > newest:
+            raise RunNewer(run, row.version, newest)
         if row.owner in self.memory.living:
             raise RunOwned(run, row.owner + (" (this one)" if row.owner == self._me else ""))
         self.memory.runs[run] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me)
@@ -124,6 +126,7 @@ class MemoryStore:
             status=commit.status,
             outcome=commit.outcome,
             updated_at=commit.updated_at,
+            version=max(row.version, commit.version),
         )
 
     async def run(self, run: str) -> RunRow:

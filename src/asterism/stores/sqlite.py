@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
+from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
@@ -28,8 +28,9 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 INSERT_RUN = """
 INSERT INTO runs
-    (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
+    (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
+    version)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
 INSERT_ENTRY = """
 INSERT INTO entries (run, seq, at, actor, kind, state, body, key, note, version, epoch)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -41,7 +42,9 @@ INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
 SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? ON CONFLICT (run, key) DO NOTHING"""
 REPLACE_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (run, seq, rules, body) VALUES (?, ?, ?, ?)"
 
-ADVANCE_RUN = "UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ? WHERE run = ? AND epoch = ? AND seq = ?"
+ADVANCE_RUN = """
+UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ?, version = max(version, ?)
+WHERE run = ? AND epoch = ? AND seq = ?"""
 CLAIM_RUN = "UPDATE runs SET epoch = epoch + 1, owner = ? WHERE run = ?"
 ABANDON_RUN = "UPDATE runs SET owner = '' WHERE run = ? AND epoch = ?"
 RELEASE_RUN = """
@@ -53,10 +56,12 @@ CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? A
 FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
 
 SELECT_RUN = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
+    version
 FROM runs WHERE run = ?"""
 SELECT_RUNS = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root
+SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
+    version
 FROM runs WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR root = ?2) AND (NOT ?3 OR root = run)
 ORDER BY created_at DESC, rowid DESC LIMIT ?4"""
 SELECT_RECORDS = """
@@ -109,8 +114,8 @@ class SqliteStore:
         check_submission(row, records, opened)
         await self._writer.write(partial(_submit, row, records, opened))
 
-    async def claim(self, run: str) -> int:
-        return await self._writer.write(partial(_claim, self._owners, run))
+    async def claim(self, run: str, *, newest: int) -> int:
+        return await self._writer.write(partial(_claim, self._owners, run, newest))
 
     async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
         return await self._writer.write(partial(_release, run, epoch, force))
@@ -171,11 +176,13 @@ def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]
     connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
 
 
-def _claim(owners: Owners, run: str, connection: sqlite3.Connection) -> int:
-    seen = connection.execute("SELECT epoch, owner FROM runs WHERE run = ?", (run,)).fetchone()
+def _claim(owners: Owners, run: str, newest: int, connection: sqlite3.Connection) -> int:
+    seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run,)).fetchone()
     if seen is None:
         raise RunNotFound(run)
-    epoch, owner = seen
+    epoch, owner, version = seen
+    if version > newest:
+        raise RunNewer(run, version, newest)
     if holder := owners.living(owner):
         raise RunOwned(run, holder)
     # The write lock is held since the group began: nobody claims between this look and this update.
@@ -191,8 +198,8 @@ def _release(run: str, epoch: int, force: bool, connection: sqlite3.Connection) 
 
 def _append(commit: Commit, connection: sqlite3.Connection) -> None:
     run, epoch, seq = commit.run, commit.epoch, commit.expected_seq
-    advanced = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, run, epoch, seq)
-    if not connection.execute(ADVANCE_RUN, advanced).rowcount:
+    row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
+    if not connection.execute(ADVANCE_RUN, (*row, run, epoch, seq)).rowcount:
         raise StaleOwner(run, epoch)
     connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
     if commit.opened:

@@ -161,6 +161,44 @@ def test_an_older_database_gets_the_migrations_it_lacks(tmp_path: Path, monkeypa
         assert connection.execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 
+OLD_RUN = "INSERT INTO runs VALUES (?1, 'm', 't', 'START', 'waiting', '', '', '', '', '', 1, 1, '', 0.0, 0.0, ?1)"
+
+
+def before_versions(path: Path, *, runs: int) -> Path:
+    """A database as the first three migrations made it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for name in ("0001_first.sql", "0002_root.sql", "0003_snapshots.sql"):
+            connection.executescript((database.MIGRATIONS / name).read_text())
+        for number in range(runs):
+            connection.execute(OLD_RUN, (f"r{number}",))
+        connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA journal_mode = WAL")
+    return path
+
+
+def test_a_database_whose_runs_have_no_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = before_versions(tmp_path / "runs.db", runs=2)
+    before = path.read_bytes()
+    with pytest.raises(StoreUnavailable, match="before the first release"):
+        open_database(path, create=True)
+    with pytest.raises(StoreUnavailable) as raised:
+        open_database(path, create=False)
+    assert str(raised.value) == (
+        f"database {path}: its runs are of a version before the first release, which this asterism cannot go on with;"
+        " finish them with the program that made them, or name another database"
+    )
+    assert path.read_bytes() == before
+    assert [it.name for it in tmp_path.iterdir()] == ["runs.db"]
+
+
+def test_a_database_without_runs_is_brought_up_to_date_however_old_it_is(tmp_path: Path) -> None:
+    path = before_versions(tmp_path / "runs.db", runs=0)
+    with closing(open_database(path, create=False)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (newest_version(),)
+        assert connection.execute("SELECT version FROM runs").fetchall() == []
+
+
 def test_the_log_of_a_database_that_was_removed_is_not_played_into_a_new_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     (tmp_path / "a.db-wal").write_bytes(b"of another file")

@@ -131,7 +131,7 @@ def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) 
     if question is None:
         raise not_asked(event)
     check_verb(event, _VERBS[question.kind])
-    if event.verb == "respond" and not turn.replayed:  # journals from before this was checked are believed
+    if event.verb == "respond":
         _check_result(memory, question.attempt, event.value)
     task, attempt = board.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
@@ -204,15 +204,14 @@ def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) ->
 def _backoff_s(task: TaskStar, effect: str, turn: Turn) -> float:
     """Exponential backoff with equal jitter.
 
-    Chance is a hash of the effect's id, recorded because a fork has other ids and waited as long. Journals that were written before
-    it was recorded are replayed by the hash.
+    Chance is a hash of the effect's id, recorded because a fork has other ids and waited as long.
     """
 
     def chance() -> float:
         return zlib.crc32(effect.encode()) / 2**33
 
     wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
-    jitter: float = chance() if turn.replayed and "jitter" not in turn.facts else turn.recorded("jitter", chance)
+    jitter = turn.recorded("jitter", chance)
     return wait_s * (0.5 + jitter)
 
 

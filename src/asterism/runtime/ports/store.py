@@ -21,6 +21,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         parent: the run that started it; empty for none.
         root: the run at the top of its tree; itself for a run that nobody started.
+        version: the newest version that has written to it (``kernel.journal.version_of``).
     """
 
     run: str
@@ -39,6 +40,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     updated_at: float = 0.0
     root: str = ""
+    version: int = 0
 
 
 class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +95,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         epoch, expected_seq: the guard; the run's row must still show both.
         records: new records, from ``expected_seq + 1`` on, without gaps.
         status, state, outcome, updated_at: the run's row after it.
+        version: of the program that writes; the run's row has the newest.
         opened: inquiries to insert.
         closed: (inquiry id, answer in a word) to close.
         folded: (inbox key, verdict) to settle.
@@ -111,12 +114,13 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     closed: Sequence[tuple[str, str]] = ()
     folded: Sequence[tuple[str, str]] = ()
     snapshot: Snapshot | None = None
+    version: int = 0
 
 
 class Store(Protocol):
     """The journal's home. Every operation is durable when it returns.
 
-    Errors: ``RunNotFound``, ``RunOwned``, ``StaleOwner`` as named; ``StoreUnavailable`` when the
+    Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named; ``StoreUnavailable`` when the
     database cannot be written or read (an append may be tried again with the same commit).
     """
 
@@ -124,11 +128,16 @@ class Store(Protocol):
         """Create the run with its first records (from seq 1, no gaps), its open questions, epoch 0, no owner; InvalidInput if it exists."""
         ...
 
-    async def claim(self, run: str) -> int:
+    async def claim(self, run: str, *, newest: int) -> int:
         """Make this store's process the owner; return the new epoch.
+
+        Args:
+            run: its id.
+            newest: the newest version of the run that this program knows.
 
         Raises:
             RunNotFound: no such run.
+            RunNewer: a newer program has written to it; nothing has changed.
             RunOwned: a live process (this one included) owns it.
         """
         ...

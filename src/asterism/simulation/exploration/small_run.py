@@ -79,7 +79,7 @@ class Situation(Generic[M]):
         """A run in this state that shares nothing which a step changes."""
         run = self.run
         made: Run[M] = Run(run.machine, run.id)
-        made.state, made.seq = run.state, run.seq
+        made.state, made.seq, made.rules = run.state, run.seq, run.rules
         made.memory = _copied(run.memory, {})
         made.outstanding = dict(run.outstanding)
         made.abandoned = set(run.abandoned)

@@ -1,0 +1,56 @@
+"""An upgrade with real processes: one is killed, the next version finishes its runs, and the first version refuses them from then on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from asterism.bootstrap import MACHINES
+from asterism.errors import version_text
+from asterism.kernel.journal import version_of
+from asterism.kernel.packing import packer
+from asterism.stores.sqlite import SqliteStore
+from tests.upgrades import NAMES, by_rules, next_version
+
+ROOT = Path(__file__).parents[2]
+RUNS = sorted(f"{how}-{number}" for how in ("asks", "works") for number in range(len(NAMES)))
+
+
+def owner(database: Path, version: int, what: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "tests.end_to_end.upgrade_owner", str(database), str(version), what]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+
+
+async def found_in(database: Path) -> dict[str, tuple[str, str, Any]]:
+    """Of each run: its status, its version for people, and whether its effects are as the next version asks for them, by rules."""
+    store = SqliteStore.open(database, create=False)
+    try:
+        found: dict[str, tuple[str, str, Any]] = {}
+        for row in await store.runs():
+            entries = map(packer(MACHINES[row.machine]).unpack, await store.records(row.run))
+            seen = {rules: set(corrected) for rules, corrected in by_rules(entries).items()}
+            found[row.run] = (row.status, version_text(row.version), seen)
+    finally:
+        await store.close()
+    return found
+
+
+def test_runs_in_flight_outlive_an_upgrade_and_refuse_the_program_before_it(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    old, new = (version_text(version_of(machines[NAMES[0]])) for machines in (dict(MACHINES), next_version()))
+    first = owner(database, 1, "new")
+    assert (first.returncode, first.stdout, first.stderr) == (-signal.SIGKILL, "", "")
+    left = asyncio.run(found_in(database))
+    assert left == {run: ("waiting" if run.startswith("asks") else "active", old, {1: {False}}) for run in RUNS}
+
+    second = owner(database, 2, "on")
+    assert (second.stdout.splitlines(), second.stderr) == ([f"{run} finished" for run in RUNS], "")
+    assert asyncio.run(found_in(database)) == {run: ("ended", new, {1: {False}, 2: {True}}) for run in RUNS}
+
+    third = owner(database, 1, "on")
+    said = f"was written with version {new}, and this asterism knows versions up to {old}; upgrade asterism"
+    assert third.stdout.splitlines() == [f"RunNewer: run {run} {said}" for run in RUNS]

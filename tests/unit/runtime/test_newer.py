@@ -1,0 +1,163 @@
+"""A run that a newer program has written to: an older one says so, and changes and performs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from asterism.constellation.documents import parse_plan
+from asterism.errors import RunNewer, version_text
+from asterism.kernel.journal import version_of
+from asterism.kernel.machine import Outcome
+from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.control import Cancel
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
+from asterism.runtime.runtime import Runtime
+from asterism.stores.memory import Memory, MemoryStore
+from tests.agents import FLEET
+from tests.stars import tasks
+
+OURS = version_of(CONSTELLATION_AGENT)
+MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+# The root asks about q, and the run below it about p.
+INNER = {"tasks": tasks("p", requires_approval=True)}
+PLAN = {"tasks": [{"task_id": "n", "constellation": INNER}, *tasks("q", requires_approval=True)]}
+
+
+class Process:
+    """One process of the scene.
+
+    Attributes:
+        performed: what it has begun, by id of the task.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.store = MemoryStore(memory)
+        self.performed: list[str] = []
+        self.driver = Driver(store=self.store, clock=SystemClock(), machines=MACHINES, performers={Dispatch: self})
+        self.runtime = Runtime(self.store, self.driver, SystemClock())
+
+    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
+        self.performed.append(request.task_id)
+        return TaskEnded(effect=effect_id)
+
+
+@contextlib.asynccontextmanager
+async def process(memory: Memory) -> AsyncIterator[Process]:
+    made = Process(memory)
+    async with made.driver.opened():
+        yield made
+
+
+async def parked(memory: Memory) -> str:
+    """Run ``r`` waits for people, and so does the run below it, whose id is returned."""
+    async with process(memory) as first:
+        submitted = Submitted(request="go", fleet=FLEET, plan=parse_plan(PLAN))
+        await first.runtime.submit(CONSTELLATION_AGENT, submitted, title="a run", actor="me", run="r")
+        row = await first.runtime.drive("r")
+        assert (row.status, row.version, first.performed) == ("waiting", OURS, [])
+    (below,) = (run for run in memory.runs if run != "r")
+    assert memory.runs[below].version == OURS
+    return below
+
+
+def outdate(memory: Memory, run: str) -> None:
+    """A newer program has written to a run."""
+    memory.runs[run] = msgspec.structs.replace(memory.runs[run], version=OURS + 1)
+
+
+def in_one_line(run: str) -> str:
+    ours, theirs = version_text(OURS), version_text(OURS + 1)
+    return f"run {run} was written with version {theirs}, and this asterism knows versions up to {ours}; upgrade asterism"
+
+
+@pytest.mark.parametrize("who", ["the root", "its child"])
+def test_a_newer_run_anywhere_in_a_tree_refuses_its_drive_and_nothing_is_performed(who: str) -> None:
+    async def main() -> None:
+        memory = Memory()
+        below = await parked(memory)
+        newer = "r" if who == "the root" else below
+        outdate(memory, newer)
+        async with process(memory) as older:
+            (question,) = (it.inquiry for it in memory.inquiries.values() if it.run == "r")
+            await older.runtime.post_answer(question, "approve", actor="ada")  # there is work to do
+            before = dict(memory.runs)
+            for driven in ("r", below):
+                with pytest.raises(RunNewer) as raised:
+                    await older.runtime.drive(driven)
+                assert str(raised.value) == in_one_line(newer)
+            assert (memory.runs, older.performed) == (before, [])
+
+    asyncio.run(main())
+
+
+def test_a_child_that_becomes_newer_after_it_was_looked_at_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def looked_at(driver: Driver, root: str) -> None:
+        """Found nothing."""
+
+    async def main() -> None:
+        memory = Memory()
+        below = await parked(memory)
+        outdate(memory, below)
+        monkeypatch.setattr(Driver, "check_tree", looked_at)
+        before = memory.runs[below]
+        async with process(memory) as older:
+            with pytest.raises(RunNewer) as raised:
+                await older.runtime.drive("r")
+            assert str(raised.value) == in_one_line(below)
+            assert memory.runs[below] == before
+            assert memory.runs["r"].owner == "", "the root is free for a newer program"
+
+    asyncio.run(main())
+
+
+def test_a_command_to_a_newer_run_is_not_sent() -> None:
+    async def main() -> None:
+        memory = Memory()
+        await parked(memory)
+        outdate(memory, "r")
+        async with process(memory) as older:
+            with pytest.raises(RunNewer):
+                await older.runtime.send("r", Cancel(), actor="ada")
+        assert memory.inbox == {}
+
+    asyncio.run(main())
+
+
+def test_a_newer_run_is_neither_copied_nor_taken_in() -> None:
+    async def main() -> None:
+        memory, elsewhere = Memory(), Memory()
+        below = await parked(memory)
+        outdate(memory, "r")
+        async with process(memory) as older, process(elsewhere) as other:
+            with pytest.raises(RunNewer):
+                await older.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new="fork")
+            journals = [(memory.runs[run], memory.records[run]) for run in ("r", below)]
+            with pytest.raises(RunNewer) as raised:
+                await other.runtime.adopt(journals, MACHINES)
+            assert str(raised.value) == in_one_line("r")
+        assert (set(memory.runs), elsewhere.runs) == ({"r", below}, {})
+
+    asyncio.run(main())
+
+
+def test_a_fork_and_an_import_keep_the_rules_of_their_entries_and_have_todays_version() -> None:
+    async def main() -> None:
+        memory, elsewhere = Memory(), Memory()
+        await parked(memory)
+        async with process(memory) as first, process(elsewhere) as other:
+            await first.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new="fork")
+            row, records = memory.runs["fork"], memory.records["fork"]
+            await other.runtime.adopt([(msgspec.structs.replace(row, version=0), records)], MACHINES)
+        assert [msgspec.json.decode(record.body).get("rules") for record in records] == [1, None]
+        assert elsewhere.records["fork"] == records
+        assert (row.version, elsewhere.runs["fork"].version) == (OURS, OURS)
+
+    asyncio.run(main())

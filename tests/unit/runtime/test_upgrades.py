@@ -1,0 +1,129 @@
+"""Runs in flight when a move is corrected: entries before the claim replay by the old rule, later ones are made by the new one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from asterism.bootstrap import MACHINES
+from asterism.errors import RunNewer
+from asterism.kernel.journal import Entry, JournalMismatch, version_of
+from asterism.kernel.machine import Machine
+from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.runtime import Runtime
+from asterism.stores.memory import Memory, MemoryStore
+from tests.upgrades import NAMES, Hands, by_rules, finish, next_version, runtime_of, submit
+
+Parks = Callable[[Memory, str], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def program(memory: Memory, machines: dict[str, Machine[Any]], hands: Hands | None = None) -> AsyncIterator[Runtime]:
+    runtime = runtime_of(MemoryStore(memory), SystemClock(), machines, hands or Hands())
+    async with runtime.driver.opened():
+        yield runtime
+
+
+async def until_a_person_is_asked(memory: Memory, name: str) -> None:
+    async with program(memory, dict(MACHINES)) as runtime:
+        await submit(runtime, name, "r")
+        assert (await runtime.drive("r")).status == "waiting"
+
+
+async def until_it_is_killed(memory: Memory, name: str) -> None:
+    began = asyncio.Event()
+    store = MemoryStore(memory)
+    runtime = runtime_of(store, SystemClock(), dict(MACHINES), Hands(began.set))
+    async with runtime.driver.opened():
+        await submit(runtime, name, "r")
+        driving = asyncio.ensure_future(runtime.drive("r"))
+        await began.wait()
+        store.crash()
+        driving.cancel()
+        await asyncio.wait([driving])
+
+
+def journal(memory: Memory, machine: Machine[Any]) -> list[Entry]:
+    return [packer(machine).unpack(record) for record in memory.records["r"]]
+
+
+@pytest.mark.parametrize("parks", [until_a_person_is_asked, until_it_is_killed])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_correction_holds_from_the_claim_that_brought_it(name: str, parks: Parks) -> None:
+    later = next_version()
+
+    async def main() -> Memory:
+        memory = Memory()
+        await parks(memory, name)
+        assert memory.runs["r"].version == version_of(MACHINES[name])
+        async with program(memory, later) as runtime:
+            row = await finish(runtime, "r")
+        assert (row.outcome, row.version) == ("finished", version_of(later[name]))
+        return memory
+
+    memory = asyncio.run(main())
+    entries = journal(memory, later[name])
+    found = by_rules(entries)
+    assert set(found) == {1, 2}
+    assert found[1], "the first version has asked for something"
+    assert found[2], "and so has the second"
+    assert not any(found[1])
+    assert all(found[2])
+    again: Run[Any] = Run(later[name], "r")
+    again.replay(entries)
+    assert again.ended
+
+
+@pytest.mark.parametrize("parks", [until_a_person_is_asked, until_it_is_killed])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_correction_strands_a_run_where_it_does_not_ask_for_the_version(name: str, parks: Parks) -> None:
+    async def main() -> None:
+        memory = Memory()
+        await parks(memory, name)
+        async with program(memory, next_version(asks=False)) as runtime:
+            with pytest.raises(JournalMismatch, match="it asks for other effects today than the journal says"):
+                await runtime.drive("r")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_older_program_gives_up_a_run_that_the_newer_one_has_taken_up(name: str) -> None:
+    async def main() -> None:
+        memory = Memory()
+        await until_a_person_is_asked(memory, name)
+        async with program(memory, next_version()) as newer:
+            assert (await newer.drive("r")).status == "waiting"
+        before = memory.runs["r"]
+        async with program(memory, dict(MACHINES)) as older:
+            with pytest.raises(RunNewer):
+                await older.drive("r")
+        assert memory.runs["r"] == before
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str) -> None:
+    later = next_version()
+
+    async def main() -> Memory:
+        memory = Memory()
+        await until_a_person_is_asked(memory, name)
+        async with program(memory, later) as runtime:
+            copied = memory.runs["r"].seq
+            await runtime.fork("r", copied, machine=later[name], actor="bob", new="fork")
+            forked = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
+            assert {rules: any(found) for rules, found in by_rules(forked).items()} == {1: False}
+            assert (await finish(runtime, "fork")).outcome == "finished"
+        return memory
+
+    memory = asyncio.run(main())
+    entries = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
+    assert all(by_rules(entries)[2])
