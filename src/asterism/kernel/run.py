@@ -48,7 +48,7 @@ class Run(Generic[M]):
         self.outstanding: dict[str, Effect] = {}
         self.abandoned: set[str] = set()
         self.fixed_requests: dict[str, Any] = {}
-        self._performs = performs
+        self._fixed = frozenset(kind for kind, it in machine.requests.items() if it.fixed) if performs else frozenset()
         self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
 
     @property
@@ -194,9 +194,10 @@ class Run(Generic[M]):
             self.outstanding.pop(entry.event.effect, None)
             self.abandoned.discard(entry.event.effect)
             self.fixed_requests.pop(entry.event.effect, None)
-        for effect, effect_id in zip(entry.effects, entry.effect_ids(), strict=True):
-            self.outstanding[effect_id] = effect
-        for effect, effect_id in zip(entry.effects, entry.effect_ids(), strict=True):
-            made_by = self.machine.requests.get(type(effect))
-            if self._performs and made_by and made_by.fixed and effect_id not in settled:
-                self.fixed_requests[effect_id] = made_by.make(self, effect_id, effect)
+        if not entry.effects:
+            return
+        issued = dict(zip(entry.effect_ids(), entry.effects, strict=True))
+        self.outstanding.update(issued)
+        for effect_id, effect in issued.items():
+            if type(effect) in self._fixed and effect_id not in settled:
+                self.fixed_requests[effect_id] = self.machine.requests[type(effect)].make(self, effect_id, effect)

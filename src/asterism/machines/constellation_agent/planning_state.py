@@ -54,7 +54,7 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     counted: bool = False
 
 
-class _Asked(msgspec.Struct, kw_only=True):
+class Asked(msgspec.Struct, kw_only=True):
     """A question is open.
 
     Attributes:
@@ -71,11 +71,11 @@ class _Asked(msgspec.Struct, kw_only=True):
     ended_since: bool = False
 
 
-class AskedPlanner(_Asked, kw_only=True, tag=True):
+class AskedPlanner(Asked, kw_only=True, tag=True):
     """The planner is asked."""
 
 
-class AskedPerson(_Asked, kw_only=True, tag=True):
+class AskedPerson(Asked, kw_only=True, tag=True):
     """A person is asked to approve what the planner has proposed, or a plan that came with the request.
 
     Attributes:
@@ -89,5 +89,4 @@ class AskedPerson(_Asked, kw_only=True, tag=True):
     expires_at: float = 0.0
 
 
-Asked = AskedPlanner | AskedPerson
 PlanningState = Idle | Deferred | AskedPlanner | AskedPerson
