@@ -22,6 +22,7 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.flows.vault import Vault
+from asterism.kernel.data import read_back
 from asterism.kernel.machine import Effect, Outcome, run_of
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild
@@ -38,7 +39,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.machines.flow_agent.requests import HandlerCall, News
-from asterism.runtime.kept import as_json, kept, told
+from asterism.runtime.kept import as_json, told
 from asterism.runtime.ports.performer import Performer, Report
 
 HANDLER_TIMEOUT_S = 300.0
@@ -147,13 +148,13 @@ class Visit:
         data = as_json(asked, f"what child {key} is given")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         if key not in self._ended:
-            self._report(kept(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
+            self._report(read_back(ChildWanted(of=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
             await self._until(lambda: key in self._ended)
         return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
         """Say how far it is."""
-        self._report(kept(Reported(of=self.key, text=hide(text, secrets_of(agent)))))
+        self._report(read_back(Reported(of=self.key, text=hide(text, secrets_of(agent)))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
@@ -199,7 +200,7 @@ class HandlePerformer:
         message = self.vault.heard(call.message) if call.message.secret else call.message
         handled: Handled
         try:
-            handled = kept(await _done(agent, visit, message))
+            handled = read_back(await _done(agent, visit, message))
         except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
             handled = _gone_wrong(agent, visit, error)
         except asyncio.CancelledError as error:

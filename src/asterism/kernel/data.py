@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,19 @@ from asterism.errors import InvalidInput
 
 MAX_DEPTH = 100
 """Lists and objects within each other; deeper ones are refused."""
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def read_back(it: S) -> S:
+    """Return an event or effect as a journal gives it back: a number of a float field is a float, whatever was put there.
+
+    Raises:
+        InvalidInput: a field has a value that a journal cannot hold, or not of the field's type.
+    """
+    try:
+        return msgspec.convert(msgspec.json.decode(msgspec.json.encode(it)), type(it))
+    except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise InvalidInput(f"a journal would not give it back: {error}") from None
 
 
 def check_json(value: Any, where: str) -> None:

@@ -10,7 +10,8 @@ import enum
 from collections.abc import Container, Iterable
 from typing import Any, Generic, TypeVar
 
-from asterism.errors import AsterismError, IllegalTransition, RunNewer
+from asterism.errors import AsterismError, IllegalTransition, InvalidInput, RunNewer
+from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, JournalMismatch, story_line, version_of
 from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn
 
@@ -141,7 +142,7 @@ class Run(Generic[M]):
             turn = self.turn(entry.event, at=entry.at, actor=entry.actor)
             turn.facts, turn.replayed, turn.rules = dict(entry.facts), True, entry.rules or self.rules
             try:
-                replayed = self._step(entry.event, turn, entry.key, settled)
+                replayed = self._step(entry.event, turn, entry.key, settled, entry.effects)
             except (AsterismError, LookupError, RuntimeError) as error:
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error})") from error
             if replayed is None or replayed.state != entry.state:
@@ -150,7 +151,9 @@ class Run(Generic[M]):
             if replayed.effects != entry.effects:
                 raise JournalMismatch(self.id, entry.seq, "it asks for other effects today than the journal says")
 
-    def _step(self, event: Event, turn: Turn, key: str, settled: Container[str] = ()) -> Entry | None:
+    def _step(
+        self, event: Event, turn: Turn, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] | None = None
+    ) -> Entry | None:
         if isinstance(event, Outcome) and type(event) not in self.machine.events:
             raise TypeError(f"{self.machine.name} has no row for {type(event).__name__} in any state: it could not be replayed")
         try:
@@ -159,11 +162,8 @@ class Run(Generic[M]):
             raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.story)) from None
         if target is None:
             return None
-        for effect in turn.effects:
-            if type(effect) not in self.machine.effects:
-                raise TypeError(
-                    f"{self.machine.name} asks for {type(effect).__name__}, which it does not declare: it could not be replayed"
-                )
+        asked = tuple(turn.effects)
+        effects = journaled if asked == journaled else tuple([_read_back(self.machine, effect) for effect in asked])
         entry = Entry(
             run=self.id,
             seq=turn.seq,
@@ -171,7 +171,7 @@ class Run(Generic[M]):
             actor=turn.actor,
             event=event,
             state=target,
-            effects=tuple(turn.effects),
+            effects=effects,
             key=key,
             facts=turn.facts,
             rules=turn.rules if self._adopted(event) else 0,
@@ -201,3 +201,18 @@ class Run(Generic[M]):
         for effect_id, effect in issued.items():
             if type(effect) in self._fixed and effect_id not in settled:
                 self.fixed_requests[effect_id] = self.machine.requests[type(effect)].make(self, effect_id, effect)
+
+
+def _read_back(machine: Machine[Any], effect: Effect) -> Effect:
+    """Return an effect as its journal gives it back.
+
+    Raises:
+        TypeError: the machine does not declare it, or a journal cannot hold it.
+    """
+    name = type(effect).__name__
+    if type(effect) not in machine.effects:
+        raise TypeError(f"{machine.name} asks for {name}, which it does not declare: it could not be replayed")
+    try:
+        return read_back(effect)
+    except InvalidInput as error:
+        raise TypeError(f"{machine.name} asks for {name}: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.kernel.data import check_json
+from asterism.kernel.data import check_json, read_back
 from asterism.kernel.machine import Effect, Outcome
 from asterism.loops.blame import blamed
 from asterism.loops.keeper import Keeper
@@ -21,7 +21,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Cri
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
 from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
-from asterism.runtime.kept import as_json, kept
+from asterism.runtime.kept import as_json
 from asterism.runtime.ports.performer import Performer, Report
 
 MAX_SAID = 500
@@ -81,7 +81,7 @@ class _Supervisor:
             function: Supervising | None = getattr(self._find(request.definition, request.folder), self._role)
             said = await function(request.view) if function else "ok"
             metered = said if isinstance(said, Metered) else Metered(said)
-            return kept(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
+            return read_back(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
             return self._kind(effect=effect_id, error=blamed(error, effect_id))
 
@@ -105,7 +105,7 @@ class _WorkerPerformer:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
-            return kept(_ended(effect_id, effect.worker, found))
+            return read_back(_ended(effect_id, effect.worker, found))
         except Exception as error:  # boundary: a user's worker may raise anything
             late = _late(timed, error, effect.worker, effect.timeout_s)
             return WorkerEnded(
@@ -147,7 +147,7 @@ class _ModelAsker:
                 async with opened(worker.model) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
 
-                    return kept(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
+                    return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
             return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or blamed(error, effect_id))
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import check_json
-from asterism.kernel.machine import Event
 
 MAX_BYTES = 1024 * 1024
 """Of one value; what is larger belongs into a file."""
 MAX_TOLD = 10_000
 """Characters of an error that are kept."""
-
-E = TypeVar("E", bound=Event)
 
 
 def as_json(value: Any, what: str) -> Any:
@@ -34,19 +31,6 @@ def as_json(value: Any, what: str) -> Any:
         raise InvalidInput(f"{what} has {size:,} bytes, the limit is {MAX_BYTES:,}; write it to a file and return its path")
     check_json(found, what)
     return found
-
-
-def kept(event: E) -> E:
-    """The event, when a journal gives it back.
-
-    Raises:
-        InvalidInput: a journal would not.
-    """
-    try:
-        msgspec.convert(msgspec.json.decode(msgspec.json.encode(event)), type(event))
-    except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-        raise InvalidInput(f"a journal would not give it back: {error}") from None
-    return event
 
 
 def told(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import IllegalTransition, Refused, RunNewer, StaleOwner, StoreUnavailable, UnknownMachine
+from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
@@ -21,6 +22,7 @@ from asterism.kernel.run import Run
 from asterism.machines.control import Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
 from asterism.runtime.inquiries import asked_by, closed_by
+from asterism.runtime.outcomes import interrupted, outcome_of
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import Commit, InboxRow, RunStatus, Store
 from asterism.runtime.snapshots import Freezer, load
@@ -124,11 +126,11 @@ class Session:
         await self._step([Arrival(claimed, "system"), *self._take_arrived()], drain=False)
         for effect_id, effect in left.items():
             if effect_id in called_off:
-                self.arrive(effect.interrupted(effect_id, self._called_off()), "system")
+                self.arrive(interrupted(effect_id, effect, self._called_off()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.withdrawn:
                 continue  # settled by what was in the inbox
             elif effect.redo is Redo.NEVER:
-                self.arrive(effect.interrupted(effect_id, "its owner's process ended while it was under way"), "system")
+                self.arrive(interrupted(effect_id, effect, "its owner's process ended while it was under way"), "system")
             else:
                 self._perform(effect_id, effect)
 
@@ -288,10 +290,10 @@ class Session:
 
     async def _performed(self, effect_id: str, effect: Effect, request: Any) -> None:
         def report(event: Event) -> None:
-            self.arrive(event, effect.actor)
+            self.arrive(read_back(event), effect.actor)
 
         try:
-            outcome = _of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
+            outcome = outcome_of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
         except (RunNewer, StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
@@ -304,9 +306,9 @@ class Session:
         self.arrive(outcome, effect.actor)
 
     def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
-        why = f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}".encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
         self._say(f"{kind_of(effect)} {effect_id}: {why}")
-        return effect.interrupted(effect_id, why)
+        return interrupted(effect_id, effect, why)
 
     def _withdraw(self, effect_id: str, effect: Withdraw) -> None:
         """Call an effect off: its own outcome first, then the withdrawal's."""
@@ -316,14 +318,14 @@ class Session:
             # An answer from outside does not count: what is called off is not asked any more, and refuses it.
             has_arrived = any(isinstance(it.event, Outcome) and it.event.effect == effect.target and not it.key for it in self._arrived)
             if target is not None and not has_arrived:
-                self.arrive(target.interrupted(effect.target, self._called_off()), "system")
+                self.arrive(interrupted(effect.target, target, self._called_off()), "system")
             self.arrive(withdrawn, "system")
             return
 
         def called_off(_: asyncio.Task[None]) -> None:
             # A performer that ended by itself at the last moment has left its own outcome, and is not here any more.
             if self._performing.pop(effect.target, None):
-                self.arrive(target.interrupted(effect.target, self._called_off()), "system")
+                self.arrive(interrupted(effect.target, target, self._called_off()), "system")
             self.arrive(withdrawn, "system")
 
         performing.add_done_callback(called_off)
@@ -338,17 +340,6 @@ class Session:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""
         for task in tuple(self._performing.values()):
             task.cancel()
-
-
-def _of(effect_id: str, outcome: object) -> Outcome:
-    """Return what a performer has returned.
-
-    Raises:
-        TypeError: it is no outcome of this effect, which would stay open for good.
-    """
-    if not isinstance(outcome, Outcome) or outcome.effect != effect_id:
-        raise TypeError(f"its performer returned {outcome!r}, which is no outcome of it")
-    return outcome
 
 
 def _is_being_cancelled() -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, Refused
+from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.inquiries import asked_by
-from asterism.runtime.kept import kept
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.session import status_of
 
@@ -51,20 +51,20 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
         EditRefused, Refused: the machine does not take the event; nothing is written.
         InvalidInput: there is a run of that id, or it is none that a run may have, or a journal would not give the event back.
     """
-    _check_kept(machine, first)
     live = Run(machine, row.run)
-    entry = live.take(first, at=row.created_at, actor=row.actor)
+    entry = live.take(_read_back(machine, first), at=row.created_at, actor=row.actor)
     if entry is None:
         raise Refused(f"{machine.name} has nothing to do with {kind_of(first)}")
     await submit_whole(store, row, live, [entry])
     return live, [entry]
 
 
-def _check_kept(machine: Machine[Any], first: Event) -> None:
+def _read_back(machine: Machine[Any], first: Event) -> Event:
     # Its fields are as the user's code has filled them: a limit that is no number, a context that is not JSON.
     try:
-        json.dumps(msgspec.to_builtins(kept(first)), allow_nan=False)
-    except (InvalidInput, ValueError) as error:
+        json.dumps(msgspec.to_builtins(first), allow_nan=False)
+        return read_back(first)
+    except (InvalidInput, TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"what this {machine.name} is to begin with cannot be used: {error}") from None
 
 

@@ -1,0 +1,37 @@
+"""The outcome of an effect, before its run takes it: from its performer, or from the effect itself where it was called off or lost.
+
+Both may be a program's own code. A run moves by what its journal gives back, so that a replay moves it alike.
+"""
+
+from __future__ import annotations
+
+from asterism.errors import InvalidInput
+from asterism.kernel.data import read_back
+from asterism.kernel.machine import Effect, Outcome, kind_of
+from asterism.machines.control import Broke
+
+
+def outcome_of(effect_id: str, returned: object) -> Outcome:
+    """Return what a performer has returned, as the journal gives it back.
+
+    Raises:
+        TypeError: it is no outcome of this effect, which would stay open for good; or a journal cannot hold it.
+    """
+    if not isinstance(returned, Outcome) or returned.effect != effect_id:
+        raise TypeError(f"its performer returned {returned!r}, which is no outcome of it")
+    try:
+        return read_back(returned)
+    except InvalidInput as error:
+        raise TypeError(f"its performer returned {returned!r}: {error}") from None
+
+
+def interrupted(effect_id: str, effect: Effect, why: str) -> Outcome:
+    """Return the outcome of an effect that was called off or lost; where the effect does not give one, its run has met a defect."""
+    try:
+        outcome: object = effect.interrupted(effect_id, why)
+        if isinstance(outcome, Outcome) and outcome.effect == effect_id:
+            return read_back(outcome)
+        problem = f"its method interrupted returned {outcome!r}, which is no outcome of it"
+    except Exception as error:  # boundary: a defect in an effect's own code ends its run by name, and no other
+        problem = f"its method interrupted failed: {type(error).__name__}: {error}".partition("\n")[0]
+    return Broke(effect=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

@@ -1,0 +1,122 @@
+"""A machine of a program's own in four states, of which a test replaces the part that is to go wrong: a move, a memory, a performer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import asterism
+from asterism.machines import Control, Drained, Effect, Event, Governed, Machine, Outcome, Row, Turn, cancels_to, fails_to, governed, row
+from asterism.runtime.ports.performer import Performer
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.registration import Registration
+from asterism.runtime.runtime import Runtime
+
+LIMIT_S = 10.0
+"""Seconds after which a run that should have come to rest has not."""
+
+
+class State(StrEnum):
+    HOME = "HOME"
+    OUT = "OUT"
+    BACK = "BACK"
+    DONE = "DONE"
+
+
+class Leave(Event, tag="leave", frozen=True, kw_only=True):
+    hours: float = 1.0
+
+
+class Bought(Outcome, tag="bought", frozen=True, kw_only=True):
+    what: str = ""
+    price: float = 0.0
+    tags: tuple[str, ...] = ()
+
+
+class Buy(Effect, tag="buy", frozen=True, kw_only=True):
+    note: str = ""
+    tags: tuple[str, ...] = ()
+
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        return Bought(effect=effect, what=why)
+
+
+class Basket(Governed, kw_only=True):
+    hours: float = 0.0
+    what: str = ""
+    price: float = 0.0
+
+    def result(self) -> dict[str, Any]:
+        return {"what": self.what, **self.shortfall()}
+
+
+def leave(memory: Basket, event: Leave, turn: Turn) -> State:
+    memory.hours = event.hours
+    turn.perform(Buy(note=f"for {event.hours} hours"))
+    return State.OUT
+
+
+def bought(memory: Basket, event: Bought, turn: Turn) -> State:
+    memory.what, memory.price = event.what, event.price
+    return State.BACK
+
+
+def end(memory: Basket, event: Drained, turn: Turn) -> State:
+    memory.code = "finished"
+    return State.DONE
+
+
+def errand(
+    *,
+    leave: Callable[..., Any] = leave,
+    bought: Callable[..., Any] = bought,
+    back: Callable[..., Any] = end,
+    buy: type[Effect] = Buy,
+    memory: type[Governed] = Basket,
+    more: dict[type[Event], Row] | None = None,
+) -> Machine[Any]:
+    """Return the machine, with what is given in place of its own; ``more`` are rows of BACK."""
+    return governed(
+        "errand",
+        states=State,
+        initial=State.HOME,
+        table={
+            State.HOME: {Leave: row(leave, State.OUT)},
+            State.OUT: {Bought: row(bought, State.BACK, State.DONE)},
+            State.BACK: {Drained: row(back, State.DONE, internal=True), **(more or {})},
+            State.DONE: {},
+        },
+        effects=(buy,),
+        memory=memory,
+        control=Control(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE)),
+    )
+
+
+class Shop:
+    """Performs what a function makes of the effect."""
+
+    def __init__(self, sells: Callable[..., Any] = lambda effect_id, effect: Bought(effect=effect_id, what="tea")) -> None:
+        self._sells = sells
+
+    async def perform(self, effect_id: str, effect: Any, report: Any) -> Any:
+        return self._sells(effect_id, effect)
+
+
+@contextlib.asynccontextmanager
+async def opened(folder: Path, machine: Machine[Any], sells: Callable[..., Any] | None = None) -> AsyncIterator[Runtime]:
+    """Open a database in a folder for a machine whose effects a function performs."""
+    shop = Shop(sells) if sells else Shop()
+    performers: dict[type[Effect], Performer] = {kind: shop for kind in machine.effects if issubclass(kind, Buy)}
+    async with asterism.open(folder / "errands.db", machines=[Registration(machine, performers)]) as runtime:
+        yield runtime
+
+
+async def ended(runtime: Runtime, machine: Machine[Any], first: Event | None = None) -> RunRow:
+    """Submit a run and drive it as far as it goes, within ``LIMIT_S``."""
+    run = await runtime.submit(machine, first or Leave(), title="an errand", actor="ann", run="r")
+    async with asyncio.timeout(LIMIT_S):
+        return await runtime.drive(run)

@@ -1,0 +1,155 @@
+"""What a program's own moves, effects and performers may get wrong: the run fails by name, and its journal can be replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asterism.errors import InvalidInput
+from asterism.machines import Ask, Drained, Machine, Outcome, Turn
+from asterism.runtime.ports.store import RunRow
+from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, opened
+
+
+def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | None = None) -> tuple[RunRow, Any]:
+    """Take a run as far as it goes; returns its row and its memory, which its journal has given back."""
+
+    async def main() -> tuple[RunRow, Any]:
+        async with opened(folder, machine, sells) as runtime:
+            row = await ended(runtime, machine, first)
+        async with opened(folder, machine, sells) as another:
+            return row, (await another.load("r")).memory
+
+    return asyncio.run(main())
+
+
+def asks_for_the_price(memory: Basket, event: Bought, turn: Turn) -> State:
+    turn.perform(Ask(prompt=f"Is {event.price} all right?", subject={"tags": event.tags}))
+    return State.BACK
+
+
+def test_a_run_moves_by_the_outcome_that_its_journal_gives_back(tmp_path: Path) -> None:
+    async def main() -> str:
+        machine = errand(bought=asks_for_the_price, back=waits)
+        async with opened(tmp_path, machine, lambda effect_id, effect: Bought(effect=effect_id, price=5, tags=["a"])) as runtime:  # type: ignore[arg-type]
+            assert (await ended(runtime, machine)).status == "waiting"
+            await runtime.load("r")  # raises where the replay asks for another effect
+            [asked] = await runtime.store.inquiries(run="r")
+            return asked.prompt
+
+    assert asyncio.run(main()) == "Is 5.0 all right?"
+
+
+def waits(memory: Basket, event: Drained, turn: Turn) -> None:
+    """Nothing."""
+
+
+def test_a_run_begins_with_the_event_that_its_journal_gives_back(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def sells(effect_id: str, effect: Buy) -> Outcome:
+        seen.append(effect.note)
+        return Bought(effect=effect_id)
+
+    row, _ = run(tmp_path, errand(), sells, Leave(hours=2))
+    assert (row.outcome, seen) == ("finished", ["for 2.0 hours"])
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"what": 5}, "Expected `str`, got `int` - at `$.what`"),
+        ({"what": Path("a")}, "Encoding objects of type PosixPath is unsupported"),
+        ({"price": float("nan")}, "Expected `float`, got `null` - at `$.price`"),
+    ],
+)
+def test_an_outcome_that_a_journal_cannot_hold_is_a_failure_of_its_performer(tmp_path: Path, more: dict[str, Any], problem: str) -> None:
+    row, memory = run(tmp_path, errand(), lambda effect_id, effect: Bought(effect=effect_id, **more))
+    assert row.outcome == "finished"
+    assert memory.what.startswith("TypeError: its performer returned Bought(effect='r:1.0', ")
+    assert memory.what.endswith(f"a journal would not give it back: {problem}")
+
+
+def test_what_a_performer_raises_may_be_no_unicode(tmp_path: Path) -> None:
+    def sells(effect_id: str, effect: Buy) -> Outcome:
+        raise OSError("no file \udc80")
+
+    assert run(tmp_path, errand(), sells)[1].what == "OSError: no file \\udc80"
+
+
+def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_asks_for_it(tmp_path: Path) -> None:
+    def again(memory: Basket, event: Bought, turn: Turn) -> State:
+        turn.perform(Buy(note=5))  # type: ignore[arg-type]
+        return State.BACK
+
+    row, memory = run(tmp_path, errand(bought=again))
+    problem = "errand asks for Buy: a journal would not give it back: Expected `str`, got `int` - at `$.note`"
+    assert (row.outcome, memory.code, memory.reason) == ("failed", "defect", f"bought could not be taken: TypeError: {problem}")
+
+
+def test_a_performer_is_given_the_effect_that_its_journal_gives_back(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def leave(memory: Basket, event: Leave, turn: Turn) -> State:
+        turn.perform(Buy(tags=["a"]))  # type: ignore[arg-type]
+        return State.OUT
+
+    def sells(effect_id: str, effect: Buy) -> Outcome:
+        seen.append(effect.tags)
+        return Bought(effect=effect_id)
+
+    assert run(tmp_path, errand(leave=leave), sells)[0].outcome == "finished"
+    assert seen == [("a",)]
+
+
+class Mute(Buy, tag="mute", frozen=True, kw_only=True):
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        return None  # type: ignore[return-value]
+
+
+class Broken(Buy, tag="broken", frozen=True, kw_only=True):
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        raise LookupError("no words")
+
+
+class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
+    def interrupted(self, effect: str, why: str) -> Outcome:
+        return Bought(effect="another")
+
+
+@pytest.mark.parametrize(
+    ("buy", "problem"),
+    [
+        (Mute, "its method interrupted returned None, which is no outcome of it"),
+        (Broken, "its method interrupted failed: LookupError: no words"),
+        (Mistaken, "its method interrupted returned Bought(effect='another', what='', price=0.0, tags=()), which is no outcome of it"),
+    ],
+)
+def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_name(tmp_path: Path, buy: type[Buy], problem: str) -> None:
+    def sells(effect_id: str, effect: Buy) -> Outcome:
+        raise OSError("shut")
+
+    def leave(memory: Basket, event: Leave, turn: Turn) -> State:
+        turn.perform(buy())
+        return State.OUT
+
+    row, memory = run(tmp_path, errand(buy=buy, leave=leave), sells)
+    kind = buy.__name__.lower()
+    assert (row.outcome, memory.code) == ("failed", "defect")
+    assert memory.reason == f"{kind} could not be taken: OSError: shut; {problem}"
+
+
+def test_a_run_that_begins_with_what_a_journal_cannot_hold_is_refused_and_not_written(tmp_path: Path) -> None:
+    async def main() -> None:
+        machine = errand()
+        async with opened(tmp_path, machine) as runtime:
+            with pytest.raises(
+                InvalidInput, match=r"what this errand is to begin with cannot be used: .*`float`, got `str` - at `\$.hours`"
+            ):
+                await ended(runtime, machine, Leave(hours="two"))  # type: ignore[arg-type]
+            assert await runtime.runs() == []
+
+    asyncio.run(main())
