@@ -125,6 +125,48 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
     assert "which is no outcome of it" in ending.memory.reason
 
 
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (7, "a journal would not give it back: Expected `str`, got `int`"),
+        (object(), "a journal would not give it back: Encoding objects of type object is unsupported"),
+        ("\udcff", "a journal would not give it back: 'utf-8' codec can't encode"),
+        (ValueError("\udcff"), "ValueError: \\udcff"),
+        (Wordless(), "Wordless"),
+    ],
+)
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_what_a_journal_would_not_give_back_is_a_failure_of_its_performer(result: Any, why: str, *, is_reported: bool) -> None:
+    class Careless:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
+            if isinstance(result, Exception):
+                raise result
+            if is_reported:
+                report(Depart(parcels=(result,)))
+            return Carried(effect=effect_id, parcel=result)
+
+    careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
+    ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.outcome, ending.memory.code) == ("failed", "lost")
+    assert why in ending.memory.reason
+
+
+@pytest.mark.parametrize("said", [None, Carried(effect="sim-1:1.0"), Carried(effect="sim-1:3.0", parcel=7)])  # type: ignore[arg-type]
+def test_an_effect_that_cannot_say_how_it_comes_out_ends_the_run_by_name(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ferry.Carry, "interrupted", lambda *_: said)
+    ending = world(happenings=[Happening(at_s=30, what="cancel")]).run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.row.state, ending.outcome) == ("SUNK", "cancelled")
+    monkeypatch.setattr(ferry.Throw, "interrupted", lambda *_: said)
+    ending = world(crashes=[Crash(during="throw", after_s=30.0)]).run_machine(FERRY, Depart(parcels=("!a",)))
+    assert (ending.outcome, ending.memory.code) == ("failed", "defect")
+    assert ending.memory.reason.startswith("throw could not be taken: ")
+
+
 def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
     class Unheard(Outcome, tag="unheard", frozen=True, kw_only=True):
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeVar
 
@@ -21,9 +22,15 @@ def read_back(it: S) -> S:
         InvalidInput: a field has a value that a journal cannot hold, or not of the field's type.
     """
     try:
-        return msgspec.convert(msgspec.json.decode(msgspec.json.encode(it)), type(it))
+        found: S = _decoder(type(it)).decode(msgspec.json.encode(it))
     except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise InvalidInput(f"a journal would not give it back: {error}") from None
+    return found
+
+
+@functools.cache
+def _decoder(kind: type[S]) -> msgspec.json.Decoder[S]:
+    return msgspec.json.Decoder(kind)
 
 
 def check_json(value: Any, where: str) -> None:

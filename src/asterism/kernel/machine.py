@@ -317,10 +317,15 @@ def problems(machine: Machine[Any]) -> list[str]:
     found += [f"{state} is not a state of it" for state in (machine.initial, *machine.table) if not isinstance(state, machine.states)]
     for kinds in (machine.events, machine.effects):
         found += [_no_tag(kind) for kind in kinds if not _has_tag(kind)]
+        found += [
+            f"{kind.__name__} has a tag_field, or is array_like; leave that out"
+            for kind in kinds
+            if _has_tag(kind) and not _is_an_object(kind)
+        ]
         tags = [kind_of(kind) for kind in kinds if _has_tag(kind)]
         found += [f"two kinds have the tag {tag!r}; a journal could not tell them apart" for tag in sorted({*tags}) if tags.count(tag) > 1]
-    if not 1 <= machine.rules < VERSION_STEP:
-        found.append(f"rules: {machine.rules} is not a version from 1 to {VERSION_STEP - 1}")
+    if type(machine.rules) is not int or not 1 <= machine.rules < VERSION_STEP:
+        found.append(f"rules: {machine.rules!r} is not a version from 1 to {VERSION_STEP - 1}")
     found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
@@ -342,6 +347,11 @@ _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 def _has_tag(kind: type[Event | Effect]) -> bool:
     return _SNAKE_CASE.fullmatch(kind_of(kind)) is not None and kind_of(kind) != kind.__name__
+
+
+def _is_an_object(kind: type[Event | Effect]) -> bool:
+    """True where JSON of a kind is an object that has its tag under ``type``, as a journal is read."""
+    return kind.__struct_config__.tag_field == "type" and not kind.__struct_config__.array_like
 
 
 def _no_tag(kind: type[Event | Effect]) -> str:

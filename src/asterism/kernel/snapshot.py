@@ -56,11 +56,14 @@ class _Body(msgspec.Struct):
 
 
 def freeze(run: Run[Any], rules: str) -> Snapshot | None:
-    """A snapshot of the run as it is now, made by these rules; None where its memory is no ``msgspec.Struct``."""
+    """A snapshot of the run as it is now, made by these rules; None where its memory cannot be written as data."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
     body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
-    text = msgspec.json.encode(body, enc_hook=lambda it: it.freeze()).decode()
+    try:
+        text = msgspec.json.encode(body, enc_hook=_frozen).decode()
+    except (TypeError, ValueError, RecursionError):
+        return None
     return Snapshot(run=run.id, seq=run.seq, rules=rules, body=text)
 
 
@@ -82,6 +85,12 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
     run.abandoned = set(body.abandoned)
     run.seq, run.rules = snapshot.seq, body.rules
     return run
+
+
+def _frozen(it: Any) -> msgspec.Struct:
+    if not hasattr(it, "freeze"):
+        raise TypeError(f"a {type(it).__name__} cannot be frozen")
+    return it.freeze()  # type: ignore[no-any-return]
 
 
 def _thawed(kind: type[Freezable], data: Any) -> Freezable:

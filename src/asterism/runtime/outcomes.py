@@ -9,6 +9,7 @@ from asterism.errors import InvalidInput
 from asterism.kernel.data import read_back
 from asterism.kernel.machine import Effect, Outcome, kind_of
 from asterism.machines.control import Broke
+from asterism.runtime.kept import told
 
 
 def outcome_of(effect_id: str, returned: object) -> Outcome:
@@ -18,11 +19,11 @@ def outcome_of(effect_id: str, returned: object) -> Outcome:
         TypeError: it is no outcome of this effect, which would stay open for good; or a journal cannot hold it.
     """
     if not isinstance(returned, Outcome) or returned.effect != effect_id:
-        raise TypeError(f"its performer returned {returned!r}, which is no outcome of it")
+        raise TypeError(f"its performer returned {returned!r:.200}, which is no outcome of it")
     try:
         return read_back(returned)
     except InvalidInput as error:
-        raise TypeError(f"its performer returned {returned!r}: {error}") from None
+        raise TypeError(f"its performer returned {returned!r:.200}: {error}") from None
 
 
 def interrupted(effect_id: str, effect: Effect, why: str) -> Outcome:
@@ -31,7 +32,7 @@ def interrupted(effect_id: str, effect: Effect, why: str) -> Outcome:
         outcome: object = effect.interrupted(effect_id, why)
         if isinstance(outcome, Outcome) and outcome.effect == effect_id:
             return read_back(outcome)
-        problem = f"its method interrupted returned {outcome!r}, which is no outcome of it"
+        problem = f"its method interrupted returned {outcome!r:.200}, which is no outcome of it"
     except Exception as error:  # boundary: a defect in an effect's own code ends its run by name, and no other
-        problem = f"its method interrupted failed: {type(error).__name__}: {error}".partition("\n")[0]
+        problem = f"its method interrupted failed: {told(error)}".partition("\n")[0]
     return Broke(effect=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

@@ -22,6 +22,7 @@ from asterism.kernel.run import Run
 from asterism.machines.control import Broke, Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.clock import Clock
 from asterism.runtime.inquiries import asked_by, closed_by
+from asterism.runtime.kept import told
 from asterism.runtime.outcomes import interrupted, outcome_of
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import Commit, InboxRow, RunStatus, Store
@@ -306,7 +307,7 @@ class Session:
         self.arrive(outcome, effect.actor)
 
     def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
-        why = f"{type(error).__name__}: {error}".encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
+        why = told(error)
         self._say(f"{kind_of(effect)} {effect_id}: {why}")
         return interrupted(effect_id, effect, why)
 

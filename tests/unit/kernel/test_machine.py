@@ -151,6 +151,22 @@ def test_a_kind_without_a_name_of_its_own_for_journals_is_refused(name: str, tag
         make_kettle(effects=(Heat, Switch, effect))
 
 
+@pytest.mark.parametrize("more", [{"tag_field": "kind"}, {"array_like": True}])
+def test_a_kind_that_a_journal_could_not_read_back_is_refused(more: Any) -> None:
+    event = type("Glance", (Event,), {}, frozen=True, kw_only=True, tag="glance", **more)
+    with pytest.raises(ValueError, match="Glance has a tag_field, or is array_like; leave that out"):
+        make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], event: row(seen)}})
+    effect = type("Glance", (Effect,), {}, frozen=True, kw_only=True, tag="glance", **more)
+    with pytest.raises(ValueError, match="Glance has a tag_field, or is array_like; leave that out"):
+        make_kettle(effects=(Heat, Switch, effect))
+
+
+@pytest.mark.parametrize("rules", [0, 1000, 1.5, True, "2"])
+def test_rules_of_no_version_are_refused(rules: Any) -> None:
+    with pytest.raises(ValueError, match=f"rules: {rules!r} is not a version from 1 to 999"):
+        make_kettle(rules=rules)
+
+
 def test_a_kind_is_named_by_its_tag_and_not_by_its_class() -> None:
     assert (kind_of(Press()), kind_of(Heat), kind_of(type("Glance", (Event,), {}, tag="look_at"))) == ("press", "heat", "look_at")
 

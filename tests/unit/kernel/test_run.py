@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
-from asterism.kernel.machine import Machine, Outcome, RequestOf, Turn, row
+from asterism.kernel.machine import Effect, Machine, Outcome, RequestOf, Turn, row
 from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -153,6 +154,36 @@ def test_an_effect_that_the_machine_does_not_declare_never_reaches_the_journal()
     with pytest.raises(TypeError, match="kettle asks for Heat, which it does not declare"):
         run.take(Press(), at=1.0, actor="me")
     assert run.seq == 0
+
+
+@pytest.mark.parametrize(
+    ("litres", "why"),
+    [
+        ("much", "a journal would not give it back: Expected `float`, got `str`"),
+        (float("nan"), "a journal would not give it back: Expected `float`, got `null`"),
+        (object(), "a journal would not give it back: Encoding objects of type object is unsupported"),
+    ],
+)
+def test_an_effect_that_a_journal_would_not_give_back_never_reaches_it(litres: Any, why: str) -> None:
+    run = Run(make_kettle(), "r")
+    with pytest.raises(TypeError, match=f"kettle asks for Heat: {why}"):
+        run.take(Press(litres=litres), at=1.0, actor="me")
+    assert run.seq == 0
+
+
+def test_an_effect_is_what_a_journal_gives_back_of_it() -> None:
+    class Stir(Effect, tag="stir", frozen=True, kw_only=True):
+        what: Any
+
+    def stir(memory: Memory, event: Press, turn: Turn) -> Kettle:
+        turn.perform(Stir(what=("a", "b")))
+        return Kettle.HEATING
+
+    run = Run(make_kettle(table={**TABLE, Kettle.COLD: {Press: row(stir, Kettle.HEATING)}}, effects=(Heat, Switch, Stir)), "r")
+    entry = run.take(Press(), at=1.0, actor="me")
+    assert entry is not None
+    assert entry.effects == (Stir(what=["a", "b"]),)
+    assert run.outstanding == {"r:1.0": Stir(what=["a", "b"])}
 
 
 def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() -> None:

@@ -18,6 +18,7 @@ from asterism.runtime.rules import rules
 from asterism.runtime.snapshots import Freezer, load
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent, memory_of
+from tests.ferry import FERRY, Hold
 from tests.stars import plan
 
 
@@ -52,6 +53,16 @@ def loaded(agent: Agent, snapshot: Snapshot | None) -> tuple[Run[AgentMemory], i
         return live, store.read
 
     return asyncio.run(main())
+
+
+@pytest.mark.parametrize("odd", [object(), {("a", "b"): 1}])
+def test_a_memory_that_cannot_be_written_has_no_snapshot(odd: Any) -> None:
+    class Odd(Hold, kw_only=True):
+        odd: Any = None
+
+    run: Run[Any] = Run(FERRY, "r")
+    run.memory = Odd(odd=odd)
+    assert freeze(run, "rules") is None
 
 
 def told(run: Run[AgentMemory]) -> dict[str, Any]:
