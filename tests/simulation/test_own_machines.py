@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -125,6 +126,10 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
     assert "which is no outcome of it" in ending.memory.reason
 
 
+def departs_again(memory: ferry.Hold, event: Depart, turn: Turn) -> Any:
+    raise KeyError("a defect in a move")
+
+
 class Wordless(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -165,6 +170,27 @@ def test_an_effect_that_cannot_say_how_it_comes_out_ends_the_run_by_name(said: A
     ending = world(crashes=[Crash(during="throw", after_s=30.0)]).run_machine(FERRY, Depart(parcels=("!a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "defect")
     assert ending.memory.reason.startswith("throw could not be taken: ")
+
+
+def test_a_report_that_a_move_fails_over_ends_the_run_by_name_and_calls_its_performer_off() -> None:
+    over: list[str] = []
+
+    class Hasty:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
+            report(Depart())
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                over.append(effect.parcel)
+            return Carried(effect=effect_id, parcel=effect.parcel)
+
+    hasty = Registration(FERRY, {ferry.Carry: Hasty(), ferry.Throw: Hasty()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FERRY.table[ferry.State.SAILING], Depart, row(departs_again))  # type: ignore[misc]
+        ending = World(7, machines=[hasty]).run_machine(FERRY, Depart(parcels=("a",)))
+    assert (ending.outcome, ending.memory.code, over) == ("failed", "defect", ["a"])
+    assert ending.memory.reason == "depart could not be taken: KeyError: 'a defect in a move'"
+    assert ending.lasted_s < 60
 
 
 def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:

@@ -40,12 +40,14 @@ class Arrival(msgspec.Struct, frozen=True):
     """An event on its way in, who caused it, and the inbox key it came under.
 
     Attributes:
+        by: id of the effect whose performer has reported it; empty for what nobody's performer has.
         broke: why it cannot be taken, if a move has failed over it.
     """
 
     event: Event
     actor: str
     key: str = ""
+    by: str = ""
     broke: str = ""
 
 
@@ -96,9 +98,9 @@ class Session:
 
     # -- arriving ----------------------------------------------------------------------------------
 
-    def arrive(self, event: Event, actor: str, key: str = "") -> None:
+    def arrive(self, event: Event, actor: str, key: str = "", by: str = "") -> None:
         """Something has happened; it is taken with the next batch."""
-        self._arrived.append(Arrival(event, actor, key))
+        self._arrived.append(Arrival(event, actor, key, by))
         self._anything.set()
 
     def deliver(self, rows: Iterable[InboxRow]) -> None:
@@ -229,6 +231,8 @@ class Session:
                     continue
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
                 self._say(f"{kind_of(event)} could not be taken: {reason}")
+                if performing := self._performing.pop(arrival.by, None):  # it may wait for what follows from its report
+                    performing.cancel()
                 return [*arrivals[:index], _instead(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:
                 entries.append(entry)
@@ -291,7 +295,7 @@ class Session:
 
     async def _performed(self, effect_id: str, effect: Effect, request: Any) -> None:
         def report(event: Event) -> None:
-            self.arrive(read_back(event), effect.actor)
+            self.arrive(read_back(event), effect.actor, by=effect_id)
 
         try:
             outcome = outcome_of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
@@ -303,7 +307,7 @@ class Session:
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
             outcome = self._failed(effect_id, effect, error)
-        del self._performing[effect_id]
+        self._performing.pop(effect_id, None)
         self.arrive(outcome, effect.actor)
 
     def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
@@ -350,10 +354,14 @@ def _is_being_cancelled() -> bool:
 
 
 def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:
-    """What is taken in place of an event that a move has failed over: an outcome breaks its run, a command is refused to its sender."""
+    """What is taken in place of an event that a move has failed over.
+
+    An outcome breaks its run, and so does what a performer has reported; a command is refused to its sender.
+    """
     event = arrival.event
-    if isinstance(event, Outcome) and not isinstance(event, Broke):
-        return Arrival(Broke(effect=event.effect, event=kind_of(event), reason=reason), "system", arrival.key)
+    effect = event.effect if isinstance(event, Outcome) else arrival.by
+    if effect and not isinstance(event, Broke):
+        return Arrival(Broke(effect=effect, event=kind_of(event), reason=reason), "system", arrival.key)
     if not arrival.key or isinstance(event, Outcome):
         raise error
     return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
