@@ -36,6 +36,7 @@ from asterism.machines.flow_agent.events import (
     Reported,
     Wake,
     Woken,
+    is_before_approval,
 )
 from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.machines.flow_agent.requests import HandlerCall, News
@@ -195,7 +196,8 @@ class HandlePerformer:
     async def _visited(self, agent: Any, visit: Visit) -> Outcome:
         call, seat, run = visit.call, agent._seat, run_of(visit.key)
         restore(agent, call.view, self.vault.of(run))
-        seat.status, seat.began, seat.prompt, seat.host = call.status, call.status, call.prompt, visit
+        seat.status, seat.prompt, seat.host = call.status, call.prompt, visit
+        seat.gated = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
         seat.before, seat.before_prompt, seat.at = call.before, call.before_prompt, call.message.at
         message = self.vault.heard(call.message) if call.message.secret else call.message
         handled: Handled

@@ -14,7 +14,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View, is_before_approval
+from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
 from asterism.runtime.kept import as_json
 
 HIDDEN = "•••"
@@ -83,7 +83,7 @@ class Seat:
         unread: names of the fields whose patterns could not be searched for in time, in the message that is being heard.
         prompt: what the agent said last.
         at: when the message was said, seconds since the epoch.
-        began: the status in which its handler was called; None for a view that no run has.
+        gated: it may not lead to RUNNING, since nobody has approved that yet.
         before, before_prompt: what was paused.
         depth: how deep in bodies of ``on_running`` (of the class and its parents) it is; ``entered`` that it was in one.
         code, reason, leave: what the result is to say of the end.
@@ -100,7 +100,7 @@ class Seat:
         self.unread: set[str] = set()
         self.prompt = ""
         self.at = 0.0
-        self.began: AgentStatus | None = None
+        self.gated = False
         self.before = AgentStatus.INITIALIZING
         self.before_prompt = ""
         self.depth = 0
@@ -117,7 +117,7 @@ class Seat:
             IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or it leads to RUNNING past the
                 approval that the agent requires; nothing has changed.
         """
-        if to is AgentStatus.RUNNING and agent.requires_approval and self.began and is_before_approval(self.began, self.before):
+        if to is AgentStatus.RUNNING and self.gated:
             raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
         if to not in STATE_TRANSITIONS[self.status] or not agent.can_transition(self.status, to):
             allowed = [target for target in STATE_TRANSITIONS[self.status] if agent.can_transition(self.status, target)]

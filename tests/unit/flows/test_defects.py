@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent, seat
+from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent, performer
 from asterism.kernel.machine import Event, Row, Turn, kind_of
 from asterism.loops import OrchestrationLoop, Worker
 from asterism.machines.children import ChildEnded
@@ -70,6 +70,23 @@ class Hasty(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "done")
 
 
+@flowagent(description="Pause before anybody is asked", requires_approval=True)
+class Sly(Hasty):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        self.transition_to(AgentStatus.WAITING_FOR_APPROVAL)
+        return self.make_result(AgentStatus.PAUSED, "paused")
+
+    async def on_paused(self, msg: Message) -> AgentResult | None:
+        return await self.on_running(msg)
+
+
+@flowagent(description="Run when it is to be paused", requires_approval=True)
+class Contrary(Sly):
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        await asyncio.sleep(10)
+        return self.make_result(AgentStatus.WAITING_FOR_APPROVAL, "Shall I?")
+
+
 def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
     """Plant a defect: every live move of a running conversation over such an event raises."""
     sound = FLOW_AGENT.table[AgentStatus.RUNNING][kind]
@@ -117,7 +134,22 @@ def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monk
 
 def test_the_machine_refuses_to_run_past_an_approval_though_the_view_has_let_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     SAID.clear()
-    monkeypatch.setattr(seat, "is_before_approval", lambda status, before: False)
+    monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
     _, ending = lived(Hasty)
     assert (ending.row.state, ending.memory.code, SAID) == ("ERROR", "defect", [])
+    assert "a transition to RUNNING that nobody has approved" in ending.memory.reason
+
+
+@pytest.mark.parametrize("is_checked_by", ["the view", "the machine"])
+@pytest.mark.parametrize(
+    ("agent", "said", "happenings"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (Happening(at_s=5, what="pause"),))]
+)
+def test_a_pause_before_the_question_is_no_way_past_an_approval(
+    agent: type, said: list[str], happenings: Sequence[Happening], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SAID.clear()
+    if is_checked_by == "the machine":
+        monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
+    ending = World(happenings=happenings).run_flow(agent, said)
+    assert (ending.row.state, SAID) == ("ERROR", [])
     assert "a transition to RUNNING that nobody has approved" in ending.memory.reason

@@ -45,16 +45,6 @@ STATE_TRANSITIONS: Mapping[AgentStatus, tuple[AgentStatus, ...]] = {
 """Where each state may lead."""
 
 
-def is_before_approval(status: AgentStatus, before: AgentStatus) -> bool:
-    """True where no person can have approved anything: what is shown for approval is shown between two handlers.
-
-    Args:
-        status: in which a handler is called.
-        before: what was paused, where that is PAUSED.
-    """
-    return (before if status is PAUSED else status) in (INITIALIZING, WAITING_FOR_INPUT)
-
-
 Handler = Literal[
     "on_initializing",
     "on_waiting_for_input",
@@ -67,6 +57,18 @@ Handler = Literal[
     "resume",
 ]
 """What is called on the view of an agent. The last three are not the user's to write."""
+
+
+def is_before_approval(handler: Handler, status: AgentStatus, before: AgentStatus) -> bool:
+    """True where a handler was not called with a person's answer to a question for approval, nor after one.
+
+    Args:
+        handler: what is called.
+        status: in which it is called.
+        before: what was paused, where that is PAUSED.
+    """
+    return handler != "on_waiting_for_approval" and (before if status is PAUSED else status) is not RUNNING
+
 
 HANDLERS: Mapping[AgentStatus, Handler] = {
     INITIALIZING: "on_initializing",
@@ -132,7 +134,7 @@ class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
         message: what began it.
         tenant: whose it is; no other tenant ever sees it.
         fleet_file: where the devices that it may start constellations on can be opened again; empty for none.
-        requires_approval: no handler leads to RUNNING before a person was asked.
+        requires_approval: no handler leads to RUNNING before a person has answered a question for approval.
     """
 
     agent: str

@@ -91,7 +91,8 @@ def check_path(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatu
     Raises:
         IllegalTransition: one is not, or one does; nothing has changed.
     """
-    is_unasked = memory.requires_approval and is_before_approval(state, memory.before)
+    called = "on_running" if isinstance(memory.handler, Idle) else memory.handler.handler
+    is_unasked = memory.requires_approval and is_before_approval(called, state, memory.before)
     for target in path:
         if target is RUNNING and is_unasked:
             raise IllegalTransition("flow agent", state, "a transition to RUNNING that nobody has approved", [])

@@ -14,7 +14,7 @@ class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Attributes:
         agent: the class of the agent, as ``module:name``.
         limits: what bounds it.
-        requires_approval: no handler leads to RUNNING before a person was asked.
+        requires_approval: no handler leads to RUNNING before a person has answered a question for approval.
     """
 
     agent: str
