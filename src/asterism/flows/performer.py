@@ -94,7 +94,7 @@ class Visit:
         self.call = call
         self.limit_s = HANDLER_TIMEOUT_S
         self.timeout: asyncio.Timeout | None = None
-        self._entered = call.entered
+        self._entered = call.entered and not call.entering
         self._cancel_requested = call.cancel_requested
         self._ended = dict(call.ended)
         self._woken = asyncio.Event()
@@ -133,8 +133,8 @@ class Visit:
             self.limit_s = agent.timeout_s
             self.timeout.reschedule(asyncio.get_running_loop().time() + self.limit_s)
         if not self._entered:
-            seat: Seat = agent._seat
-            self._report(Entered(of=self.key, path=seat.take_path(), view=view_of(agent)))
+            if not self.call.entering:
+                self._report(Entered(of=self.key, path=agent._seat.take_path(), view=view_of(agent)))
             await self._until(lambda: self._entered)
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:

@@ -15,7 +15,7 @@ from asterism.machines.children import ChildEnded
 from asterism.machines.control import Pause
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Happening
+from asterism.simulation.people import Crash, Happening
 from asterism.simulation.world import World
 
 REFUSED = "a defect of asterism: pause could not be taken: KeyError: 'a defect in a move'"
@@ -87,6 +87,19 @@ class Contrary(Sly):
         return self.make_result(AgentStatus.WAITING_FOR_APPROVAL, "Shall I?")
 
 
+@flowagent(description="Take the long way")
+class Roundabout(StandardAgent):
+    idempotent = True
+
+    async def on_initializing(self, msg: Message) -> AgentResult | None:
+        for status in (AgentStatus.PAUSED, AgentStatus.WAITING_FOR_INPUT, AgentStatus.WAITING_FOR_APPROVAL):
+            self.transition_to(status)
+        return await self.on_running(msg)
+
+    async def on_running(self, msg: Message) -> AgentResult:
+        return self.make_result(AgentStatus.COMPLETED, "done")
+
+
 def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
     """Plant a defect: every live move of a running conversation over such an event raises."""
     sound = FLOW_AGENT.table[AgentStatus.RUNNING][kind]
@@ -153,3 +166,11 @@ def test_a_pause_before_the_question_is_no_way_past_an_approval(
     ending = World(happenings=happenings).run_flow(agent, said)
     assert (ending.row.state, SAID) == ("ERROR", [])
     assert "a transition to RUNNING that nobody has approved" in ending.memory.reason
+
+
+@pytest.mark.parametrize("entry", range(4, 9))  # the handler's way to RUNNING has the entries 4 to 7
+def test_a_handler_that_is_killed_on_its_way_to_running_goes_on_when_all_of_the_way_is_journaled(entry: int) -> None:
+    world = World(crashes=[Crash(entry=entry)])
+    ending = world.run_flow(Roundabout, ["go"])
+    assert (ending.outcome, world.counts["crashed"]) == ("finished", 1)
+    assert events(ending).index("handler_notified") < events(ending).index("handler_ended")

@@ -9,7 +9,7 @@ import msgspec
 from asterism.kernel.machine import Effect, RequestOf
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
-from asterism.machines.flow_agent.events import AgentStatus, Handle, Handler, Message, View, Wake
+from asterism.machines.flow_agent.events import RUNNING, AgentStatus, Handle, Handler, Message, View, Wake
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.states import Acting
 
@@ -20,9 +20,10 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         agent: the class of the agent, as ``module:name``.
         handler, message: what is called with what; ``on_running`` where the handler had entered it.
-        status, view, prompt: the agent as the journal has it.
+        status, view, prompt: the agent as the journal has it; RUNNING where ``entered``.
         before, before_prompt: what was paused.
-        entered: the handler had entered the body of ``on_running``.
+        entered: the handler had entered the body of ``on_running``, or was about to.
+        entering: some transitions of its way there have no entry yet; it is woken when they have.
         cancel_requested: a cancel is wanted.
         ended: how children of the conversation have ended, by their keys.
     """
@@ -36,6 +37,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
     entered: bool = False
+    entering: bool = False
     cancel_requested: bool = False
     ended: dict[str, ChildEnded] = msgspec.field(default_factory=dict)
 
@@ -59,12 +61,13 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: Handle) -> Handl
         agent=memory.agent,
         handler="on_running" if entered else effect.handler,
         message=memory.message if entered else effect.message,
-        status=AgentStatus(run.state),
+        status=RUNNING if entered else AgentStatus(run.state),
         view=memory.view,
         prompt=memory.prompt,
         before=memory.before,
         before_prompt=memory.before_prompt,
         entered=entered,
+        entering=entered and bool(memory.path),
         cancel_requested=memory.wants == "cancel",
         ended={key: child.ended for key, child in memory.children.items() if child.ended},
     )
