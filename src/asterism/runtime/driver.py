@@ -177,8 +177,11 @@ class Driver:
         await self.check_tree(row)
         if row.status == "ended" and not await self.store.inbox([row.run]):
             return row
-        await self._own(row, park=park)
-        return await self.store.run(row.run)
+        is_left = True
+        while is_left:  # bounded: each time something has arrived in the moment of its release
+            _, is_left = await self._own(row, park=park)
+            row = await self.store.run(row.run)
+        return row
 
     def start(self, run: str) -> asyncio.Future[RunRow]:
         """Drive a run for as long as this driver is open, whether or not anybody waits for it; what ``drive`` returns, or raises."""
@@ -218,7 +221,7 @@ class Driver:
             return live
         while True:
             try:
-                return await self._own(row, park=False, rested=rested)
+                return (await self._own(row, park=False, rested=rested))[0]
             except RunOwned:  # by one who has lost its root, and will let go of it; as long as that takes
                 await asyncio.sleep(self._poll_s)
 
@@ -238,7 +241,8 @@ class Driver:
                 raise RunOwned(root.run, root.owner)
             machine_of(row, self.machines)
 
-    async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> Run[Any]:
+    async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> tuple[Run[Any], bool]:
+        """Own a run and drive it; returns it, and what ``Session.drive`` does."""
         run = row.run
         if run in self._sessions:
             raise RunOwned(run, "this process")
@@ -266,7 +270,9 @@ class Driver:
         except StoreUnavailable as error:  # nobody robs us of it while we live; what went wrong before is told by itself
             self.say(run, f"it could not be released: {error}")
 
-    async def _drive(self, live: Run[Any], epoch: int, freezer: Freezer, *, park: bool, rested: Callable[[bool], None]) -> Run[Any]:
+    async def _drive(
+        self, live: Run[Any], epoch: int, freezer: Freezer, *, park: bool, rested: Callable[[bool], None]
+    ) -> tuple[Run[Any], bool]:
         async with task_group() as group:
             session = Session(
                 live,
@@ -286,10 +292,10 @@ class Driver:
                 for event, actor in self._news():
                     session.arrive(event, actor)
                 await session.claim(self._owner)
-                await session.drive(park=park)
+                is_left = await session.drive(park=park)
             finally:
                 session.abandon()
-        return session.run
+        return session.run, is_left
 
     async def _deliver_mail(self) -> None:
         while True:

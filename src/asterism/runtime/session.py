@@ -137,8 +137,11 @@ class Session:
             else:
                 self._perform(effect_id, effect)
 
-    async def drive(self, *, park: bool) -> None:
+    async def drive(self, *, park: bool) -> bool:
         """Go on until the run has ended, or (with ``park``) nothing is under way and only people can move it.
+
+        Returns:
+            True where something has arrived while it was released, as from a child that has just taken an answer: own it again.
 
         Raises:
             StaleOwner: somebody else has claimed the run, or a child of it.
@@ -150,7 +153,7 @@ class Session:
             idle = self._is_idle()
             if self.run.ended or (park and idle):
                 if await self._store.release(self.run.id, self.epoch):
-                    return
+                    return bool(self._arrived) and not self.run.ended
                 self.deliver(await self._store.inbox([self.run.id]))  # what is for a child the next poll brings to it
             if idle:
                 self._rested(True)  # noqa: FBT003 - it is the news

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.errors import StoreUnavailable
-from asterism.kernel.machine import Event
+from asterism.kernel.machine import Event, Outcome
 from asterism.kernel.packing import event_body
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Cancel
 from asterism.runtime.clock import SystemClock
@@ -40,6 +41,30 @@ class Stuck(Counting):
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         raise StoreUnavailable("the disk is gone")
+
+
+class Prompt:
+    """Ends each attempt at once."""
+
+    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
+        return TaskEnded(effect=effect_id)
+
+
+class Answering(MemoryStore):
+    """While a root is being released, the question of its child is answered, and the child takes the answer."""
+
+    driver: Driver
+
+    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+        asked = next((it for it in self.memory.inquiries.values() if it.run != run and not it.answer), None)
+        if asked and not force:
+            body = event_body(Answered(effect=asked.inquiry, verb="approve"))
+            await self.send(InboxRow(run=asked.run, key=asked.inquiry, actor="me", kind="answered", body=body, at=0.0))
+            self.driver.look()
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert await self.verdict(asked.run, asked.inquiry)
+        return await super().release(run, epoch, force=force)
 
 
 class Overtaken(MemoryStore):
@@ -119,3 +144,17 @@ def test_a_second_cancel_is_told_that_the_run_is_ending_already() -> None:
 
     asyncio.run(main())
     assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
+
+
+def test_a_tree_whose_child_takes_an_answer_while_its_root_is_released_goes_on() -> None:
+    async def main() -> str:
+        store, clock = Answering(), SystemClock()
+        machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
+        store.driver = driver = Driver(store=store, clock=clock, machines=machines, performers={Dispatch: Prompt()})
+        plan = parse_plan({"tasks": [{"task_id": "n", "constellation": {"tasks": tasks("p", requires_approval=True)}}]})
+        async with driver.opened():
+            first = Submitted(request="go", fleet=FLEET, plan=plan)
+            run = await Runtime(store, driver, clock).submit(CONSTELLATION_AGENT, first, title="t", actor="me")
+            return (await driver.drive(run)).outcome
+
+    assert asyncio.run(main()) == "finished"
