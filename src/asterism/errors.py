@@ -101,6 +101,21 @@ class RunNewer(AsterismError):
         )
 
 
+class RunStuck(AsterismError):
+    """A run has not ended, and nothing that could happen would move it on: a defect of its machine.
+
+    Attributes:
+        run: the run's id.
+    """
+
+    def __init__(self, run: str, machine: str, state: str) -> None:
+        self.run = run
+        super().__init__(
+            f"run {run}: machine {machine!r} waits for nothing in {state}: no effect is outstanding and wake_at() gives no time;"
+            " correct the move that led there and take the run up again, or cancel it"
+        )
+
+
 class StaleOwner(AsterismError):
     """This process no longer owns the run: somebody claimed it later. Drop it and do nothing more."""
 

@@ -212,8 +212,31 @@ def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
 
 def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ferry.Hold, "wake_at", lambda memory: None)
-    with pytest.raises(InvariantViolated, match="it is in RESTING, nothing is outstanding, and it is not paused"):
+    with pytest.raises(InvariantViolated, match="run sim-1: machine 'ferry' waits for nothing in RESTING") as found:
         world().run_machine(FERRY, Depart(rest_s=100.0))
+    assert found.value.story[-1] == "#3 batch_ended by system -> RESTING"
+
+
+def test_a_child_that_waits_for_nothing_is_found_and_is_no_outcome_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ferry.Hold, "wake_at", lambda memory: None)
+    lived = world()
+    with pytest.raises(InvariantViolated, match=r"run sim-1\.3\.0: machine 'ferry' waits for nothing in RESTING"):
+        lived.run_machine(FERRY, Depart(tows=("a",)))
+    assert lived.memory.runs["sim-1"].state == "SAILING"
+
+
+def test_a_time_that_has_passed_is_looked_at_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def idle(memory: ferry.Hold, event: Drained, turn: Turn) -> None:
+        nonlocal looks
+        looks += 1
+
+    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.RESTING], Drained: row(idle)}
+    monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.RESTING: rows})
+    with pytest.raises(InvariantViolated, match="it has not ended after 100 s"):
+        world(limit_s=100.0).run_machine(FERRY, Depart())
+    assert 100 <= looks <= 120
 
 
 def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

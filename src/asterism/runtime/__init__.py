@@ -1,9 +1,9 @@
 """The shell around the machines, and the only loop that moves runs.
 
-``ports`` what it needs of the world · ``session`` one run in the hands of its owner · ``driver`` all that are driven here ·
-``children`` those below others · ``runtime`` what a program does with runs · ``performers`` of the constellation agent's effects ·
-``outcomes`` of effects, as a journal gives them back · ``inquiries`` questions asked and closed ·
-``registration`` a program's own machines · ``rules`` the code that moves a run ·
+``ports`` what it needs of the world · ``session`` one run in the hands of its owner · ``outcomes`` of its effects ·
+``standing`` what it waits for · ``driver`` all that are driven here · ``children`` those below others ·
+``runtime`` what a program does with runs · ``performers`` of the constellation agent's effects ·
+``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``rules`` the code that moves a run ·
 ``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved · ``kept`` what user code has made ·
 ``clock`` time and ids · ``current`` the runtime at hand · ``private`` files for their user only.
 """

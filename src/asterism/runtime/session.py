@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, RunNewer, StaleOwner, StoreUnavailable, UnknownMachine
+from asterism.errors import IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
 from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
@@ -25,11 +26,14 @@ from asterism.runtime.inquiries import asked_by, closed_by
 from asterism.runtime.kept import told
 from asterism.runtime.outcomes import interrupted, outcome_of
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.ports.store import Commit, InboxRow, RunStatus, Store
+from asterism.runtime.ports.store import Commit, InboxRow, Store
 from asterism.runtime.snapshots import Freezer, load
+from asterism.runtime.standing import is_stuck, status_of
 
 APPEND_TRIES = 8
 """Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
+LOOK_AGAIN_S = (0.001, 1.0)
+"""First and longest wait before a time that has passed is looked at again, where ``Drained`` has found nothing to do at it."""
 MAX_BATCH = 1000
 """Arrivals taken in one batch; the rest wait for the next."""
 ACCEPTED = "accepted"
@@ -94,7 +98,9 @@ class Session:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
         self._unreadable: list[tuple[str, str]] = []
-        self._lost: RunNewer | StaleOwner | StoreUnavailable | UnknownMachine | None = None
+        self._looked_at = -math.inf  # when Drained has last found nothing to do
+        self._again_s = 0.0
+        self._lost: RunNewer | RunStuck | StaleOwner | StoreUnavailable | UnknownMachine | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -147,6 +153,7 @@ class Session:
             StaleOwner: somebody else has claimed the run, or a child of it.
             RunNewer: a newer program has written to a child of it.
             StoreUnavailable: a journal could not be written, again and again.
+            RunStuck: nothing that could happen would move it on, or a child of it.
         """
         while True:
             await self._step(self._take_arrived(), drain=True)
@@ -155,6 +162,8 @@ class Session:
                 if await self._store.release(self.run.id, self.epoch):
                     return bool(self._arrived) and not self.run.ended
                 self.deliver(await self._store.inbox([self.run.id]))  # what is for a child the next poll brings to it
+            if is_stuck(self.run) and not (self._arrived or self._unreadable or self._lost):
+                raise RunStuck(self.run.id, self.run.machine.name, self.run.state)
             if idle:
                 self._rested(True)  # noqa: FBT003 - it is the news
             await self._wait()
@@ -184,11 +193,22 @@ class Session:
             await self._anything.wait()
             return
         # A timer that sets the event, not a timeout: nothing is cancelled, which is cheaper by a twentieth of a task.
-        timer = asyncio.get_running_loop().call_later(wake_at - self._clock.now(), self._anything.set)
+        timer = asyncio.get_running_loop().call_later(self._until(wake_at), self._anything.set)
         try:
             await self._anything.wait()
         finally:
             timer.cancel()
+
+    def _until(self, wake_at: float) -> float:
+        """Return the seconds until a time; longer and longer for one that ``Drained`` has had, and done nothing."""
+        if wake_at > self._looked_at:
+            self._again_s = 0.0
+            return wake_at - self._clock.now()
+        first, longest = LOOK_AGAIN_S
+        before, self._again_s = self._again_s, min(2 * self._again_s, longest) or first
+        if before < self._again_s == longest:
+            self._say(f"wake_at() gives a time that has passed, and {kind_of(Drained)} does nothing in {self.run.state}")
+        return self._again_s
 
     # -- one batch ---------------------------------------------------------------------------------
 
@@ -204,8 +224,10 @@ class Session:
             # A move failed halfway: nothing of this batch counts; the journal has the last good state.
             self.run, self._freezer = await load(self._store, self.run.machine, self.run.id, self._freezer.spacing)
             arrivals = broken
-        if drain and (entry := self.run.take(Drained(), at=self._clock.now(), actor="system")):
-            entries.append(entry)
+        if drain:
+            entry = self.run.take(Drained(), at=(at := self._clock.now()), actor="system")
+            self._looked_at = -math.inf if entry else at
+            entries += [entry] if entry else []
         if not entries and not folded:
             return
         await self._append(entries, folded)
@@ -302,7 +324,13 @@ class Session:
 
         try:
             outcome = outcome_of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
-        except (RunNewer, StaleOwner, StoreUnavailable, UnknownMachine) as lost:  # a child's: the tree is released, its outcomes stay open
+        except (
+            RunNewer,
+            RunStuck,
+            StaleOwner,
+            StoreUnavailable,
+            UnknownMachine,
+        ) as lost:  # a child's: the tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
             return
@@ -368,14 +396,3 @@ def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:
     if not arrival.key or isinstance(event, Outcome):
         raise error
     return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
-
-
-def status_of(run: Run[Any]) -> RunStatus:
-    """A run's status, apart from its machine's state."""
-    if run.ended:
-        return "ended"
-    if run.memory.paused:
-        return "paused"
-    outstanding, resting = run.outstanding, run.memory.resting
-    busy = any(effect.performed_outside and effect_id not in resting for effect_id, effect in outstanding.items())
-    return "waiting" if outstanding and not busy and not run.memory.stirs() else "active"

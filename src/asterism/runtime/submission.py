@@ -17,7 +17,7 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.inquiries import asked_by
 from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.session import status_of
+from asterism.runtime.standing import status_of
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")

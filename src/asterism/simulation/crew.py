@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, RunStuck
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.people import StoreTrouble
 from asterism.simulation.process import Process, Surroundings
@@ -104,6 +104,8 @@ class Crew:
     async def _lived(self, process: Process, run: str) -> None:
         try:
             await process.drive(run)
+        except RunStuck as stuck:
+            self.fail(InvariantViolated(8, str(stuck), self._world.checker.story(stuck.run)))
         except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
             self.fail(error)
         self._world.counts[process.how or "broke"] += 1

@@ -12,7 +12,7 @@ from asterism.constellation.task import ErrorCode
 from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_id, child_of
 from asterism.machines.constellation_agent.starting import first_event
 from asterism.machines.control import Cancel, Claimed, Pause, Unpause
-from asterism.runtime.session import status_of
+from asterism.runtime.standing import status_of
 from tests.agents import Agent, memory_of
 from tests.stars import plan
 

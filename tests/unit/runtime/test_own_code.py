@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from asterism.errors import InvalidInput
-from asterism.machines import Ask, Drained, Machine, Outcome, Turn
+from asterism.errors import InvalidInput, RunStuck
+from asterism.kernel.journal import Entry
+from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Turn, row
 from asterism.runtime.ports.store import RunRow
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, opened
 
@@ -140,6 +142,67 @@ def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_
     kind = buy.__name__.lower()
     assert (row.outcome, memory.code) == ("failed", "defect")
     assert memory.reason == f"{kind} could not be taken: OSError: shut; {problem}"
+
+
+STUCK = (
+    "run r: machine 'errand' waits for nothing in BACK: no effect is outstanding and wake_at() gives no time;"
+    " correct the move that led there and take the run up again, or cancel it"
+)
+
+
+def test_a_run_that_waits_for_nothing_says_so_and_goes_on_when_its_move_is_corrected(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, errand(back=waits)) as runtime:
+            with pytest.raises(RunStuck) as raised:
+                await ended(runtime, errand(back=waits))
+            assert str(raised.value) == STUCK
+        async with opened(tmp_path, errand()) as corrected:
+            assert (await corrected.drive("r")).outcome == "finished"
+
+    asyncio.run(main())
+
+
+def test_a_run_that_waits_for_nothing_can_be_cancelled(tmp_path: Path) -> None:
+    async def main() -> None:
+        machine = errand(back=waits)
+        async with opened(tmp_path, machine) as runtime:
+            with pytest.raises(RunStuck):
+                await ended(runtime, machine)
+            await runtime.send("r", Cancel(), actor="ann")
+            assert (await runtime.drive("r")).outcome == "cancelled"
+
+    asyncio.run(main())
+
+
+class Call(Event, tag="call", frozen=True, kw_only=True):
+    from_outside: ClassVar[bool] = True
+
+
+def test_a_run_that_takes_a_command_of_its_own_waits_for_it(tmp_path: Path) -> None:
+    def called(memory: Basket, event: Call, turn: Turn) -> State:
+        memory.code = "finished"
+        return State.DONE
+
+    async def main() -> None:
+        machine = errand(back=waits, more={Call: row(called, State.DONE)})
+        came = asyncio.Event()
+
+        class Watch:
+            def appended(self, run: str, entries: Sequence[Entry]) -> None:
+                if entries[-1].state == State.BACK:
+                    came.set()
+
+            def trouble(self, run: str, message: str) -> None:
+                raise AssertionError(message)
+
+        async with opened(tmp_path, machine) as runtime:
+            runtime.driver.observe(Watch())
+            driving = asyncio.ensure_future(ended(runtime, machine))
+            await came.wait()
+            assert await runtime.send("r", Call(), actor="ann") == "accepted"
+            assert (await driving).outcome == "finished"
+
+    asyncio.run(main())
 
 
 def test_a_run_that_begins_with_what_a_journal_cannot_hold_is_refused_and_not_written(tmp_path: Path) -> None:

@@ -101,6 +101,10 @@ class Checker:
         if why := late or ("" if waits else it.unnamed_wait(live)):
             self._fail(it.fail(8, why))
 
+    def story(self, run: str) -> list[str]:
+        """The last entries of a run, one line each."""
+        return self._runs[run].replayed.story
+
     def rob(self) -> None:
         """An owner was declared dead while it lives."""
         self._robbed = True

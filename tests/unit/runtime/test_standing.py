@@ -1,4 +1,4 @@
-"""What a session says of a run without driving it; the driving is tested in the world in a box."""
+"""What a run waits for, without driving it; the driving is tested in the world in a box."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from asterism.machines.control import Ask, Cancel, Pause
 from asterism.runtime.inquiries import asked_by
-from asterism.runtime.session import status_of
+from asterism.runtime.standing import status_of
 from tests.agents import Agent
 from tests.stars import plan
 
