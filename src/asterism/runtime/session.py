@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.errors import IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
+from asterism.errors import AsterismError, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
 from asterism.kernel.data import read_back
-from asterism.kernel.journal import Entry, version_of
+from asterism.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -38,6 +38,8 @@ MAX_BATCH = 1000
 """Arrivals taken in one batch; the rest wait for the next."""
 ACCEPTED = "accepted"
 """The verdict on an inbox row that was taken."""
+_STOPS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
+"""Errors of a child that are no outcome of it: this program cannot go on with it now, another one may."""
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -100,7 +102,7 @@ class Session:
         self._unreadable: list[tuple[str, str]] = []
         self._looked_at = -math.inf  # when Drained has last found nothing to do
         self._again_s = 0.0
-        self._lost: RunNewer | RunStuck | StaleOwner | StoreUnavailable | UnknownMachine | None = None
+        self._lost: AsterismError | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
 
@@ -154,6 +156,7 @@ class Session:
             RunNewer: a newer program has written to a child of it.
             StoreUnavailable: a journal could not be written, again and again.
             RunStuck: nothing that could happen would move it on, or a child of it.
+            JournalMismatch: the journal of a child cannot be replayed.
         """
         while True:
             await self._step(self._take_arrived(), drain=True)
@@ -324,13 +327,7 @@ class Session:
 
         try:
             outcome = outcome_of(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
-        except (
-            RunNewer,
-            RunStuck,
-            StaleOwner,
-            StoreUnavailable,
-            UnknownMachine,
-        ) as lost:  # a child's: the tree is released, its outcomes stay open
+        except _STOPS as lost:  # the tree is released, its outcomes stay open
             self._lost = lost
             self._anything.set()
             return

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from asterism.bootstrap import MACHINES
@@ -18,6 +19,7 @@ from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import Memory, MemoryStore
+from tests.unit.runtime.test_newer import parked, process
 from tests.upgrades import NAMES, Hands, by_rules, finish, next_version, runtime_of, submit
 
 Parks = Callable[[Memory, str], Awaitable[None]]
@@ -127,3 +129,22 @@ def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str)
     memory = asyncio.run(main())
     entries = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
     assert all(by_rules(entries)[2])
+
+
+def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_outcome_of_its_parent() -> None:
+    async def main() -> None:
+        memory = Memory()
+        below = await parked(memory)
+        records = memory.records[below]
+        good, records[0] = records[0], msgspec.structs.replace(records[0], state="FAIL")  # as if its first move were another one today
+        async with process(memory) as other:
+            with pytest.raises(
+                JournalMismatch, match=f"journal of run {below}, entry 1: it leads to CONTINUE today, the journal says FAIL"
+            ):
+                await other.runtime.drive("r")
+        assert "child_ended" not in [record.kind for record in memory.records["r"]]
+        records[0] = good
+        async with process(memory) as first:
+            assert (await first.runtime.drive("r")).status == "waiting"
+
+    asyncio.run(main())
