@@ -213,6 +213,7 @@ class Machine(Generic[M]):
         common: rows that every state has for events that its own rows do not name.
         while_live: the same, except for states in which a run has ended.
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
+        check_end: called with the memory when a move leads to a state in which a run has ended; returns what is wrong with it, or "".
         requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
         starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
         rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``Turn.rules``).
@@ -237,6 +238,7 @@ class Machine(Generic[M]):
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
         settled: Callable[[M, Outcome], None] = lambda memory, event: None,
+        check_end: Callable[[M], str] = lambda memory: "",
         requests: Mapping[type[Effect], RequestOf] = {},
         starts: Callable[[StartRequest], Event] | None = None,
         rules: int = 1,
@@ -249,6 +251,7 @@ class Machine(Generic[M]):
         self.requests = requests
         self.rules = rules
         self.settled = settled
+        self.check_end = check_end
         self.starts = starts
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
         self._common = dict(common or {})
@@ -274,6 +277,7 @@ class Machine(Generic[M]):
 
         Raises:
             IllegalTransition: no row for the event in this state, or a target that the row forbids.
+            TypeError: the run would end, and its memory does not say how.
         """
         rows = self.table[state]
         if isinstance(event, Outcome):
@@ -287,6 +291,8 @@ class Machine(Generic[M]):
         target = found.move(memory, typing.cast("Never", event), turn)
         if target is not None and target not in found.to and not (found.internal and target == state):
             raise IllegalTransition(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
+        if target in self._terminal and target != state and (problem := self.check_end(memory)):
+            raise TypeError(f"{self.name} ends in {target}: {problem}")
         return target
 
     def matrix(self) -> dict[enum.StrEnum, frozenset[enum.StrEnum]]:

@@ -116,6 +116,7 @@ def governed(
         common={**_everywhere(control), **(common or {})},
         while_live={**_while_live(control), **(while_live or {})},
         settled=_count,
+        check_end=_check_end,
         requests={**CHILD_REQUESTS, **(requests or {})},
         starts=starts,
         rules=rules,
@@ -235,3 +236,7 @@ def _nothing_left(memory: Governed, event: Drained, turn: Turn) -> None:
 def _count(memory: Governed, event: Outcome) -> None:
     memory.resting.discard(event.effect)
     memory.count(event)
+
+
+def _check_end(memory: Governed) -> str:
+    return "" if memory.outcome() else "its memory has no code; set it to 'finished', 'cancelled', or a word for what went wrong"

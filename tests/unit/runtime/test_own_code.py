@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -142,6 +143,31 @@ def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_
     kind = buy.__name__.lower()
     assert (row.outcome, memory.code) == ("failed", "defect")
     assert memory.reason == f"{kind} could not be taken: OSError: shut; {problem}"
+
+
+NO_CODE = "errand ends in DONE: its memory has no code; set it to 'finished', 'cancelled', or a word for what went wrong"
+
+
+def test_a_move_that_ends_a_run_and_does_not_say_how_is_a_defect(tmp_path: Path) -> None:
+    def ends(memory: Basket, event: Bought, turn: Turn) -> State:
+        return State.DONE
+
+    row, memory = run(tmp_path, errand(bought=ends))
+    assert (row.outcome, memory.code, memory.reason) == ("failed", "defect", f"bought could not be taken: TypeError: {NO_CODE}")
+
+
+def test_a_look_that_ends_a_run_and_does_not_say_how_raises_where_it_is_driven(tmp_path: Path) -> None:
+    def ends(memory: Basket, event: Drained, turn: Turn) -> State:
+        return State.DONE
+
+    async def main() -> None:
+        async with opened(tmp_path, errand(back=ends)) as runtime:
+            with pytest.raises(TypeError, match=re.escape(NO_CODE)):
+                await ended(runtime, errand(back=ends))
+        async with opened(tmp_path, errand()) as corrected:
+            assert (await corrected.drive("r")).outcome == "finished"
+
+    asyncio.run(main())
 
 
 STUCK = (
