@@ -342,8 +342,11 @@ def problems(machine: Machine[Any]) -> list[str]:
     found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
     for state, rows in machine.table.items():
         for event, entry in rows.items():
-            if not issubclass(event, _event_types(entry.move)):
-                found.append(f"{state}: the row for {event.__name__} has a move for another event")
+            taken, name = _event_types(entry.move), getattr(entry.move, "__name__", repr(entry.move))
+            if not taken:
+                found.append(f"{state}: {name} does not say which event it takes; annotate its second parameter with {event.__name__}")
+            elif not issubclass(event, taken):
+                found.append(f"{state}: the row for {event.__name__} has a move for another event, {name}")
             found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
     return found
 

@@ -16,6 +16,8 @@ from asterism.runtime.ports.store import RunRow
 
 _BUILT_IN = (StartChild, Relay, Withdraw)
 """Effects that every driver carries out by itself."""
+_ASKED = ("wake_at", "stirs", "count", "outcome", "result", "report")
+"""Methods of a memory that a driver calls."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer
         yield "it cannot be taken over, paused or cancelled; make it with asterism.machines.governed(…), and its memory a Governed"
     elif type(memory).result is Governed.result:
         yield f"its memory {type(memory).__name__} has no method result; define what it returns to the user"
+    for name in _ASKED if isinstance(memory, Governed) else ():
+        if not callable(getattr(type(memory), name)):
+            yield f"{name} of its memory {type(memory).__name__} is not a method; the driver calls it"
     needed = [kind for kind in machine.effects if kind.performed_outside and kind not in _BUILT_IN]
     for kind in needed:
         if kind.interrupted is Effect.interrupted:

@@ -88,7 +88,7 @@ def test_a_row_whose_move_is_for_another_event_is_refused() -> None:
 
 
 def test_a_move_that_does_not_say_what_it_is_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="has a move for another event"):
+    with pytest.raises(ValueError, match="COLD: silent does not say which event it takes; annotate its second parameter with Peek"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Peek: row(silent)}})
 
 

@@ -45,6 +45,10 @@ class Silent(Governed, kw_only=True):
     pass
 
 
+class Timed(Memory, kw_only=True):
+    wake_at: float | None = None  # type: ignore[assignment]
+
+
 def go(memory: Memory, event: Go, turn: object) -> State:
     return State.DONE
 
@@ -94,6 +98,11 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
         machine("own", memory=Silent),
         {},
         "machine 'own': its memory Silent has no method result; define what it returns to the user",
+    ),
+    "a field in place of a method": (
+        machine("own", memory=Timed),
+        {},
+        "machine 'own': wake_at of its memory Timed is not a method; the driver calls it",
     ),
     "a machine that cannot be driven": (
         KETTLE,
