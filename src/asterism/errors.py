@@ -96,8 +96,8 @@ class RunNewer(AsterismError):
         self.theirs = theirs
         self.ours = ours
         super().__init__(
-            f"run {run} was written with version {version_text(theirs)}, and this asterism knows versions up to {version_text(ours)};"
-            " upgrade asterism"
+            f"run {run} was written with version {version_text(theirs)}, and this program knows versions up to {version_text(ours)};"
+            " upgrade it"
         )
 
 

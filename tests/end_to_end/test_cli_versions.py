@@ -28,7 +28,7 @@ def waiting(desk: Desk) -> str:
 
 
 def in_one_line(run: str) -> str:
-    return "asterism: run {} was written with version {}, and this asterism knows versions up to {}; upgrade asterism\n".format(run, *OTHER)
+    return "asterism: run {} was written with version {}, and this program knows versions up to {}; upgrade it\n".format(run, *OTHER)
 
 
 @pytest.mark.parametrize(

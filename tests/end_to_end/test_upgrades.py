@@ -52,5 +52,5 @@ def test_runs_in_flight_outlive_an_upgrade_and_refuse_the_program_before_it(tmp_
     assert asyncio.run(found_in(database)) == {run: ("ended", new, {1: {False}, 2: {True}}) for run in RUNS}
 
     third = owner(database, 1, "on")
-    said = f"was written with version {new}, and this asterism knows versions up to {old}; upgrade asterism"
+    said = f"was written with version {new}, and this program knows versions up to {old}; upgrade it"
     assert third.stdout.splitlines() == [f"RunNewer: run {run} {said}" for run in RUNS]

@@ -75,7 +75,7 @@ def outdate(memory: Memory, run: str) -> None:
 
 def in_one_line(run: str) -> str:
     ours, theirs = version_text(OURS), version_text(OURS + 1)
-    return f"run {run} was written with version {theirs}, and this asterism knows versions up to {ours}; upgrade asterism"
+    return f"run {run} was written with version {theirs}, and this program knows versions up to {ours}; upgrade it"
 
 
 @pytest.mark.parametrize("who", ["the root", "its child"])
