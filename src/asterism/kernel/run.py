@@ -10,10 +10,12 @@ import enum
 from collections.abc import Container, Iterable
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from asterism.errors import AsterismError, IllegalTransition, InvalidInput, RunNewer
 from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, JournalMismatch, story_line, version_of
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn
+from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn, kind_of
 
 M = TypeVar("M")
 
@@ -149,7 +151,9 @@ class Run(Generic[M]):
                 told = replayed.state if replayed else "nothing"
                 raise JournalMismatch(self.id, entry.seq, f"it leads to {told} today, the journal says {entry.state}")
             if replayed.effects != entry.effects:
-                raise JournalMismatch(self.id, entry.seq, "it asks for other effects today than the journal says")
+                raise JournalMismatch(
+                    self.id, entry.seq, f"it asks for other effects today than the journal says{_differs(replayed, entry)}"
+                )
 
     def _step(
         self, event: Event, turn: Turn, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] | None = None
@@ -216,3 +220,13 @@ def _read_back(machine: Machine[Any], effect: Effect) -> Effect:
         return read_back(effect)
     except InvalidInput as error:
         raise TypeError(f"{machine.name} asks for {name}: {error}") from None
+
+
+def _differs(today: Entry, entry: Entry) -> str:
+    """Return where the effects of an entry begin to differ: by their kinds, or by a field; values are not shown."""
+    for now, then in zip(today.effects, entry.effects, strict=False):
+        if type(now) is not type(then):
+            return f": {kind_of(now)}, the journal {kind_of(then)}"
+        if fields := [field.encode_name for field in msgspec.structs.fields(now) if getattr(now, field.name) != getattr(then, field.name)]:
+            return f": {kind_of(now)} with another {', '.join(fields)}"
+    return f": {len(today.effects)}, the journal {len(entry.effects)}"

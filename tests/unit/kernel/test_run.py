@@ -254,10 +254,18 @@ def test_an_entry_of_another_run_is_a_mismatch() -> None:
         replay(msgspec.structs.replace(entries[0], run="other"))
 
 
-def test_an_altered_effect_is_a_mismatch() -> None:
+@pytest.mark.parametrize(
+    ("effects", "where"),
+    [
+        ((Heat(litres=3.0),), "heat with another litres"),
+        ((Switch(target="r:1.0"),), "heat, the journal switch"),
+        ((), "1, the journal 0"),
+    ],
+)
+def test_altered_effects_are_a_mismatch_that_says_where_they_begin_to_differ(effects: tuple[Effect, ...], where: str) -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="entry 1: it asks for other effects today"):
-        replay(msgspec.structs.replace(entries[0], effects=(Heat(litres=3.0),)))
+    with pytest.raises(JournalMismatch, match=f"entry 1: it asks for other effects today than the journal says: {where};"):
+        replay(msgspec.structs.replace(entries[0], effects=effects))
 
 
 def test_an_altered_state_is_a_mismatch() -> None:
