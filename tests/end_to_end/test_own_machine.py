@@ -54,9 +54,9 @@ def test_a_command_that_needs_the_machine_says_in_one_line_what_is_missing(
 ) -> None:
     run = asks(database)
     more = {"why": ["a"], "fork": ["--at", "1"]}.get(command, [])
-    code, _, err = said(capsys, command, run, *more)
+    code, out, err = said(capsys, command, run, *more)
     use = "use the program that registers it, with asterism.open(machines=[Registration(…)])"
-    assert (code, err) == (2, f"asterism: run {run}: its machine 'ferry' is not known here; {use}")
+    assert (code, out, err) == (2, "", f"asterism: run {run}: its machine 'ferry' is not known here; {use}")
     assert outcome(database, run) == "", "nothing was written: it still waits"
 
 
@@ -73,6 +73,13 @@ def test_an_answer_is_written_down_for_its_program(database: Path, capsys: pytes
     assert (code, err) == (0, "")
     assert out.endswith(f"written down; it is taken when the program that registers its machine 'ferry' goes on with run {run}")
     assert outcome(database, run) == "finished"
+
+
+def test_what_goes_on_with_it_is_its_program(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asks(database)
+    assert said(capsys, "pause", run)[1].endswith("Go on with: the program that registers its machine 'ferry'")
+    said(capsys, "answer", run, "approve")
+    assert "it is taken when somebody goes on with: the program that registers its machine 'ferry'" in said(capsys, "inbox")[1]
 
 
 def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

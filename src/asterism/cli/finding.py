@@ -112,6 +112,12 @@ def machine_of(row: RunRow) -> Machine[Any]:
     return registration.machine_of(row, MACHINES)
 
 
+def how_to_go_on(root: RunRow) -> str:
+    """Return what goes on with a run that nobody drives: a command, or its own program."""
+    own = f"the program that registers its machine {root.machine!r}"
+    return f"asterism resume {root.run}" if root.machine in MACHINES else own
+
+
 def check_sendable(row: RunRow) -> None:
     """See that a run would understand what this program sends.
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from asterism.bootstrap import MACHINES, open_runtime
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import MAX_RUNS, actor, answers_to, check_sendable, find_inquiries, find_inquiry, reading
+from asterism.cli.finding import MAX_RUNS, actor, answers_to, check_sendable, find_inquiries, find_inquiry, how_to_go_on, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
@@ -66,7 +66,7 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -
     if row.expires_at:
         left_s = row.expires_at - now
         lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
-    return [*lines, f"    {answer_line(row, answer, root.run)}", ""]
+    return [*lines, f"    {answer_line(row, answer, root.run, how_to_go_on(root))}", ""]
 
 
 def _shown(value: Any) -> str:

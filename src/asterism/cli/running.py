@@ -15,7 +15,7 @@ from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
 from asterism.cli.checking import check, order_of, submission
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import MAX_RUNS, actor, check_sendable, find_run, read_story, reading
+from asterism.cli.finding import MAX_RUNS, actor, check_sendable, find_run, how_to_go_on, machine_of, read_story, reading
 from asterism.cli.looping import check_definitions
 from asterism.cli.options import (
     BackupModel,
@@ -174,6 +174,7 @@ async def _resume(
                 raise Refused(f"run {row.run} has ended already ({row.outcome}); see it with `asterism show {row.run}`")
             if row.owner:
                 raise RunOwned(row.run, row.owner)
+            machine_of(row)
             if not as_json:
                 put(f"run {row.run}  {plain(row.title, 100)}")
                 put(f"it is a part of run {row.root}, which goes on\n" if row.parent else "")
@@ -284,13 +285,13 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
     async with reading(database) as store:
         row = await _unfinished(store, named)
         if row.status == "paused":
-            put(f"run {row.run} is paused already; go on with: asterism resume {row.run}")
+            put(f"run {row.run} is paused already; go on with: {how_to_go_on(row)}")
         elif row.owner:
             await _tell(store, row, Pause(reason=reason), database)
-            put(f"run {row.run} starts nothing new, and what is under way may end; go on with: asterism resume {row.run}")
+            put(f"run {row.run} starts nothing new, and what is under way may end; go on with: {how_to_go_on(row)}")
         else:
             await _tell(store, row, Pause(reason=reason), database, wait=False)
-            put(f"nobody drives run {row.run}; it will be paused if somebody answers its questions. Go on with: asterism resume {row.run}")
+            put(f"nobody drives run {row.run}; it will be paused if somebody answers its questions. Go on with: {how_to_go_on(row)}")
         return FINISHED
 
 

@@ -45,11 +45,18 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
     return subject
 
 
-def answer_line(row: InquiryRow, answer: InboxRow | None, root: str) -> str:
-    """How a question is answered, or who has done so."""
+def answer_line(row: InquiryRow, answer: InboxRow | None, root: str, go_on: str = "") -> str:
+    """How a question is answered, or who has done so.
+
+    Args:
+        row: the question.
+        answer: the one that its run has not taken yet.
+        root: id of the run at the top.
+        go_on: what goes on with it; by default ``asterism resume``.
+    """
     root = plain(root)
     if answer is not None:
-        return f"answered by {plain(answer.actor)}; it is taken when somebody goes on with: asterism resume {root}"
+        return f"answered by {plain(answer.actor)}; it is taken when somebody goes on with: {plain(go_on) or f'asterism resume {root}'}"
     if not row.verbs:
         return f"asterism resume {root}   at a terminal, where the secret is typed: it is written nowhere"
     return f"asterism answer {plain(row.inquiry)} {'|'.join(row.verbs)}"
