@@ -131,6 +131,7 @@ class Session:
         The inbox first: a cancel that was written while nobody owned the run must not find its work begun again.
         """
         left, called_off = dict(self.run.outstanding), set(self.run.withdrawn)
+        is_new = self.run.seq == 1  # nobody has owned it yet, so nothing that its first entry asks for was begun
         self.deliver(await self._store.inbox([self.run.id]))
         redone = tuple(key for key, it in left.items() if it.performed_outside and it.redo is not Redo.NEVER and key not in called_off)
         claimed = Claimed(epoch=self.epoch, owner=owner, redone=redone)
@@ -140,7 +141,7 @@ class Session:
                 self.arrive(interrupted(effect_id, effect, self._called_off()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.withdrawn:
                 continue  # settled by what was in the inbox
-            elif effect.redo is Redo.NEVER:
+            elif effect.redo is Redo.NEVER and not is_new:
                 self.arrive(interrupted(effect_id, effect, "its owner's process ended while it was under way"), "system")
             else:
                 self._perform(effect_id, effect)

@@ -12,7 +12,7 @@ import pytest
 
 from asterism.errors import InvalidInput, RunStuck
 from asterism.kernel.journal import Entry
-from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Turn, row
+from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Redo, Turn, row
 from asterism.runtime.ports.store import RunRow
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, opened
 
@@ -106,6 +106,34 @@ def test_a_performer_is_given_the_effect_that_its_journal_gives_back(tmp_path: P
 
     assert run(tmp_path, errand(leave=leave), sells)[0].outcome == "finished"
     assert seen == [("a",)]
+
+
+class Once(Buy, tag="once", frozen=True, kw_only=True):
+    @property
+    def redo(self) -> Redo:
+        return Redo.NEVER
+
+
+def buys_once(memory: Basket, event: Leave, turn: Turn) -> State:
+    turn.perform(Once())
+    return State.OUT
+
+
+def test_what_the_first_move_asks_for_is_performed_though_it_must_never_be_repeated(tmp_path: Path) -> None:
+    row, memory = run(tmp_path, errand(buy=Once, leave=buys_once))
+    assert (row.outcome, memory.what) == ("finished", "tea")
+
+
+def test_in_a_fork_of_the_first_entry_it_may_have_happened(tmp_path: Path) -> None:
+    async def main() -> str:
+        machine = errand(buy=Once, leave=buys_once)
+        async with opened(tmp_path, machine) as runtime:
+            await ended(runtime, machine)
+            await runtime.fork("r", 1, machine=machine, actor="ann", new="f")
+            await runtime.drive("f")
+            return str((await runtime.load("f")).memory.what)
+
+    assert asyncio.run(main()) == "its owner's process ended while it was under way"
 
 
 class Mute(Buy, tag="mute", frozen=True, kw_only=True):
