@@ -77,7 +77,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return ""
 
     def interrupted(self, effect: str, why: str) -> Outcome:
-        """The outcome when it is called off, or lost in a crash and not to be redone."""
+        """The outcome when it is called off, lost in a crash and not to be redone, or when its performer has raised."""
         raise NotImplementedError(type(self).__name__)
 
 

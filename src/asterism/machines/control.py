@@ -101,7 +101,7 @@ class Ask(Effect, tag="ask_person", frozen=True, kw_only=True):
         prompt: the question in words.
         subject: exactly what is to be done (JSON); an approval is bound to it.
         verbs: the answers it takes.
-        schema: JSON Schema of a ``respond`` or ``edit`` value; empty for any.
+        schema: JSON Schema of a ``respond`` or ``edit`` value, for whoever asks the person; a move checks the value. Empty for any.
         expires_at: seconds since the epoch; 0 for never.
     """
 
