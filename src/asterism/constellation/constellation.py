@@ -143,7 +143,7 @@ class TaskConstellation:
         for asked in _asked_about(line):
             self._asking.setdefault(asked, {})[line.line_id] = None
         if line.verdict is None:
-            self._want_verdict(line.line_id)
+            self._want_verdict(line)
 
     def delete_line(self, line_id: str) -> None:
         """Take a dependency out."""
@@ -166,17 +166,17 @@ class TaskConstellation:
     def source_settled(self, task_id: str) -> None:
         """A task has settled: what waits for it, or asks about it, wants a verdict now."""
         for line_id in (*self._out[task_id].values(), *self._asking.get(task_id, ())):
-            if self.lines[line_id].verdict is None:
-                self._want_verdict(line_id)
+            if (line := self.lines[line_id]).verdict is None:
+                self._want_verdict(line)
 
-    def _want_verdict(self, line_id: str) -> None:
+    def _want_verdict(self, line: TaskStarLine) -> None:
         """A dependency is judged when its source has settled, and with it every task that its condition asks about."""
-        line = self.lines[line_id]
-        for awaited in (line.source, *_asked_about(line)):
-            task = self.tasks.get(awaited)
+        awaited = (line.source, *_asked_about(line)) if line.condition else (line.source,)
+        for task_id in awaited:
+            task = self.tasks.get(task_id)
             if task is not None and not task.settled:
                 return
-        self.unjudged[line_id] = None
+        self.unjudged[line.line_id] = None
 
     def set_verdict(self, line_id: str, verdict: Verdict) -> None:
         """Write a dependency's verdict. O(1)."""
@@ -187,11 +187,13 @@ class TaskConstellation:
         self.unjudged.pop(line_id, None)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
-        if line.verdict is None or not line.verdict.satisfied:
-            self._open[line.target] += step
-        if line.verdict is not None and not line.verdict.satisfied:
-            self._refused[line.target] += step
-        self.restless[line.target] = None
+        target, verdict = line.target, line.verdict
+        if verdict is None:
+            self._open[target] += step
+        elif not verdict.satisfied:
+            self._open[target] += step
+            self._refused[target] += step
+        self.restless[target] = None
 
     # -- checking --------------------------------------------------------------------------------
 
