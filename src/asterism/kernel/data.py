@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,15 +23,18 @@ def read_back(it: S) -> S:
         InvalidInput: a field has a value that a journal cannot hold, or not of the field's type.
     """
     try:
-        found: S = _decoder(type(it)).decode(msgspec.json.encode(it))
+        found: S = _decode(type(it))(_encode(it))
     except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise InvalidInput(f"a journal would not give it back: {error}") from None
     return found
 
 
 @functools.cache
-def _decoder(kind: type[S]) -> msgspec.json.Decoder[S]:
-    return msgspec.json.Decoder(kind)
+def _decode(kind: type[S]) -> Callable[[bytes], S]:
+    return msgspec.json.Decoder(kind).decode
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def check_json(value: Any, where: str) -> None:
@@ -39,6 +43,8 @@ def check_json(value: Any, where: str) -> None:
     Raises:
         InvalidInput: it is not what JSON has, or too deep; names ``where``.
     """
+    if value is None:
+        return
     if why := _why_not_json(value):
         raise InvalidInput(f"{where}: {why}")
     check_encodable(value, where)

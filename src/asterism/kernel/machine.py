@@ -16,7 +16,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Never, TypeVar
 
 import msgspec
@@ -96,8 +96,7 @@ def run_of(effect: str) -> str:
     return effect.rpartition(":")[0]
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(msgspec.Struct):
     """What a move knows besides memory and event, and how it asks for effects.
 
     Attributes:
@@ -121,11 +120,11 @@ class Turn:
     state: enum.StrEnum
     rules: int = 1
     settles: str = ""
-    outstanding: Mapping[str, Effect] = field(default_factory=dict)
-    abandoned: set[str] = field(default_factory=set)
-    facts: dict[str, Any] = field(default_factory=dict)
+    outstanding: Mapping[str, Effect] = {}
+    abandoned: set[str] = set()
+    facts: dict[str, Any] = {}
     replayed: bool = False
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[Effect] = []
 
     def perform(self, effect: Effect) -> str:
         """Ask for an effect; returns its id, which is also its idempotency key."""
@@ -277,19 +276,23 @@ class Machine(Generic[M]):
 
         Raises:
             IllegalTransition: no row for the event in this state, or a target that the row forbids.
-            TypeError: the run would end, and its memory does not say how.
+            TypeError: no state has a row for this kind of outcome; or the run would end, and its memory does not say how.
         """
-        rows = self.table[state]
+        found = self.table[state].get(type(event))
         if isinstance(event, Outcome):
             self.settled(memory, event)
-            rows = self._common if event.effect in turn.abandoned else rows
-        found = rows.get(type(event))
-        if found is None:
-            if isinstance(event, Outcome):
+            if event.effect in turn.abandoned:
+                found = self._common.get(type(event))
+            if found is None:
+                if type(event) not in self.events:
+                    raise TypeError(f"{self.name} has no row for {type(event).__name__} in any state: it could not be replayed")
                 return state
+        if found is None:
             raise IllegalTransition(self.name, state, kind_of(event), [kind_of(kind) for kind in self.table[state]])
-        target = found.move(memory, typing.cast("Never", event), turn)
-        if target is not None and target not in found.to and not (found.internal and target == state):
+        target = found.move(memory, event, turn)  # type: ignore[arg-type]  # problems() has seen that its move takes this event
+        if target is None or (found.internal and target == state):
+            return target
+        if target not in found.to:
             raise IllegalTransition(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
         if target in self._terminal and target != state and (problem := self.check_end(memory)):
             raise TypeError(f"{self.name} ends in {target}: {problem}")

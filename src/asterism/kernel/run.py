@@ -155,11 +155,7 @@ class Run(Generic[M]):
                     self.id, entry.seq, f"it asks for other effects today than the journal says{_differs(replayed, entry)}"
                 )
 
-    def _step(
-        self, event: Event, turn: Turn, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] | None = None
-    ) -> Entry | None:
-        if isinstance(event, Outcome) and type(event) not in self.machine.events:
-            raise TypeError(f"{self.machine.name} has no row for {type(event).__name__} in any state: it could not be replayed")
+    def _step(self, event: Event, turn: Turn, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] = ()) -> Entry | None:
         try:
             target = self.machine.step(self.state, self.memory, event, turn)
         except IllegalTransition as error:
@@ -178,7 +174,7 @@ class Run(Generic[M]):
             effects=effects,
             key=key,
             facts=turn.facts,
-            rules=turn.rules if self._adopted(event) else 0,
+            rules=turn.rules if turn.seq == 1 or event.adopts_rules else 0,
         )
         self._advance(entry, settled)
         return entry
@@ -189,7 +185,8 @@ class Run(Generic[M]):
 
     def _advance(self, entry: Entry, settled: Container[str] = ()) -> None:
         self.seq = entry.seq
-        self.state = self.machine.states(entry.state)
+        states = self.machine.states
+        self.state = entry.state if isinstance(entry.state, states) else states(entry.state)
         self.rules = entry.rules or self.rules
         self._last.append(entry)
         if entry.note:

@@ -8,7 +8,7 @@ The idea of coupling machines by a table is h11's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -102,7 +102,7 @@ COUPLING: Mapping[TaskStatus, Callable[[Board, TaskStar], None]] = {
 def move_task(board: Board, task: TaskStar, event: Event, turn: Turn) -> None:
     """Move one task by its table, then everything that follows from it."""
     target = TASK_LIFECYCLE.step(task.status, task, event, turn)
-    task.status = TaskStatus(target or task.status)
+    task.status = cast("TaskStatus", target or task.status)
     COUPLING[task.status](board, task)
     settle(board, turn)
 
@@ -127,7 +127,7 @@ def _refresh(board: Board, task: TaskStar, turn: Turn) -> None:
     ready = board.constellation.is_ready(task.task_id)
     if ready != (task.status is TaskStatus.PENDING):
         event: Event = Unblocked() if ready else Blocked()
-        task.status = TaskStatus(TASK_LIFECYCLE.step(task.status, task, event, turn) or task.status)
+        task.status = cast("TaskStatus", TASK_LIFECYCLE.step(task.status, task, event, turn) or task.status)
         COUPLING[task.status](board, task)
     if board.constellation.is_doomed(task.task_id):
         board.doomed[task.task_id] = None

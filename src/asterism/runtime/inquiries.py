@@ -12,6 +12,8 @@ from asterism.runtime.ports.store import InquiryRow
 
 def asked_by(entry: Entry) -> list[InquiryRow]:
     """Return the questions that an entry asks."""
+    if not entry.effects:
+        return []
     return [
         InquiryRow(
             inquiry=effect_id,

@@ -94,7 +94,7 @@ class Session:
         self._say_of = say
         self._group: asyncio.TaskGroup = group
         self._rested = rested
-        self._packer = packer(run.machine)
+        self._packer, self._version = packer(run.machine), version_of(run.machine)
         self._arrived: collections.deque[Arrival] = collections.deque()
         self._anything = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -293,7 +293,7 @@ class Session:
             closed=[closed for entry in entries for closed in closed_by(entry)],
             folded=folded,
             snapshot=self._freezer.after(self.run, records),
-            version=version_of(self.run.machine),
+            version=self._version,
         )
         for number in range(1, APPEND_TRIES + 1):
             try:
