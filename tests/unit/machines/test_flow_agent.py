@@ -343,6 +343,7 @@ def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_
     assert talk.handler == "on_initializing"
     talk.handled(S.WAITING_FOR_INPUT)
     assert talk.states()[-2:] == ["PAUSED", "CANCELLED"]
+    assert talk.memory.reason == "cancelled by ada"
     late = Talk()
     late.take(Cancel())
     late.handled(S.COMPLETED)
@@ -494,3 +495,16 @@ def test_its_journal_replays_to_the_same_memory() -> None:
     again = Run(FLOW_AGENT, "r")
     again.replay(packer(FLOW_AGENT).unpack(packer(FLOW_AGENT).pack(entry)) for entry in talk.entries)
     assert again.memory == talk.memory
+
+
+def test_the_last_fifty_utterances_are_remembered_and_the_journal_has_all() -> None:
+    talk = Talk()
+    for number in range(60):
+        talk.memory.say("ada", f"line {number}")
+    assert [said.text for said in talk.memory.history] == [f"line {number}" for number in range(10, 60)]
+
+
+def test_a_conversation_that_ended_gives_what_it_said_last_and_its_outputs_as_its_result() -> None:
+    talk = talk_in(S.COMPLETED)
+    talk.memory.prompt, talk.memory.data = "Done.", {"booked": 3}
+    assert talk.memory.result() == {"summary": "Done.", "data": {"booked": 3}}

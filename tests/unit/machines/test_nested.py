@@ -86,6 +86,15 @@ def test_a_child_that_ran_out_of_the_tasks_deadline_says_so() -> None:
     assert error.code == "deadline"
 
 
+def test_a_child_that_ran_out_of_its_timeout_before_the_tasks_deadline_says_so() -> None:
+    it = agent(deadline_s=30, timeout_s=20)
+    it.now += 20
+    ends(it, "failed", "wall_limit")
+    error = it.task("b").error
+    assert error is not None
+    assert error.code == "timeout"
+
+
 def test_a_child_whose_fate_is_not_known_is_asked_about() -> None:
     it = agent()
     ends(it, "failed", "interrupted")

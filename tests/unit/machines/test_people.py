@@ -84,6 +84,14 @@ def test_an_answer_that_the_question_does_not_take_is_refused_and_changes_nothin
     assert memory_of(agent.run) == before
 
 
+def test_a_no_without_a_reason_says_who_said_it() -> None:
+    agent = Agent(careful())
+    agent.answers("reject")
+    error = agent.task("a").error
+    assert error is not None
+    assert error.message == "me said no"
+
+
 def test_nobody_answering_is_a_no() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     assert agent.inquiry().expires_at == 1060.0

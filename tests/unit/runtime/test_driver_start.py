@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 
 from asterism.errors import InvalidInput, RunNotFound
+from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
+from asterism.runtime.driver import MAX_FRESH, Driver
+from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
+from tests.errand import Basket, Leave, State, errand
 
 
 def test_what_goes_wrong_is_told_to_who_waits_and_ends_nothing_else() -> None:
@@ -24,3 +29,58 @@ def test_what_goes_wrong_is_told_to_who_waits_and_ends_nothing_else() -> None:
             assert isinstance(unheard.exception(), RunNotFound)
 
     asyncio.run(main())
+
+
+def alive(kind: type[Any]) -> list[Any]:
+    """Objects of a class that somebody still refers to."""
+    gc.collect()
+    return [it for it in gc.get_objects() if isinstance(it, kind)]
+
+
+def test_a_run_that_was_driven_in_the_background_leaves_no_task_behind() -> None:
+    async def main() -> None:
+        driver = Driver(store=MemoryStore(), clock=SystemClock(), machines={}, performers={})
+        async with driver.opened():
+            with pytest.raises(RunNotFound):
+                await driver.start("nobody")
+            await asyncio.sleep(0)
+            assert [task.get_name() for task in alive(asyncio.Task) if task.get_name() == "drives nobody"] == []
+
+    asyncio.run(main())
+
+
+def stays_out(memory: Any, event: Leave, turn: Any) -> State:
+    return State.OUT
+
+
+class Waiting(Basket, kw_only=True):
+    def wake_at(self) -> float | None:
+        return 1e12
+
+
+def test_who_waits_for_a_run_is_cancelled_when_the_driver_closes() -> None:
+    async def main() -> bool:
+        machine = errand(leave=stays_out, memory=Waiting)
+        store, clock = MemoryStore(), SystemClock()
+        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
+        async with driver.opened():
+            await Runtime(store, driver, clock).submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            end = driver.start("r")
+            while not (await store.run("r")).owner:
+                await asyncio.sleep(0)
+        return end.cancelled()
+
+    assert asyncio.run(main())
+
+
+def test_of_the_runs_that_were_submitted_and_not_driven_a_bounded_number_is_remembered() -> None:
+    async def main() -> int:
+        store, clock, machine = MemoryStore(), SystemClock(), errand(leave=stays_out)
+        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
+        async with driver.opened():
+            runtime = Runtime(store, driver, clock)
+            for number in range(MAX_FRESH + 10):
+                await runtime.submit(machine, Leave(), title="an errand", actor="ann", run=f"r{number}")
+            return len([run for run in alive(Run) if run.machine is machine])
+
+    assert asyncio.run(main()) == MAX_FRESH

@@ -12,8 +12,13 @@ import pytest
 
 from asterism.errors import InvalidInput, RunStuck
 from asterism.kernel.journal import Entry
-from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Redo, Turn, row
+from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Redo, Turn, Unpause, row
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow
+from asterism.runtime.runtime import Runtime
+from asterism.runtime.session import MAX_BATCH
+from asterism.stores.memory import MemoryStore
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, opened
 
 
@@ -214,6 +219,45 @@ def test_a_run_that_waits_for_nothing_says_so_and_goes_on_when_its_move_is_corre
             assert (await corrected.drive("r")).outcome == "finished"
 
     asyncio.run(main())
+
+
+def stays_out(memory: Basket, event: Leave, turn: Turn) -> State:
+    return State.OUT
+
+
+def test_a_run_that_waits_for_nothing_takes_all_that_has_arrived_before_it_says_so() -> None:
+    async def main() -> str:
+        store, clock, machine = MemoryStore(), SystemClock(), errand(leave=stays_out)
+        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
+        async with driver.opened():
+            runtime = Runtime(store, driver, clock)
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            for number in range(2 * MAX_BATCH):
+                await runtime.post("r", Unpause(), actor="ann", key=f"k{number}")
+            await runtime.post("r", Cancel(), actor="ann", key="cancel")
+            return (await runtime.drive("r")).outcome
+
+    assert asyncio.run(main()) == "cancelled"
+
+
+class Late(Basket, kw_only=True):
+    def wake_at(self) -> float | None:
+        return None if self.code else 1.0
+
+
+def test_a_run_whose_time_has_passed_when_it_is_first_looked_at_waits_for_what_comes(tmp_path: Path) -> None:
+    machine = errand(leave=stays_out, memory=Late)
+
+    async def main() -> str:
+        async with opened(tmp_path, machine) as runtime:
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            driving = asyncio.create_task(runtime.drive("r"))
+            await asyncio.wait([driving], timeout=0.05)
+            assert not driving.done()
+            await runtime.send("r", Cancel(), actor="ann")
+            return (await driving).outcome
+
+    assert asyncio.run(main()) == "cancelled"
 
 
 def test_a_run_that_waits_for_nothing_can_be_cancelled(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -92,3 +93,13 @@ def test_a_program_started_by_an_owner_does_not_hold_its_lock(tmp_path: Path) ->
         assert Owners(tmp_path).living(me) == ""
     finally:
         started.communicate(b"\n")
+
+
+def test_an_owner_whose_file_cannot_be_written_leaves_none_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StoreUnavailable, match=r"No space left on device; make it writable and free some space$"):
+        Owners(tmp_path).enter()
+    assert list(tmp_path.iterdir()) == []

@@ -150,6 +150,14 @@ def test_the_ladder_is_climbed_with_each_failure_of_the_step() -> None:
     loop.assert_replays()
 
 
+@pytest.mark.parametrize(("word", "state"), [("fail", "FAILED"), ("replan", "PLANNING"), ("done", "REFLECTING")])
+def test_the_ladder_is_not_climbed_where_the_reflection_says_another_word_than_continue(word: str, state: str) -> None:
+    loop = Loop(*steps("a", "b"), recovery=("retry",))
+    loop.fails("a")
+    loop.says(word)
+    assert (loop.state, loop.working()) == (state, [])
+
+
 def test_a_step_that_needs_a_yes_needs_another_to_be_tried_again() -> None:
     loop = Loop(*steps("a:asks"))
     loop.answers("approve")
