@@ -1,8 +1,9 @@
 """Mutation testing: ``python -m tests.mutations --seed 13 --count 200 --results FILE``.
 
 Draws changes of the core at random, makes one at a time in a copy of the working tree, and runs the tests: those that reach the line
-first, the rest of ``make test`` for what survives them. A run that hangs counts as caught. Results are appended to the file, one JSON
-object a line, and a run that was cut short goes on where it stopped.
+first, then, for what survives them, those of ``make test`` that run the code in processes of their own, where nobody sees which lines
+they reach; all of it where no test is seen to reach the line. A run that hangs counts as caught. Results are appended to the file, one
+JSON object a line, the last of a mutation being the one that counts; a run that was cut short goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -67,42 +68,50 @@ class Bench:
         named = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return SURVIVED if process.returncode == 0 else CAUGHT, (named or said.splitlines() or [""])[0][:200]
 
-    def reached(self) -> dict[str, dict[int, list[str]]]:
-        """Run the tests once, and return by file and line the tests that reach it, as pytest takes them."""
-        settings, data = self.folder / ".mutations.rc", self.folder / ".mutations.coverage"
-        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = src/asterism\ndata_file = {data}\n", encoding="utf-8")
-        arguments = ("coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-m", "not slow", *OPTIONS, *IN_PROCESS)
-        how, said = self.run(*arguments, timeout_s=3600)
-        if how != SURVIVED:
-            raise SystemExit(f"the tests fail before anything was changed: {said}")
+    def reached(self, data: Path) -> dict[str, dict[int, list[str]]]:
+        """Return by file and line the tests that reach it, as pytest takes them; run them once where the data are not there yet."""
+        if not data.exists():
+            self._measure(data)
         covered = CoverageData(basename=str(data))
         covered.read()
         found: dict[str, dict[int, list[str]]] = {}
         for name in covered.measured_files():
             by_line = covered.contexts_by_lineno(name)
-            found[str(Path(name).relative_to(self.folder))] = {
-                line: sorted(filter(None, map(_node, tests))) for line, tests in by_line.items()
-            }
+            path = name[name.rindex("src/asterism/") :]
+            found[path] = {line: sorted(filter(None, map(_node, tests))) for line, tests in by_line.items()}
         return found
 
-    def judge(self, mutation: Mutation, tests: Sequence[str]) -> dict[str, Any]:
-        """Make a mutation, run the tests that reach it, and take it back."""
+    def _measure(self, data: Path) -> None:
+        settings, fresh = self.folder / ".mutations.rc", self.folder / ".mutations.coverage"
+        settings.write_text(f"[run]\ndynamic_context = test_function\nsource = src/asterism\ndata_file = {fresh}\n", encoding="utf-8")
+        arguments = ("coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-m", "not slow", *OPTIONS, *IN_PROCESS)
+        how, said = self.run(*arguments, timeout_s=3600)
+        if how != SURVIVED:
+            raise SystemExit(f"the tests fail before anything was changed: {said}")
+        shutil.copy2(fresh, data)
+
+    def judge(self, mutation: Mutation, tests: Sequence[str], stage: str) -> dict[str, Any]:
+        """Make a mutation, run the tests that reach it or the rest of them, and take it back."""
         place, began = self.folder / mutation.path, time.monotonic()
         sound = place.read_text(encoding="utf-8")
         place.write_text(mutation.source, encoding="utf-8")
         try:
-            how, said = SURVIVED, "no test reaches it"
-            if tests:
+            if stage == REST:
+                left_out = [f"--ignore={folder}" for folder in IN_PROCESS] if tests else []
+                how, said = self.run("pytest", "-x", "-q", "-n", "2", "-m", "not slow", *left_out, *OPTIONS, timeout_s=REST_TIMEOUT_S)
+            elif tests:
                 chosen = self.folder / ".mutations.tests"
                 chosen.write_text("\n".join(tests), encoding="utf-8")
                 how, said = self.run("pytest", "-x", "-q", *OPTIONS, f"@{chosen}", timeout_s=FIRST_TIMEOUT_S)
-            if how == SURVIVED:
-                how, said = self.run("pytest", "-x", "-q", "-n", "2", "-m", "not slow", *OPTIONS, timeout_s=REST_TIMEOUT_S)
+            else:
+                how, said = SURVIVED, "no test is seen to reach it"
         finally:
             place.write_text(sound, encoding="utf-8")
-        return {"name": mutation.name, "how": how, "by": said, "reached_by": len(tests), "seconds": round(time.monotonic() - began, 1)}
+        seconds = round(time.monotonic() - began, 1)
+        return {"name": mutation.name, "stage": stage, "how": how, "by": said, "reached_by": len(tests), "seconds": seconds}
 
 
+FIRST, REST = "first", "rest"
 OPTIONS = ("-p", "no:cacheprovider", "--timeout", "60", "--tb", "no")
 
 
@@ -142,30 +151,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.list:
         print("\n".join(mutation.name for mutation in chosen))
         return 0
-    results = [json.loads(line) for line in given.results.read_text(encoding="utf-8").splitlines()] if given.results.exists() else []
-    known = {it["name"] for it in results}
+    lines = given.results.read_text(encoding="utf-8").splitlines() if given.results.exists() else []
+    results: dict[str, dict[str, Any]] = {it["name"]: it for it in map(json.loads, lines)}
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         benches: Queue[Bench] = Queue()
         for number in range(given.workers):
             benches.put(Bench(Path(folder) / str(number)))
         first = benches.get()
-        reached = first.reached()
+        reached = first.reached(given.results.with_suffix(".coverage"))
         benches.put(first)
 
-        def judge(mutation: Mutation) -> dict[str, Any]:
+        def judge(mutation: Mutation, stage: str) -> dict[str, Any]:
             bench = benches.get()
             try:
-                return bench.judge(mutation, reached.get(mutation.path, {}).get(mutation.line, []))
+                return bench.judge(mutation, reached.get(mutation.path, {}).get(mutation.line, []), stage)
             finally:
                 benches.put(bench)
 
         with ThreadPoolExecutor(given.workers) as pool, given.results.open("a", encoding="utf-8") as kept:
-            for result in pool.map(judge, [it for it in chosen if it.name not in known]):
-                results.append(result)
-                print(json.dumps(result), file=kept, flush=True)
-                print(f"{result['how']:8} {result['seconds']:6.1f} s  {result['name']}", flush=True)
-    print(told(results))
+            for stage in (FIRST, REST):
+                due = [it for it in chosen if _is_due(results.get(it.name), stage)]
+                for result in pool.map(judge, due, [stage] * len(due)):
+                    results[result["name"]] = result
+                    print(json.dumps(result), file=kept, flush=True)
+                    print(f"{stage:5} {result['how']:8} {result['seconds']:6.1f} s  {result['name']}", flush=True)
+    print(told(results[mutation.name] for mutation in chosen))
     return 0
+
+
+def _is_due(result: dict[str, Any] | None, stage: str) -> bool:
+    """Whether a mutation whose last result is this one is to be judged by the tests of a stage."""
+    if result is None:
+        return stage == FIRST
+    return stage == REST and result["stage"] == FIRST and result["how"] == SURVIVED
 
 
 if __name__ == "__main__":
