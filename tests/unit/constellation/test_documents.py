@@ -197,3 +197,8 @@ def test_a_plan_that_cannot_be_used_is_told_by_place(document: Any, told: str) -
 
 def test_the_deepest_inputs_are_taken() -> None:
     assert parse_task({"task_id": "a", "inputs": {"x": nested(MAX_DEPTH - 1)}}).task_id == "a"
+
+
+def test_a_value_that_json_has_no_words_for_is_refused_where_it_stands() -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be written as JSON \(Encoding objects of type object is unsupported\)"):
+        parse_task({"task_id": "a", "inputs": {"x": object()}})

@@ -297,6 +297,20 @@ def test_a_secret_cannot_be_told_through_the_inbox(lines: tuple[str, ...], verb:
     assert SECRET not in everything(stage)
 
 
+def test_a_question_for_a_secret_can_be_cancelled_through_the_inbox() -> None:
+    stage = Stage(Login, forgetful=False)
+
+    async def play() -> str:
+        for line in ("go", "ann"):
+            await act(stage, line)
+        async with stage.process() as (runtime, _, _):
+            (asked,) = await runtime.store.inquiries(run=stage.run)
+            await runtime.post_answer(asked.inquiry, "cancel", actor="ann")
+            return (await runtime.drive(stage.run)).outcome
+
+    assert stage.play(play()) == "cancelled"
+
+
 def test_an_agent_of_a_program_takes_a_secret_by_name() -> None:
     async def play() -> AgentResult:
         agent = Login()

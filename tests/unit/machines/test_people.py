@@ -92,6 +92,13 @@ def test_a_no_without_a_reason_says_who_said_it() -> None:
     assert error.message == "me said no"
 
 
+def test_an_answer_to_what_is_no_question_is_refused() -> None:
+    agent = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]})
+    (attempt,) = agent.run.outstanding
+    with pytest.raises(Refused, match=rf"^{attempt} is not asked any more$"):
+        agent.take(Answered(effect=attempt, verb="approve"))
+
+
 def test_nobody_answering_is_a_no() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     assert agent.inquiry().expires_at == 1060.0

@@ -66,8 +66,7 @@ def test_who_waits_for_a_run_is_cancelled_when_the_driver_closes() -> None:
         async with driver.opened():
             await Runtime(store, driver, clock).submit(machine, Leave(), title="an errand", actor="ann", run="r")
             end = driver.start("r")
-            while not (await store.run("r")).owner:
-                await asyncio.sleep(0)
+            await asyncio.wait([asyncio.ensure_future(end)], timeout=0.05)
         return end.cancelled()
 
     assert asyncio.run(main())

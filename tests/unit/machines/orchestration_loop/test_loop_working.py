@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.kernel.machine import kind_of
+from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.control import Forked, Pause, Verb
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
-from asterism.machines.orchestration_loop.model import Finding, Later, Step
+from asterism.machines.orchestration_loop.model import Finding, Later, Step, WorkerProfile
 from tests.loops import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
@@ -304,3 +306,14 @@ def test_a_finding_carries_its_step_worker_and_attempt() -> None:
     loop = Loop(*steps("a"))
     loop.ends("a", 1)
     assert loop.memory.findings == [Finding(output=1, step_id="a", worker="w")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "told"), [("failed", "", "failed"), ("cancelled", "", "cancelled"), ("failed", "no route", "no route")]
+)
+def test_a_child_that_did_not_finish_is_a_failure_with_its_reason_or_how_it_ended(outcome: Any, reason: str, told: str) -> None:
+    nested = WorkerProfile(name="nested", child=ChildSpec(machine="flow agent", definition={}))
+    loop = Loop(*steps("a:nested"), workers=(nested,))
+    loop.batch(ChildEnded(effect=loop.effect(StartChild), outcome=outcome, reason=reason))
+    (finding,) = loop.memory.findings
+    assert (finding.status, finding.reason) == ("failed", told)
