@@ -283,6 +283,11 @@ def test_a_maker_that_is_at_it_is_left_alone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_pipe_that_has_the_name_of_a_draft_holds_nothing_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".runs.db.0123abcd.new")
+    made(tmp_path / "runs.db")
+
+
 def test_a_draft_that_is_removed_before_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, lock = tmp_path / "runs.db", database._lock
     removed: list[Path] = []
