@@ -67,7 +67,7 @@ class _Batch:
 
     def __init__(self, constellation: TaskConstellation) -> None:
         self._it = constellation
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[tuple[Callable[..., object], Any]] = []  # what to call with what: fewer objects than a closure has
         self._inverse: list[Edit] = []
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
@@ -87,8 +87,8 @@ class _Batch:
         )
 
     def roll_back(self) -> None:
-        for undo in reversed(self._undo):
-            undo()
+        for undo, of in reversed(self._undo):
+            undo(of)
         if self._was_at_rest:
             self._it.restless.clear()
 
@@ -254,7 +254,7 @@ class _Batch:
         constellation, task_id = self._it, task.task_id
         self._unbury(constellation.removed_tasks, task_id)
         constellation.insert_task(task)
-        self._undo.append(lambda: constellation.delete_task(task_id))
+        self._undo.append((constellation.delete_task, task_id))
         self._tasks[task_id] = None
         self._inverse.append(RemoveTask(task_id=task_id))
 
@@ -263,12 +263,12 @@ class _Batch:
         ordinal = constellation.ordinal(task_id)
         constellation.delete_task(task_id)
         self._bury(constellation.removed_tasks, task_id)
-        self._undo.append(lambda: constellation.insert_task(task, ordinal))
+        self._undo.append((lambda task: constellation.insert_task(task, ordinal), task))
         self._inverse.append(AddTask(task=spec_of(task)))
 
     def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         self._write(task, after)
-        self._undo.append(lambda: self._write(task, before))
+        self._undo.append((lambda task: self._write(task, before), task))
         self._tasks[task.task_id] = None
         self._inverse.append(UpdateTask(task_id=task.task_id, changes=msgspec.to_builtins(before)))
 
@@ -290,22 +290,22 @@ class _Batch:
     def _place_line(self, line: TaskStarLine) -> None:
         self._unbury(self._it.removed_lines, line.line_id)
         self._it.insert_line(line)
-        self._undo.append(lambda: self._it.delete_line(line.line_id))
+        self._undo.append((self._it.delete_line, line.line_id))
 
     def _take_line(self, line: TaskStarLine) -> None:
         self._it.delete_line(line.line_id)
         self._bury(self._it.removed_lines, line.line_id)
-        self._undo.append(lambda: self._it.insert_line(line))
+        self._undo.append((self._it.insert_line, line))
 
     def _bury(self, tombstones: set[str], removed: str) -> None:
         if removed not in tombstones:
             tombstones.add(removed)
-            self._undo.append(lambda: tombstones.discard(removed))
+            self._undo.append((tombstones.discard, removed))
 
     def _unbury(self, tombstones: set[str], removed: str) -> None:
         if removed in tombstones:
             tombstones.discard(removed)
-            self._undo.append(lambda: tombstones.add(removed))
+            self._undo.append((tombstones.add, removed))
 
 
 def spec_of(task: TaskStar) -> TaskSpec:

@@ -97,7 +97,7 @@ class Run(Generic[M]):
             at=at,
             actor=actor,
             state=self.state,
-            rules=self._adopted(event) or self.rules,
+            rules=self.machine.rules if event.adopts_rules or not self.seq else self.rules,
             settles=event.effect if isinstance(event, Outcome) else "",
             outstanding=self.outstanding,
             abandoned=self.abandoned,

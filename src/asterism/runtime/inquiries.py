@@ -9,6 +9,8 @@ from asterism.kernel.machine import kind_of
 from asterism.machines.control import Answered, Ask, Broke
 from asterism.runtime.ports.store import InquiryRow
 
+_CLOSING = (Answered, Broke)
+
 
 def asked_by(entry: Entry) -> list[InquiryRow]:
     """Return the questions that an entry asks."""
@@ -34,6 +36,8 @@ def asked_by(entry: Entry) -> list[InquiryRow]:
 def closed_by(entry: Entry) -> list[tuple[str, str]]:
     """Return the ids of the questions that an entry closes, each with who answered how, or ``withdrawn``."""
     event = entry.event
+    if not isinstance(event, _CLOSING):
+        return []
     if isinstance(event, Broke) and event.event == kind_of(Answered) and not entry.note:
         return [(event.effect, "withdrawn")]  # its run has ended over the answer
     if entry.note or not isinstance(event, Answered):

@@ -26,6 +26,6 @@ def status_of(run: Run[Any]) -> RunStatus:
 def is_stuck(run: Run[Any]) -> bool:
     """True where nothing can move a run on: no outcome, no time, no answer, and no command of its own."""
     memory = run.memory
-    if run.ended or run.outstanding or memory.paused or memory.stirs() or memory.wake_at() is not None:
+    if run.outstanding or run.ended or memory.paused or memory.stirs() or memory.wake_at() is not None:
         return False
     return not any(kind.from_outside and kind not in _CONTROLS for kind in run.machine.table[run.state])
