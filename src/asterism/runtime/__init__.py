@@ -1,6 +1,7 @@
 """The shell around the machines, and the only loop that moves runs.
 
-``ports`` what it needs of the world · ``session`` one run in the hands of its owner · ``outcomes`` of its effects ·
+``ports`` what it needs of the world · ``session`` one run in the hands of its owner · ``arrivals`` what it takes ·
+``outcomes`` of its effects ·
 ``standing`` what it waits for · ``driver`` all that are driven here · ``children`` those below others ·
 ``runtime`` what a program does with runs · ``performers`` of the constellation agent's effects ·
 ``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``rules`` the code that moves a run ·

@@ -12,15 +12,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from asterism.errors import AsterismError, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
 from asterism.kernel.data import read_back
 from asterism.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.control import Broke, Claimed, Drained, Withdraw, Withdrawn
+from asterism.machines.control import Claimed, Drained, Withdraw, Withdrawn
+from asterism.runtime.arrivals import Arrival, instead
 from asterism.runtime.clock import Clock
 from asterism.runtime.inquiries import asked_by, closed_by
 from asterism.runtime.kept import told
@@ -40,21 +39,6 @@ ACCEPTED = "accepted"
 """The verdict on an inbox row that was taken."""
 _STOPS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
 """Errors of a child that are no outcome of it: this program cannot go on with it now, another one may."""
-
-
-class Arrival(msgspec.Struct, frozen=True):
-    """An event on its way in, who caused it, and the inbox key it came under.
-
-    Attributes:
-        by: id of the effect whose performer has reported it; empty for what nobody's performer has.
-        broke: why it cannot be taken, if a move has failed over it.
-    """
-
-    event: Event
-    actor: str
-    key: str = ""
-    by: str = ""
-    broke: str = ""
 
 
 class Session:
@@ -102,6 +86,7 @@ class Session:
         self._unreadable: list[tuple[str, str]] = []
         self._looked_at = -math.inf  # when Drained has last found nothing to do
         self._again_s = 0.0
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None  # with the time that it is set for
         self._lost: AsterismError | None = None
 
     # -- arriving ----------------------------------------------------------------------------------
@@ -192,16 +177,25 @@ class Session:
         if self._arrived or self._unreadable or self._lost:
             return
         self._anything.clear()
-        wake_at = self.run.memory.wake_at()
-        if wake_at is None:
-            await self._anything.wait()
+        self._set_timer(self.run.memory.wake_at())
+        await self._anything.wait()
+
+    def _set_timer(self, wake_at: float | None) -> None:
+        """Have the run looked at when a time comes. A timer that is set for it stays: most waits of a run are for the same time."""
+        if self._timer is not None and self._timer[0] == wake_at:
             return
-        # A timer that sets the event, not a timeout: nothing is cancelled, which is cheaper by a twentieth of a task.
-        timer = asyncio.get_running_loop().call_later(self._until(wake_at), self._anything.set)
-        try:
-            await self._anything.wait()
-        finally:
-            timer.cancel()
+        self._drop_timer()
+        if wake_at is not None:
+            self._timer = wake_at, asyncio.get_running_loop().call_later(self._until(wake_at), self._time_has_come)
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer[1].cancel()
+        self._timer = None
+
+    def _time_has_come(self) -> None:
+        self._timer = None
+        self._anything.set()
 
     def _until(self, wake_at: float) -> float:
         """Return the seconds until a time; longer and longer for one that ``Drained`` has had, and done nothing."""
@@ -262,7 +256,7 @@ class Session:
                 self._say(f"{kind_of(event)} could not be taken: {reason}")
                 if performing := self._performing.pop(arrival.by, None):  # it may wait for what follows from its report
                     performing.cancel()
-                return [*arrivals[:index], _instead(arrival, reason, error), *arrivals[index + 1 :]]
+                return [*arrivals[:index], instead(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:
                 entries.append(entry)
             if arrival.key:
@@ -372,6 +366,7 @@ class Session:
 
     def abandon(self) -> None:
         """Stop performing, and leave every outcome open: the next owner redoes what must be."""
+        self._drop_timer()
         for task in tuple(self._performing.values()):
             task.cancel()
 
@@ -380,17 +375,3 @@ def _is_being_cancelled() -> bool:
     """True where it is this task that is cancelled, and not something that it has waited for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
-
-
-def _instead(arrival: Arrival, reason: str, error: Exception) -> Arrival:
-    """What is taken in place of an event that a move has failed over.
-
-    An outcome breaks its run, and so does what a performer has reported; a command is refused to its sender.
-    """
-    event = arrival.event
-    effect = event.effect if isinstance(event, Outcome) else arrival.by
-    if effect and not isinstance(event, Broke):
-        return Arrival(Broke(effect=effect, event=kind_of(event), reason=reason), "system", arrival.key)
-    if not arrival.key or isinstance(event, Outcome):
-        raise error
-    return msgspec.structs.replace(arrival, broke=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
