@@ -11,13 +11,15 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
-import regex
 
 from asterism.errors import InvalidInput
 from asterism.flows.parsing import SPOKEN, bare, is_spoken, options_of, parse
+
+if TYPE_CHECKING:
+    import regex
 
 F = TypeVar("F", bound=Callable[..., Any])
 Validator = Callable[..., Any]
@@ -25,6 +27,12 @@ MISSING = object()
 
 PATTERN_TIMEOUT_S = 0.5
 """Bound on one search for a pattern: it is the author's and the text is a stranger's, so both together may take for ever."""
+
+
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    import regex  # noqa: PLC0415 - most of what a command imports for flows, and few fields have a pattern
+
+    return regex.compile(pattern, regex.IGNORECASE)
 
 
 class Field:
@@ -48,7 +56,7 @@ class Field:
         self.description = description
         self.default = default
         self.required = required
-        self.pattern = regex.compile(pattern, regex.IGNORECASE) if pattern else None
+        self.pattern = _compiled(pattern) if pattern else None
         self.secret = secret
         self.name = ""
         self.owner: type = object
