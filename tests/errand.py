@@ -11,10 +11,13 @@ from typing import Any
 
 import asterism
 from asterism.machines import Control, Drained, Effect, Event, Governed, Machine, Outcome, Row, Turn, cancels_to, fails_to, governed, row
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.driver import Driver
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.registration import Registration
 from asterism.runtime.runtime import Runtime
+from asterism.stores.memory import MemoryStore
 
 LIMIT_S = 10.0
 """Seconds after which a run that should have come to rest has not."""
@@ -96,6 +99,11 @@ def errand(
     )
 
 
+def stays_out(memory: Basket, event: Leave, turn: Turn) -> State:
+    """Go OUT and ask for nothing: a move to put in place of ``leave``."""
+    return State.OUT
+
+
 class Shop:
     """Performs what a function makes of the effect."""
 
@@ -113,6 +121,15 @@ async def opened(folder: Path, machine: Machine[Any], sells: Callable[..., Any] 
     performers: dict[type[Effect], Performer] = {kind: shop for kind in machine.effects if issubclass(kind, Buy)}
     async with asterism.open(folder / "errands.db", machines=[Registration(machine, performers)]) as runtime:
         yield runtime
+
+
+@contextlib.asynccontextmanager
+async def in_memory(machine: Machine[Any]) -> AsyncIterator[Runtime]:
+    """Open a store in memory for a machine that performs nothing."""
+    store, clock = MemoryStore(), SystemClock()
+    driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
+    async with driver.opened():
+        yield Runtime(store, driver, clock)
 
 
 async def ended(runtime: Runtime, machine: Machine[Any], first: Event | None = None) -> RunRow:

@@ -12,9 +12,8 @@ from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import MAX_FRESH, Driver
-from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
-from tests.errand import Basket, Leave, State, errand
+from tests.errand import Basket, Leave, errand, in_memory, stays_out
 
 
 def test_what_goes_wrong_is_told_to_who_waits_and_ends_nothing_else() -> None:
@@ -49,10 +48,6 @@ def test_a_run_that_was_driven_in_the_background_leaves_no_task_behind() -> None
     asyncio.run(main())
 
 
-def stays_out(memory: Any, event: Leave, turn: Any) -> State:
-    return State.OUT
-
-
 class Waiting(Basket, kw_only=True):
     def wake_at(self) -> float | None:
         return 1e12
@@ -61,11 +56,9 @@ class Waiting(Basket, kw_only=True):
 def test_who_waits_for_a_run_is_cancelled_when_the_driver_closes() -> None:
     async def main() -> bool:
         machine = errand(leave=stays_out, memory=Waiting)
-        store, clock = MemoryStore(), SystemClock()
-        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
-        async with driver.opened():
-            await Runtime(store, driver, clock).submit(machine, Leave(), title="an errand", actor="ann", run="r")
-            end = driver.start("r")
+        async with in_memory(machine) as runtime:
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            end = runtime.driver.start("r")
             await asyncio.wait([asyncio.ensure_future(end)], timeout=0.05)
         return end.cancelled()
 
@@ -74,10 +67,8 @@ def test_who_waits_for_a_run_is_cancelled_when_the_driver_closes() -> None:
 
 def test_of_the_runs_that_were_submitted_and_not_driven_a_bounded_number_is_remembered() -> None:
     async def main() -> int:
-        store, clock, machine = MemoryStore(), SystemClock(), errand(leave=stays_out)
-        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
-        async with driver.opened():
-            runtime = Runtime(store, driver, clock)
+        machine = errand(leave=stays_out)
+        async with in_memory(machine) as runtime:
             for number in range(MAX_FRESH + 10):
                 await runtime.submit(machine, Leave(), title="an errand", actor="ann", run=f"r{number}")
             return len([run for run in alive(Run) if run.machine is machine])

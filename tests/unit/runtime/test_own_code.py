@@ -13,13 +13,9 @@ import pytest
 from asterism.errors import InvalidInput, RunStuck
 from asterism.kernel.journal import Entry
 from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Redo, Turn, Unpause, row
-from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import MAX_BATCH
-from asterism.stores.memory import MemoryStore
-from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, opened
+from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
 
 
 def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | None = None) -> tuple[RunRow, Any]:
@@ -221,16 +217,10 @@ def test_a_run_that_waits_for_nothing_says_so_and_goes_on_when_its_move_is_corre
     asyncio.run(main())
 
 
-def stays_out(memory: Basket, event: Leave, turn: Turn) -> State:
-    return State.OUT
-
-
 def test_a_run_that_waits_for_nothing_takes_all_that_has_arrived_before_it_says_so() -> None:
     async def main() -> str:
-        store, clock, machine = MemoryStore(), SystemClock(), errand(leave=stays_out)
-        driver = Driver(store=store, clock=clock, machines={machine.name: machine}, performers={})
-        async with driver.opened():
-            runtime = Runtime(store, driver, clock)
+        machine = errand(leave=stays_out)
+        async with in_memory(machine) as runtime:
             await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
             for number in range(2 * MAX_BATCH):
                 await runtime.post("r", Unpause(), actor="ann", key=f"k{number}")
