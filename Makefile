@@ -38,7 +38,7 @@ check: .venv/.ok ## format, lint, types, layers, shape, docs: all must be clean
 	$(PY) -m pytest tests/architecture
 
 simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60; ARGS="--profile talks")
-	$(PY) -m asterism.simulation --seconds $(SECONDS) $(ARGS)
+	$(PY) -m tests.simulation --seconds $(SECONDS) $(ARGS)
 
 explore: .venv/.ok ## walk small worlds whole, state by state (ARGS="agent-4-edit"; without, their names)
 	$(PY) -m tests.simulation.explore $(ARGS)

@@ -13,8 +13,8 @@ from asterism.kernel.snapshot import freeze, thaw
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.simulation.checks.checker import MACHINES
 from asterism.simulation.invariants import difference
-from asterism.simulation.search.profiles import PROFILES, setting_of
 from tests.agents import memory_of
+from tests.simulation.search.profiles import PROFILES, setting_of
 
 
 def whole(run: Run[Any]) -> Any:

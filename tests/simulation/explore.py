@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.simulation.exploration.small_flows import FlowSpace
-from asterism.simulation.exploration.small_loops import LoopSpace, small_steps
-from asterism.simulation.exploration.small_run import Budget, SmallRun
-from asterism.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
-from asterism.simulation.exploration.space import Explored, Explorer
+from tests.simulation.exploration.small_flows import FlowSpace
+from tests.simulation.exploration.small_loops import LoopSpace, small_steps
+from tests.simulation.exploration.small_run import Budget, SmallRun
+from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
+from tests.simulation.exploration.space import Explored, Explorer
 
 ALWAYS = RunOptions(replan="always")
 FOUR = Budget(edits=1, failures=1, crashes=1, cancels=1)

@@ -41,12 +41,12 @@ from asterism.runtime.children import RelayPerformer
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import Commit
 from asterism.runtime.session import Session
-from asterism.simulation.__main__ import main
 from asterism.simulation.device import Behaviour
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.search.campaign import Tally, campaign
 from asterism.simulation.world import World
 from asterism.stores.memory import MemoryStore
+from tests.simulation.__main__ import main
+from tests.simulation.search.campaign import Tally, campaign
 
 SEEDS = 1000
 
@@ -381,6 +381,6 @@ def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
     monkeypatch.setattr(table, "is_done", lambda memory, board: False)
     assert main(["--seconds", "60", "--profile", "calm"]) == 1
     told = capsys.readouterr().err
-    assert "again: python -m asterism.simulation --profile calm --one " in told
+    assert "again: python -m tests.simulation --profile calm --one " in told
     assert "invariant 8 (every run ends, or waits on something it can name) is violated" in told
     assert " by system -> CONTINUE" in told

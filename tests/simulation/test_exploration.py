@@ -13,10 +13,10 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Hold, RunOptions
 from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.simulation.exploration.small_flows import FlowSpace
-from asterism.simulation.exploration.small_run import Budget, SmallRun
-from asterism.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
-from asterism.simulation.exploration.space import NO_END, Explored, Explorer
+from tests.simulation.exploration.small_flows import FlowSpace
+from tests.simulation.exploration.small_run import Budget, SmallRun
+from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
+from tests.simulation.exploration.space import NO_END, Explored, Explorer
 from tests.simulation.explore import ALWAYS, FIVE, ROWS, agents, main
 
 RELIABILITY = Path(__file__).parents[2] / "docs" / "reliability.md"

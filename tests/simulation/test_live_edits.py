@@ -12,9 +12,9 @@ from asterism.machines.constellation_agent import planning
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, Happening
-from asterism.simulation.search.campaign import campaign
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, says, started, statuses, tasks
+from tests.simulation.search.campaign import campaign
 from tests.stars import action
 
 PLAN = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")}

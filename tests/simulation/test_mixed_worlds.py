@@ -16,9 +16,9 @@ from asterism.machines.orchestration_loop import conversing, reflecting, working
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
 from asterism.machines.orchestration_loop.people import ask_about
-from asterism.simulation.__main__ import main
 from asterism.simulation.people import Crash, Line
 from asterism.simulation.world import World
+from tests.simulation.__main__ import main
 from tests.simulation.test_checkers import found
 
 PIN = "correct-horse"
@@ -136,7 +136,7 @@ def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
     assert seed is not None
     assert main(["--one", str(seed[0]), "--profile", "talks"]) == 1
     told = capsys.readouterr().err
-    assert f"again: python -m asterism.simulation --profile talks --one {seed[0]}" in told
+    assert f"again: python -m tests.simulation --profile talks --one {seed[0]}" in told
     assert "the shortest story of it" in told
     assert told.count("crashes: ") == 0
 

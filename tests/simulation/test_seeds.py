@@ -13,16 +13,17 @@ import msgspec
 import pytest
 from pydantic_ai.messages import ToolCallPart
 
-from asterism.simulation.__main__ import main
-from asterism.simulation.search import campaign as campaigns
-from asterism.simulation.search.campaign import campaign
-from asterism.simulation.search.profiles import PIPELINE, PIPELINE_EVERY, PROFILES, profile_of, setting_of
-from asterism.simulation.search.shrinking import shrink
+from tests.simulation.__main__ import main
+from tests.simulation.search import campaign as campaigns
+from tests.simulation.search.campaign import campaign
+from tests.simulation.search.profiles import PIPELINE, PIPELINE_EVERY, PROFILES, profile_of, setting_of
+from tests.simulation.search.shrinking import shrink
 
+ROOT = Path(__file__).parents[2]
 PORT = tuple(name for name in PROFILES if name not in PIPELINE)
 DIGEST = """
 import hashlib, sys
-from asterism.simulation.search.profiles import setting_of
+from tests.simulation.search.profiles import setting_of
 for profile in sys.argv[1:]:
     for seed in range(2):
         print(hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest())
@@ -98,7 +99,8 @@ def _ours(profiles: Sequence[str]) -> list[str]:
 
 def _digests(environment: Mapping[str, str], *profiles: str, python: Sequence[str] = (), folder: Path | None = None) -> list[str]:
     command = [sys.executable, *python, "-c", DIGEST, *profiles]
-    done = subprocess.run(command, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 

@@ -19,10 +19,10 @@ from asterism.machines.control import Answered
 from asterism.machines.orchestration_loop import working
 from asterism.machines.wiring import Board
 from asterism.runtime.session import Session
-from asterism.simulation.__main__ import main
-from asterism.simulation.search.campaign import campaign
-from asterism.simulation.search.profiles import PROFILES, setting_of
-from asterism.simulation.search.shrinking import fewest, shrink, told_of
+from tests.simulation.__main__ import main
+from tests.simulation.search.campaign import campaign
+from tests.simulation.search.profiles import PROFILES, setting_of
+from tests.simulation.search.shrinking import fewest, shrink, told_of
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -11,9 +11,9 @@ from asterism.machines.flow_agent.events import Wake
 from asterism.machines.orchestration_loop import conversing, working
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
-from asterism.simulation.exploration.small_run import Budget
-from asterism.simulation.exploration.space import Explored, Explorer
 from tests.simulation import explore
+from tests.simulation.exploration.small_run import Budget
+from tests.simulation.exploration.space import Explored, Explorer
 from tests.simulation.explore import FOUR, GROUPS
 
 

@@ -3,8 +3,6 @@
 For tests of yours (docs/testing.md): ``world`` a run with all around it · ``device``, ``planner``, ``people``, ``program`` what
 is around it, which ``given`` checks · ``ending`` how it came out · ``recovery`` a run killed at every entry · ``scripted_model`` a
 model by a script · ``pipeline`` the whole planner in a world. Beneath: ``loop`` virtual time, ``clock``, ``desk`` how people reach
-it, ``crew`` and ``process`` who drives it, ``model_wire``.
-
-For the search (docs/reliability.md): ``invariants`` what may never be, and ``checks`` that ask it after every entry · ``search``
-of seeds, for the shortest story that breaks one · ``exploration`` of small worlds, whole.
+it, ``crew`` and ``process`` who drives it, ``model_wire`` · ``invariants`` what may never be, and ``checks`` that ask it after
+every entry.
 """

@@ -28,8 +28,8 @@ from asterism.loops import (
 from asterism.loops.supervising import Metered
 from asterism.loops.worker import AnyWorker
 from asterism.machines.orchestration_loop.model import Gate
-from asterism.simulation.search.shapes import likely
 from asterism.simulation.world import FOLDER
+from tests.simulation.search.shapes import likely
 
 WORDS: tuple[Any, ...] = (
     *(

@@ -32,7 +32,6 @@ from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.planning_state import Asked, Idle, PlanRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.control import Answered, Ask, Drained
-from asterism.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
@@ -42,6 +41,7 @@ from asterism.simulation.invariants import (
     unnamed_wait,
     why_not_startable,
 )
+from tests.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 
 
 class AgentSpace(SmallRun[AgentMemory]):

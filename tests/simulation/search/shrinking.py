@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.search.profiles import setting_of
-from asterism.simulation.search.setting import Setting
-from asterism.simulation.search.story import Story, story_of
-from asterism.simulation.search.trimmed import Trimmed, trimmed
+from tests.simulation.search.profiles import setting_of
+from tests.simulation.search.setting import Setting
+from tests.simulation.search.story import Story, story_of
+from tests.simulation.search.trimmed import Trimmed, trimmed
 
 MAX_LIVES = 1500
 """Worlds that are lived to shrink one story; when they are used up, it is as short as it got."""

@@ -27,8 +27,8 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
+from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 
 BELOW = ChildSpec(machine="orchestration loop", definition={})
 WORKERS = (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.search.profiles import PIPELINE, PROFILES, has_pipeline, profile_of, setting_of
+from tests.simulation.search.profiles import PIPELINE, PROFILES, has_pipeline, profile_of, setting_of
 
 AGAIN_EVERY = 25
 """One run of so many is lived twice, and must leave the same journal."""

@@ -23,10 +23,10 @@ from asterism.simulation.device import Faults
 from asterism.simulation.people import Crash, Happening, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import FailingMoves, Program
-from asterism.simulation.search import shapes
-from asterism.simulation.search.random_model import RandomModel
-from asterism.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
-from asterism.simulation.search.shapes import likely
+from tests.simulation.search import shapes
+from tests.simulation.search.random_model import RandomModel
+from tests.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
+from tests.simulation.search.shapes import likely
 
 Trouble = Callable[[random.Random, Setting], None]
 

@@ -15,8 +15,8 @@ from asterism.errors import InvalidInput
 from asterism.loops.performers import steps_of
 from asterism.machines.orchestration_loop.model import Step
 from asterism.simulation.people import Line
-from asterism.simulation.search.setting import FlowSetting, LoopSetting, Setting
-from asterism.simulation.search.story import MAX_LINE, words
+from tests.simulation.search.setting import FlowSetting, LoopSetting, Setting
+from tests.simulation.search.story import MAX_LINE, words
 
 _LISTS = ("crashes", "happenings")
 _CIRCUMSTANCES = ("people", "faults", "store", "drivers", "spacing", "program", "resends")

@@ -26,7 +26,7 @@ from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.people import Answer, Crash, Happening
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.scripted_model import Answering, Fault
-from asterism.simulation.search.setting import Setting
+from tests.simulation.search.setting import Setting
 
 WELL = Behaviour(result={"value": 0.6})
 """What a device does where the story says nothing."""

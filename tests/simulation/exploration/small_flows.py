@@ -39,8 +39,8 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.states import Acting
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 from asterism.simulation.invariants import InvariantViolated
+from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 
 KEY = "below"
 BELOW = StartChild(machine="flow agent", start=StartRequest(definition={"agent": "small:Below"}))

@@ -1,4 +1,4 @@
-"""``python -m asterism.simulation``: search for broken invariants."""
+"""``python -m tests.simulation``: search for broken invariants."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import shlex
 import sys
 import textwrap
 
-from asterism.simulation.search.campaign import Tally, campaign
-from asterism.simulation.search.profiles import PROFILES, setting_of
-from asterism.simulation.search.shrinking import shrink
+from tests.simulation.search.campaign import Tally, campaign
+from tests.simulation.search.profiles import PROFILES, setting_of
+from tests.simulation.search.shrinking import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run seeds until the time or the number is up; 0 if nothing broke, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m asterism.simulation", description="Search for broken invariants, seed after seed.")
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Search for broken invariants, seed after seed.")
     parser.add_argument("--seconds", type=_seconds, help="how long to search (60, or as long as --runs take)")
     parser.add_argument("--runs", type=_runs, help="how many seeds to live, one run each (any number)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
@@ -64,7 +64,7 @@ def _report(tally: Tally) -> int:
     if tally.broken is None:
         return 0
     seed, profile, told = tally.broken
-    again = f"python -m asterism.simulation --profile {shlex.quote(profile)} --one {seed}"
+    again = f"python -m tests.simulation --profile {shlex.quote(profile)} --one {seed}"
     print(f"\nseed {seed}, profile {profile}: {told}\n\nagain: {again}", file=sys.stderr)
     if shrunk := shrink(profile, seed):
         story = "".join(f"\n  {line}" for line in shrunk.told)

@@ -16,8 +16,8 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.simulation.model_wire import ModelRequest, Say
 from asterism.simulation.scripted_model import DROP, HANG, KEY, Fault
-from asterism.simulation.search import shapes
-from asterism.simulation.search.shapes import likely
+from tests.simulation.search import shapes
+from tests.simulation.search.shapes import likely
 
 _FAULTS: tuple[Fault | Say, ...] = (
     Fault(status=429, message="slow down"),
