@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.flows.parsing import MONTHS
+from asterism.language.vocabulary import MONTHS
 from tests.end_to_end.test_flows import FLOWS, Desk
 from tests.simulation.conversations import Conversation, read
 

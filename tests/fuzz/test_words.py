@@ -18,8 +18,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from asterism.errors import InvalidInput
-from asterism.flows import InputField, StandardAgent, words
+from asterism.flows import InputField, StandardAgent
 from asterism.flows.taking import take
+from asterism.language import replies
 from asterism.loops.toml import read_parts
 from tests.fuzz.test_files import broken
 
@@ -77,12 +78,12 @@ def examples_of(texts: list[str]) -> Callable[[F], F]:
 @given(spoken)
 def test_whatever_is_said_is_understood_or_not_and_soon(text: str) -> None:
     begun = time.monotonic()
-    assert isinstance(words.is_yes(text), bool)
-    assert not (words.is_yes(text) and words.denial(text) == "")
-    words.turn(text)
-    words.change(text)
-    words.second_thought(text)
-    words.tells(text, "count")
+    assert isinstance(replies.is_yes(text), bool)
+    assert not (replies.is_yes(text) and replies.denial(text) == "")
+    replies.turn(text)
+    replies.change(text)
+    replies.second_thought(text)
+    replies.tells(text, "count")
     assert time.monotonic() - begun < 10
 
 

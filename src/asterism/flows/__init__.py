@@ -8,7 +8,7 @@
         async def on_running(self, msg: Message) -> AgentResult:
             return self.make_result(AgentStatus.COMPLETED, f"{self.dish} is on the way.")
 
-``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``words``, ``taking`` values from what people say ·
+``agent`` StandardAgent and @flowagent · ``fields`` what it asks for · ``parsing``, ``taking`` values from what people say ·
 ``models`` a model that finds them · ``collecting`` how it talks by default · ``children`` what it can start · ``seat`` where a view of it
 stands · ``performer`` calls its handlers · ``vault`` its secrets · ``registry`` the agents of this process · ``conversation`` its user's
 side · ``stream`` what is told on the way · ``orchestrator`` many agents, many users · ``source`` where agents are found again · ``device``

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from asterism.flows import words
 from asterism.flows.fields import Field, complaint
 from asterism.flows.seat import AgentResult
 from asterism.flows.taking import Talker, can_be, corrected, explained, in_words, said_of, seat_of, take, unsaid
+from asterism.language import replies
+from asterism.language.tokens import plain
+from asterism.language.vocabulary import QUESTION_WORDS
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 MANY_MISSES = 3
@@ -90,7 +92,7 @@ async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
     # Nothing to take: an override has answered the question, or on_running has asked something that is no field and hears the answer.
     if not text or not wanted or (seat.asking and asked is None):
         return await advance(agent, msg)
-    turn = words.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
+    turn = replies.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
     if turn:
         return await _take_turn(agent, turn, msg, asked)
     return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
@@ -98,7 +100,7 @@ async def hear_answer(agent: Talker, msg: Message) -> AgentResult | None:
 
 def _declines(asked: Field, text: str, at: float) -> bool:
     """Whether "no" to an optional field means that there is none; not where "no" is a value of its type."""
-    return asked.optional and words.denial(text) == "" and (asked.kind is str or not can_be(asked, text, at))
+    return asked.optional and replies.denial(text) == "" and (asked.kind is str or not can_be(asked, text, at))
 
 
 async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | None) -> list[str]:
@@ -123,7 +125,7 @@ async def _take_answer(agent: Talker, msg: Message, text: str, asked: Field | No
     return told
 
 
-async def _take_turn(agent: Talker, turn: words.Turn, msg: Message, asked: Field | None) -> AgentResult | None:
+async def _take_turn(agent: Talker, turn: replies.Turn, msg: Message, asked: Field | None) -> AgentResult | None:
     seat = seat_of(agent)
     given, told = _given(agent), []
     if turn == "cancel":
@@ -156,11 +158,11 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
         return await advance(agent, msg)
     if msg.verb == "edit" or msg.values:
         return await advance(agent, msg, take(agent, msg.values, msg.at))
-    if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
+    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
-    asks = msg.verb == "respond" and words.is_question(text)
-    refusal = text if msg.verb == "reject" else None if asks else words.denial(text)
+    asks = msg.verb == "respond" and replies.is_question(text)
+    refusal = text if msg.verb == "reject" else None if asks else replies.denial(text)
     if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
     if refusal is not None:
@@ -173,7 +175,7 @@ async def hear_approval(agent: Talker, msg: Message) -> AgentResult | None:
 
 async def _discuss(agent: Talker, msg: Message, text: str, *, asks: bool) -> AgentResult | None:
     """What is neither yes nor no: a turn, a question, a correction, or unclear."""
-    turn = words.turn(text)
+    turn = replies.turn(text)
     if turn == "cancel":
         return leave(agent, msg)
     if turn == "back" and (given := _given(agent)):
@@ -194,7 +196,7 @@ def _given(agent: Talker) -> list[str]:
 
 def _explanations(agent: Talker, text: str) -> list[str]:
     """What the fields that a question names mean and must be; of all fields, where it names none."""
-    asked = set(words.plain(text).split()) - words.ASKING  # "what" may be the name of a field, and is not meant here
+    asked = set(plain(text).split()) - QUESTION_WORDS  # "what" may be the name of a field, and is not meant here
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
     return [f"{field.label.capitalize()}: {told}" for field in named or known if (told := explained(field))]
@@ -202,7 +204,7 @@ def _explanations(agent: Talker, text: str) -> list[str]:
 
 async def hear_while_paused(agent: Talker, msg: Message) -> AgentResult | None:
     """Go on, cancel, or say that it is paused."""
-    turn = words.turn(msg.get_text())
+    turn = replies.turn(msg.get_text())
     if turn == "resume":
         return go_on(agent)
     if turn == "cancel":
@@ -219,9 +221,9 @@ def go_on(agent: Talker) -> AgentResult:
 def hear_of_interruption(agent: Talker, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
     """What a person says of an interrupted ``on_running``: the result, and whether to enter it once more."""
     text = msg.get_text().strip()
-    if msg.verb == "approve" or (msg.verb == "respond" and words.is_yes(text)):
+    if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
         return None, True
-    if msg.verb == "reject" or words.denial(text) is not None or words.turn(text) == "cancel":
+    if msg.verb == "reject" or replies.denial(text) is not None or replies.turn(text) == "cancel":
         seat = seat_of(agent)
         seat.code, seat.reason = "interrupted", "it was interrupted; whether it finished is not known"
         return agent.make_result(

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned
-from asterism.flows import words
 from asterism.flows.children import question_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
@@ -23,6 +22,7 @@ from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.flows.vault import PLACEHOLDER, Vault, process_vault
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
+from asterism.language import replies
 from asterism.machines.control import Cancel, Pause, Unpause, Verb
 from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Said
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
@@ -87,7 +87,7 @@ class Conversation:
         Raises:
             Refused: it has ended.
             RunNotFound: there is no such conversation, or it is another tenant's.
-            InvalidInput: it is no data, or longer than ``words.MAX_SAID``.
+            InvalidInput: it is no data, or longer than ``replies.MAX_SAID``.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
         async with self._runtime() as runtime:
@@ -98,7 +98,7 @@ class Conversation:
 
     async def begin(self, runtime: Runtime, text: str, values: dict[str, Any], *, session: str = "") -> str:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
-        words.check_length(text)
+        replies.check_length(text)
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         values = _data(values)
@@ -144,13 +144,13 @@ class Conversation:
         Raises:
             Refused: it has ended.
         """
-        words.check_length(text)
+        replies.check_length(text)
         row = await self._row(runtime)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(runtime)
         is_news = asked is not None and "approve" in asked.verbs and self._shown.get(self.run, asked.inquiry) != asked.inquiry
-        if is_news and not values and words.turn(text) != "cancel" and words.denial(text) is None:
+        if is_news and not values and replies.turn(text) != "cancel" and replies.denial(text) is None:
             return None
         if asked is not None and asked.run != self.run and not values:
             verb, text = await self._nested(runtime, asked, text)
@@ -169,9 +169,9 @@ class Conversation:
         """How words answer the question of a run below. A conversation there hears the words; anything else wants a clear yes or no."""
         if (await runtime.store.run(asked.run)).machine == FLOW_AGENT.name:
             return "respond", text
-        if words.is_yes(text):
+        if replies.is_yes(text):
             return "approve", ""
-        refusal = words.denial(text)
+        refusal = replies.denial(text)
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
@@ -194,7 +194,7 @@ class Conversation:
     async def _is_hushed(self, runtime: Runtime, text: str) -> bool:
         """True where nothing is asked, and the words may be a secret: a handler looks at one meanwhile, or its question is paused."""
         state = (await runtime.store.run(self.run)).state
-        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and words.turn(text)):
+        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.turn(text)):
             return False
         return (await _lived(runtime, self.run)).memory.view.hush
 
@@ -214,7 +214,7 @@ class Conversation:
         Secret are the words that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and the values of secret fields.
         """
         secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
-        hushed = (in_confidence and bool(text)) or any(words.tells(text, name) for field in secret for name in (field.name, field.label))
+        hushed = (in_confidence and bool(text)) or any(replies.tells(text, name) for field in secret for name in (field.name, field.label))
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
         if not hushed and len(shown) == len(values):
             return text, values, ""

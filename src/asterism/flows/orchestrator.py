@@ -17,12 +17,13 @@ from typing import Any, Protocol
 import msgspec
 
 from asterism.errors import InvalidInput, Refused
-from asterism.flows import words
 from asterism.flows.agent import StandardAgent
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import name_of
 from asterism.flows.seat import AgentResult
 from asterism.flows.vault import Vault, process_vault
+from asterism.language import replies
+from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, Recalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports.store import RunRow
@@ -121,9 +122,9 @@ class Orchestrator:
 
         Raises:
             Refused: too many conversations are open.
-            InvalidInput: it is longer than ``words.MAX_SAID``.
+            InvalidInput: it is longer than ``replies.MAX_SAID``.
         """
-        words.check_length(text)
+        replies.check_length(text)
         person = _Person(user=user, tenant=tenant)
         async with self._turn(person.session):
             context = await self.prepare_context(text, user, tenant)
@@ -154,11 +155,11 @@ class Orchestrator:
         Within a conversation an answer may well contain a trigger; so there only a message that begins with one, or
         with "I want to …", changes the topic.
         """
-        said = words.plain(text)
+        said = plain(text)
         lead = rf"^(?:(?:(?:{_OPENINGS}) )+(?:an? |my |the )?)?"
         for agent in self.agents:
             for trigger in agent.triggers:
-                word = rf"\b{re.escape(words.plain(trigger))}\b"
+                word = rf"\b{re.escape(plain(trigger))}\b"
                 if re.search(f"{lead}{word}" if leading else word, said):
                     return agent
         return None

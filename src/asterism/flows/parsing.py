@@ -17,12 +17,10 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from asterism.flows.words import is_yes, plain, spaced
+from asterism.language.replies import denial, is_yes
+from asterism.language.tokens import plain, spaced
+from asterism.language.vocabulary import FALSE_WORDS, MONTHS, NUMBERS, TRUE_WORDS, WEEKDAYS
 
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-NUMBERS = (*_WORDS.split(), "twenty")
-WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 _NUMBER = re.compile(r"(?<![\w.])(?<!\d,)[-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?+(?![\w]|[.,]\d)")
 _NOT_PLAIN = re.compile(
     r"\b(?:thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|quarter|point|minus|negative|not)s?\b"
@@ -47,7 +45,6 @@ _SPOKEN = (
     inspect.TimeDeltaType,
     inspect.UUIDType,
 )
-_NO = ("no", "n", "nope", "nah", "false", "off", "0")
 
 
 def bare(annotation: Any) -> tuple[Any, bool]:
@@ -123,9 +120,10 @@ def _option(options: dict[str, Any], words: str) -> Any:
 
 
 def _yes_or_no(words: str) -> bool:
-    if is_yes(words) or plain(words) in ("true", "on", "1"):
+    said = plain(words)
+    if is_yes(words) or said in TRUE_WORDS | {"on", "1"}:
         return True
-    if plain(words) in _NO:
+    if denial(words) == "" or said in FALSE_WORDS | {"off", "0"}:
         return False
     raise ValueError("it is yes or no")
 

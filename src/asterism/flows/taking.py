@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
-from asterism.flows import words
 from asterism.flows.fields import Field
 from asterism.flows.parsing import options_of, parse
 from asterism.flows.seat import AgentResult, Seat, hide
+from asterism.language import replies
+from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
 
@@ -98,7 +99,7 @@ def seat_of(agent: Talker) -> Seat:
 
 def corrected(agent: Talker, text: str, at: float, asked: Field | None) -> list[str] | None:
     """Take a correction of what was said before; None where the words are none."""
-    said = words.change(text)
+    said = replies.change(text)
     if said is None:
         return _thought_better(agent, text, at, asked)
     named, value = said
@@ -120,7 +121,7 @@ def _thought_better(agent: Talker, text: str, at: float, asked: Field | None) ->
 
     Only what begins with a number, a day, a time, or is an option: any other words may well be a name.
     """
-    value = words.second_thought(text)
+    value = replies.second_thought(text)
     if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
         return None
     return _changed(agent, [field for field in _correctable(agent, asked) if _is_said_by(field, value, at)], value, at)
@@ -138,13 +139,13 @@ def _is_said_by(field: Field, value: str, at: float) -> bool:
     if field.kind in (str, bool):  # any words are a text, and "no" is a bool
         return False
     if options := options_of(field.kind):
-        return words.plain(value) in map(words.plain, options)
+        return plain(value) in map(plain, options)
     return can_be(field, value.split(maxsplit=1)[0], at) and can_be(field, value, at)
 
 
 def _changed(agent: Talker, fits: list[Field], value: str, at: float) -> list[str] | None:
     """Give the one field that a value fits that value, or say how to tell which; None where it fits none. Of "5 cups", cups is the one."""
-    fits = [field for field in fits if field.label.lower().split()[-1] in words.plain(value).split()] or fits
+    fits = [field for field in fits if field.label.lower().split()[-1] in plain(value).split()] or fits
     if len(fits) == 1:
         return take(agent, {fits[0].name: value}, at)
     ways = " or ".join(f'"{field.label}: {value}"' for field in fits)

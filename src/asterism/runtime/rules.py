@@ -25,8 +25,9 @@ MAX_SOURCES = 1000
 def rules(machine: Machine[Any]) -> str:
     """Return a fingerprint of the code that moves the runs of a machine; empty where it cannot be known, as in an interactive session.
 
-    It covers ``kernel``, ``constellation`` and ``machines``; of a program's own machine also the modules of its states, moves, events,
-    effects and memory, and what these import from their own folder or below it. Where it has changed, the journal is replayed whole.
+    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; of a program's own machine also the modules of its states,
+    moves, events, effects and memory, and what these import from their own folder or below it. Where it has changed, the journal is
+    replayed whole.
     """
     sources = _own_sources(machine)
     if sources is None:
@@ -37,7 +38,9 @@ def rules(machine: Machine[Any]) -> str:
 @functools.cache
 def _core() -> bytes:
     """Return a digest of the packages that move the runs of every machine."""
-    sources = sorted(source for package in ("kernel", "constellation", "machines") for source in (_ROOT / package).rglob("*.py"))
+    sources = sorted(
+        source for package in ("kernel", "language", "constellation", "machines") for source in (_ROOT / package).rglob("*.py")
+    )
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).digest()
 
 

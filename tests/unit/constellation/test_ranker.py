@@ -7,41 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asterism.constellation.profile import Fleet, Skill
-from asterism.constellation.ranker import clear_match, rank, stem, unknown, words
+from asterism.constellation.ranker import clear_match, rank
 from tests.fleets import digits, folder
 
 
 def skills_of(fleet: Fleet) -> list[Skill]:
     return [skill for profile in fleet.values() for skill in profile.skills]
-
-
-@pytest.mark.parametrize(
-    "forms",
-    [
-        ("train", "trains", "trained", "training"),
-        ("evaluate", "evaluates", "evaluating", "evaluation", "evaluations"),
-        ("deploy", "deployed", "deployment", "deploying"),
-        ("verify", "verifies", "verified", "verification", "verifying"),
-        ("archive", "archives", "archiving", "archived"),
-        ("file", "files"),
-        ("ship", "shipped", "shipping"),
-    ],
-)
-def test_the_forms_of_a_word_have_one_stem(forms: tuple[str, ...]) -> None:
-    assert len({stem(form) for form in forms}) == 1
-
-
-def test_numbered_names_stay_apart() -> None:
-    assert len({stem(name) for name in ("node1", "node11", "node111")}) == 3
-
-
-def test_names_are_taken_apart() -> None:
-    assert words("download_mnist downloadMnist download-mnist") == ["download", "mnist"] * 3
-
-
-def test_two_neighbours_may_be_written_as_one_word() -> None:
-    assert unknown(words("the data set"), {*words("dataset"), "the"}) == []
-    assert unknown(words("the image set"), {*words("dataset"), "the"}) == ["imag", "set"]
 
 
 @pytest.mark.parametrize(

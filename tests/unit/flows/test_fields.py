@@ -14,7 +14,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
 from asterism.flows.parsing import SPOKEN, parse
-from asterism.flows.words import change, denial, is_yes, turn
+from asterism.language.replies import change, denial, is_yes, turn
 from tests.flows import Stage, memory_of, talk
 
 THURSDAY = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp()

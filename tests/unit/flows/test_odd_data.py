@@ -10,7 +10,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
-from asterism.flows.words import MAX_SAID
+from asterism.language.replies import MAX_SAID
 from asterism.runtime.kept import MAX_BYTES
 from tests.flows import Stage, talk
 

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import JsonSchema, Skill
-from asterism.constellation.ranker import words
-from asterism.planner.offline.tokens import Token
-from asterism.planner.offline.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
+from asterism.language.stems import words
+from asterism.language.tokens import Token
+from asterism.language.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE_WORDS, FILLERS, PARAMETER_LINKS, TRUE_WORDS
 
 _TARGET_PREPOSITIONS = frozenset({"into", "to", "as", "onto", "called", "named"})
 _TARGET_NAMES = frozenset(words("target destination dest output out to into dst name"))

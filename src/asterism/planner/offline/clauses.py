@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.constellation.ranker import words
-from asterism.planner.offline.mentions import FleetWords
-from asterism.planner.offline.refusal import ClauseRefused
-from asterism.planner.offline.spoken_condition import Spoken, comparison_follows, read
-from asterism.planner.offline.tokens import Token, tokens
-from asterism.planner.offline.vocabulary import (
+from asterism.language.stems import words
+from asterism.language.tokens import Token, tokens
+from asterism.language.vocabulary import (
     DEVICE_PREPOSITIONS,
     IF,
     LEADING,
@@ -27,6 +24,9 @@ from asterism.planner.offline.vocabulary import (
     UNLESS,
     WHILE,
 )
+from asterism.planner.offline.mentions import FleetWords
+from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.spoken_condition import Spoken, comparison_follows, read
 
 _SENTENCE_MARKS = frozenset("\n;.!?")
 _COMMA_MARKS = frozenset(",\N{EN DASH}\N{EM DASH}")

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
-from asterism.constellation.ranker import SkillWords, is_common_verb, skill_words, words
-from asterism.planner.offline.tokens import Token
-from asterism.planner.offline.vocabulary import (
-    COMMON_VERBS,
+from asterism.constellation.ranker import SkillWords, skill_words
+from asterism.language.stems import is_common_verb, words
+from asterism.language.tokens import Token, name_parts
+from asterism.language.vocabulary import (
     DETERMINERS,
     DEVICE_CAUSATIVES,
     DEVICE_NOUNS,
     DEVICE_PREPOSITIONS,
     FILLERS,
     NAMING_PREPOSITIONS,
+    OTHER_VERBS,
     PRONOUNS,
 )
 
-_PART = re.compile(r"[^\W_]+")
 _ENDING_PHRASE = DEVICE_PREPOSITIONS | {"and"}
 _LONGEST_NAME = 8
 _LONGEST_PHRASE = 6
@@ -38,11 +37,6 @@ class Mention(msgspec.Struct, frozen=True):
     start: int
     end: int
     devices: tuple[str, ...]
-
-
-def parts(text: str) -> tuple[str, ...]:
-    """Lower-case words of a name: "gpu_server", "GPU server" and "gpu-server" are the same."""
-    return tuple(word.lower() for word in _PART.findall(text))
 
 
 class FleetWords(msgspec.Struct, frozen=True):
@@ -65,7 +59,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         names: dict[tuple[str, ...], tuple[str, ...]] = {}
         for device_id, profile in fleet.items():
             for name in (device_id, *profile.aliases):
-                spoken = tuple(part for index, part in enumerate(parts(name)) if index or part not in DETERMINERS)[:_LONGEST_NAME]
+                spoken = tuple(part for index, part in enumerate(name_parts(name)) if index or part not in DETERMINERS)[:_LONGEST_NAME]
                 if spoken:
                     names[spoken] = tuple(dict.fromkeys((*names.get(spoken, ()), device_id)))
         skills = tuple((device_id, skill, skill_words(skill)) for device_id, profile in fleet.items() for skill in profile.skills)
@@ -83,7 +77,7 @@ class FleetWords(msgspec.Struct, frozen=True):
     def is_verb(self, token: Token) -> bool:
         """True for a word that can open a clause."""
         stems = words(token.text) if token.kind == "word" else []
-        return bool(stems) and (stems[0] in self.verbs or is_common_verb(stems[0]) or token.low in COMMON_VERBS)
+        return bool(stems) and (stems[0] in self.verbs or is_common_verb(stems[0]) or token.low in OTHER_VERBS)
 
     def opens_clause(self, tokens: Sequence[Token], position: int) -> bool:
         """True where an imperative seems to begin: a verb, a tag used as one, or "on <device>" and then one of these."""
@@ -136,7 +130,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         for end in range(start, min(len(tokens), start + _LONGEST_NAME)):
             if tokens[end].kind not in {"word", "path", "odd"} and not (said and tokens[end].kind == "number"):
                 break
-            said += parts(tokens[end].text)
+            said += name_parts(tokens[end].text)
             if said in self.names and (tokens[end].kind != "path" or end == start):
                 best = (end + 1, self.names[said], len(said))
         return best
@@ -154,7 +148,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         while end > start and tokens[end - 1].low in FILLERS - DEVICE_NOUNS:
             end -= 1
         bare_verb = tokens[position].low == "to" and start == position + 1 and end > start and self.is_verb(tokens[start])
-        said = [part for token in tokens[start:end] for part in parts(token.text)]
+        said = [part for token in tokens[start:end] for part in name_parts(token.text)]
         telling = [part for part in said if part not in DEVICE_NOUNS] or said
         devices = tuple(device for device, hints in self.hints.items() if telling and hints.issuperset(telling))
         return Mention(position, end, devices) if devices and not bare_verb else None
@@ -162,4 +156,4 @@ class FleetWords(msgspec.Struct, frozen=True):
 
 def _hints(profile: AgentProfile) -> frozenset[str]:
     texts = (profile.device_id, *profile.aliases, *profile.capabilities)
-    return frozenset(part for text in texts for part in parts(text))
+    return frozenset(part for text in texts for part in name_parts(text))

@@ -14,16 +14,22 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
-from asterism.constellation.ranker import VERB_KINDS, Ranked, clear_winner, head, is_generic, rank, skill_words, stem, unknown, words
+from asterism.constellation.ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
+from asterism.language.stems import head, is_generic, stem, unknown, words
+from asterism.language.tokens import Token
+from asterism.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS
 from asterism.planner.offline.arguments import fill
 from asterism.planner.offline.clauses import Clause
 from asterism.planner.offline.mentions import FleetWords, Mention
 from asterism.planner.offline.refusal import ClauseRefused
-from asterism.planner.offline.tokens import Token
-from asterism.planner.offline.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS, UNSUPPORTED, UNSUPPORTED_OPENINGS
 
 MAX_CLAUSE_WORDS = 200
 
+_IN_ORDER = "put the clauses in the order in which they are to run, joined by 'then'"
+_NO_LOOPS = "schedules and loops are not planned offline"
+_UNSUPPORTED = {"before": _IN_ORDER, "after": _IN_ORDER, "until": _NO_LOOPS, "whenever": _NO_LOOPS}
+"""Words that change when something runs, in a way that is not planned: wherever they stand in a clause."""
+_UNSUPPORTED_OPENINGS = {"every": _NO_LOOPS, "each": _NO_LOOPS, "repeat": _NO_LOOPS, "keep": _NO_LOOPS}
 _NEAREST = 3
 _FILLER_STEMS = frozenset(map(stem, FILLERS))
 _LONGEST_AGENT_NAME = 40
@@ -108,7 +114,7 @@ def _refuse_what_is_not_planned(said: Sequence[Token]) -> None:
     if not any(token.kind == "word" for token in said) or said[0].low in DETERMINERS:
         raise ClauseRefused("no_match", "it does not say what to do")
     for token in said:
-        advice = UNSUPPORTED.get(token.low) or (UNSUPPORTED_OPENINGS.get(token.low) if token is said[0] else None)
+        advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is said[0] else None)
         if advice:
             raise ClauseRefused("not_supported", f"{token.text!r} cannot be placed: {advice}")
         if token.low in NEGATIONS:

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.profile import Skill
-from asterism.constellation.ranker import skill_words, unknown, words
-from asterism.planner.offline.refusal import ClauseRefused
-from asterism.planner.offline.tokens import Token
-from asterism.planner.offline.vocabulary import (
+from asterism.constellation.ranker import skill_words
+from asterism.language.stems import unknown, words
+from asterism.language.tokens import Token
+from asterism.language.vocabulary import (
     COMPARISONS,
     CONDITION_FILLERS,
     COPULAS,
@@ -29,6 +29,7 @@ from asterism.planner.offline.vocabulary import (
     SUCCEEDING,
     TRUE_WORDS,
 )
+from asterism.planner.offline.refusal import ClauseRefused
 
 _OPPOSITE = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)

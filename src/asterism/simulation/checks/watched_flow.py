@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.flows import words
 from asterism.flows.agent import StandardAgent
 from asterism.flows.registry import agent_class
 from asterism.kernel.journal import Entry
+from asterism.language import replies
 from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handle, Handled, Message
 from asterism.machines.flow_agent.memory import FlowMemory
@@ -109,7 +109,7 @@ class WatchedFlow(Watched[FlowMemory]):
         if canonical(asked.subject["fields"]) != canonical(fields):
             raise self.fail(9, f"it acts with {fields}, and was shown with {asked.subject['fields']}")
         by_default = agent.on_waiting_for_approval is StandardAgent.on_waiting_for_approval
-        if message.verb not in ("approve", "respond") or (by_default and message.verb == "respond" and not words.is_yes(message.text)):
+        if message.verb not in ("approve", "respond") or (by_default and message.verb == "respond" and not replies.is_yes(message.text)):
             raise self.fail(9, f"it acts upon {message.verb} {message.text!r}, which is no yes")
         if message.to in self._spent:
             raise self.fail(9, f"it acts twice upon one yes ({message.to})")
@@ -117,4 +117,4 @@ class WatchedFlow(Watched[FlowMemory]):
 
 
 def _is_yes(message: Message) -> bool:
-    return message.verb == "approve" or (message.verb == "respond" and words.is_yes(message.text))
+    return message.verb == "approve" or (message.verb == "respond" and replies.is_yes(message.text))

@@ -1,4 +1,4 @@
-"""What people's words mean where no model is asked: a clear yes, a clear no, and the turns a conversation takes.
+"""What a person's reply means where no model is asked: a clear yes, a clear no, and the turns a conversation takes.
 
 Only whole messages count: "yes" is a yes, "yes but not today" is neither. What is not clear means nothing. The turns are those of
 Rasa's conversation repair: cancel, skip, help, repeat, go back, correct.
@@ -10,34 +10,14 @@ import re
 from typing import Literal
 
 from asterism.errors import InvalidInput
+from asterism.language.tokens import plain, spaced
+from asterism.language.vocabulary import ASSENTS, COURTESIES, QUESTION_WORDS, REFUSALS, REPAIRS, Repair
 
 MAX_SAID = 50_000
 """Characters of one message; what is longer belongs into a file."""
 
-Turn = Literal["", "cancel", "help", "repeat", "back", "skip", "resume"]
+Turn = Literal["", Repair]
 
-
-def _phrases(said: str) -> frozenset[str]:
-    return frozenset(said.split("|"))
-
-
-_YES = _phrases(
-    "yes|y|yeah|yep|yup|sure|ok|okay|confirm|confirmed|approve|approved|go ahead|do it|please do|proceed|go for it|yes please|"
-    "of course|absolutely|definitely|looks good|sounds good|that is right|that's right|correct|right"
-)
-_NO = _phrases("no|n|nope|nah|reject|rejected|deny|denied|decline|declined|don't|do not|no thanks|no thank you|not now|no way")
-_POLITE = _phrases("please|thanks|thank you")
-_TURNS: dict[Turn, frozenset[str]] = {
-    "cancel": _phrases("cancel|stop|abort|quit|exit|never mind|nevermind|forget it|forget about it|cancel it|cancel that"),
-    "help": _phrases(
-        "help|what do you mean|what does that mean|i don't understand|i do not understand|explain|why|why do you ask|what is that|"
-        "what's that|huh|what|what for"
-    ),
-    "repeat": _phrases("repeat|repeat that|say that again|come again|pardon|sorry|what did you say|again"),
-    "back": _phrases("back|go back|previous|undo|step back|one back"),
-    "skip": _phrases("skip|skip it|skip this|skip that|pass|next|leave it|leave it out|rather not|i'd rather not say"),
-    "resume": _phrases("resume|continue|go on|carry on|unpause|let's go on|keep going"),
-}
 # Against text without runs of white space: more than one thing may take a space here, and a run of them would be tried in every way.
 _OPENING = r"^(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
 _SECOND_THOUGHT = re.compile(
@@ -55,9 +35,9 @@ _CHANGES = (
     re.compile(_OPENING + r"(?:change|set|correct|update|make|put)\s+" + _NAMED + r"\b(?:to|into|as)\b" + _VALUE, _FLAGS),
     _STATED,
 )
-ASKING = _phrases("what|which|whose|who|why|how|when|where")
-"""Words that a question begins with."""
-_ASKING = re.compile(rf"^(?:{'|'.join(sorted(ASKING))})\s+(?:is|are|was|were|do|does|did|should|can|could|will|would)\b", re.IGNORECASE)
+_ASKING = re.compile(
+    rf"^(?:{'|'.join(sorted(QUESTION_WORDS))})\s+(?:is|are|was|were|do|does|did|should|can|could|will|would)\b", re.IGNORECASE
+)
 
 
 def check_length(text: str) -> None:
@@ -70,24 +50,14 @@ def check_length(text: str) -> None:
         raise InvalidInput(f"a message of {len(text):,} characters; at most {MAX_SAID:,} (MAX_SAID): write it to a file and say its path")
 
 
-def plain(text: str) -> str:
-    """Lower case, one space between words, no marks around them."""
-    return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
-
-
-def spaced(text: str) -> str:
-    """Without white space around it, and of each run of white space within it the first character only."""
-    return re.sub(r"(\s)\s+", r"\1", text.strip())
-
-
 def is_yes(text: str) -> bool:
     """True for a clear yes: nothing but words of assent, and no question."""
-    return _is_all(text, _YES)
+    return _is_all(text, ASSENTS)
 
 
 def denial(text: str) -> str | None:
     """The reason of a clear no, empty where none is given; None for anything else."""
-    if _is_all(text, _NO):
+    if _is_all(text, REFUSALS):
         return ""
     found = _REASON.match(spaced(text))
     return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
@@ -96,7 +66,7 @@ def denial(text: str) -> str | None:
 def turn(text: str) -> Turn:
     """The turn that a message takes; empty where it is none."""
     said = plain(text)
-    return next((turn for turn, phrases in _TURNS.items() if said in phrases), "")
+    return next((turn for turn, phrases in REPAIRS.items() if said in phrases), "")
 
 
 def change(text: str) -> tuple[str, str] | None:
@@ -105,7 +75,7 @@ def change(text: str) -> tuple[str, str] | None:
     for pattern in _CHANGES:
         found = pattern.match(said)
         field = plain(found.groupdict().get("field") or "") if found else ""
-        if found and field not in _YES | _NO and not (pattern is _STATED and is_question(text)):
+        if found and field not in ASSENTS | REFUSALS and not (pattern is _STATED and is_question(text)):
             return field, found["value"].rstrip(" .!")
     return None
 
@@ -130,5 +100,5 @@ def tells(text: str, name: str) -> bool:
 def _is_all(text: str, words: frozenset[str]) -> bool:
     said = plain(text)
     parts = re.split(r"\s*[,;.!]+\s*", said)
-    is_made_of = all(part in words or part in _POLITE for part in parts if part) and any(part in words for part in parts)
+    is_made_of = all(part in words or part in COURTESIES for part in parts if part) and any(part in words for part in parts)
     return "?" not in text and (said in words or is_made_of)

@@ -1,4 +1,8 @@
-"""A request as tokens: words, values (quoted text, paths, numbers), operators and marks, each with its place in the text."""
+"""A text taken apart.
+
+``tokens`` are for a request: words, values (quoted text, paths, numbers), operators and marks, each with its place in the text.
+``name_parts`` are the words of a name, ``plain`` is a message in one form, however it was typed.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_PART = re.compile(r"[^\W_]+")
 _LIST_MARKER = re.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*•])[ \t]+", re.MULTILINE)
 
 
@@ -82,3 +87,18 @@ def tokens(request: str) -> list[Token]:
         found.append(Token(kind, word[1:-1] if kind == "quoted" else word, start, end))
         position = end
     return found
+
+
+def name_parts(text: str) -> tuple[str, ...]:
+    """Lower-case words of a name: "gpu_server", "GPU server" and "gpu-server" are the same."""
+    return tuple(word.lower() for word in _PART.findall(text))
+
+
+def plain(text: str) -> str:
+    """Lower case, one space between words, no marks around them."""
+    return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
+
+
+def spaced(text: str) -> str:
+    """Without white space around it, and of each run of white space within it the first character only."""
+    return re.sub(r"(\s)\s+", r"\1", text.strip())

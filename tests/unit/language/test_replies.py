@@ -6,19 +6,19 @@ import time
 
 import pytest
 
-from asterism.flows import words
+from asterism.language import replies
 
 
 @pytest.mark.parametrize("part", ["no ", "sorry, ", " ", "\n", "a ", "no, ", "is ", "'", "change ", "no because ", "yes. ", "the "])
 def test_no_message_takes_long_to_understand(part: str) -> None:
     began = time.process_time()
     for text in (part * 3000 + "make", "x is a" + part * 3000 + "b", "a" + part * 3000 + "b"):
-        words.is_yes(text)
-        words.denial(text)
-        words.turn(text)
-        words.change(text)
-        words.second_thought(text)
-        words.tells(text, "a pin")
+        replies.is_yes(text)
+        replies.denial(text)
+        replies.turn(text)
+        replies.change(text)
+        replies.second_thought(text)
+        replies.tells(text, "a pin")
     assert time.process_time() - began < 1
 
 
@@ -35,4 +35,4 @@ def test_no_message_takes_long_to_understand(part: str) -> None:
     ],
 )
 def test_a_correction_is_a_field_and_a_value(said: str, change: tuple[str, str] | None) -> None:
-    assert words.change(said) == change
+    assert replies.change(said) == change
