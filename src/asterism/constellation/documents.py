@@ -15,7 +15,7 @@ from asterism.constellation.line import DependencyType
 from asterism.constellation.references import INPUTS
 from asterism.constellation.task import ErrorCode, RetryPolicy
 from asterism.errors import InvalidInput
-from asterism.kernel.data import check_encodable, check_json
+from asterism.kernel.data import check_encodable, check_json, round_trip
 
 MAX_TASKS = 20_000
 """Tasks of one constellation; more are refused."""
@@ -114,7 +114,8 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
     if odd := [field for field in ("device", "skill") if task.get(field)]:
         raise InvalidInput(f"{where}.{odd[0]}: a task with a constellation of its own has no {odd[0]}; its tasks have theirs")
     plan = parse_plan(task["constellation"], f"{where}.constellation", depth=depth)
-    return msgspec.json.decode(msgspec.json.encode(plan), type=dict[str, Any])  # as a journal would give it back
+    as_journaled: dict[str, Any] = round_trip(plan)
+    return as_journaled
 
 
 def parse_line(value: Any, where: str = "dependency") -> LineSpec:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import inspect
-import json
 import os
 import select
 import signal
@@ -43,6 +42,7 @@ from asterism.devices.message import (
 )
 from asterism.devices.skill import Contract, SkillContext, contract_of, plain
 from asterism.errors import InvalidInput
+from asterism.kernel.data import json_bytes
 
 _GUARD_INTERVAL_S = 1.0
 _PR_SET_PDEATHSIG = 1
@@ -201,10 +201,9 @@ def _go_to(folder: str) -> None:
 def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
     """The result as JSON. Raises AttemptError ``bad_result``."""
     try:
-        builtins = msgspec.to_builtins(result, str_keys=True, enc_hook=plain)
-        packed = json.dumps(builtins, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise AttemptError("bad_result", f"the result is not JSON: {error}; return dicts, lists, texts, finite numbers") from error
+        packed = json_bytes(result, "the result", plain)
+    except InvalidInput as error:
+        raise AttemptError("bad_result", f"{error}; return dicts, lists, texts, finite numbers") from error
     if len(packed) > limit_bytes:
         message = f"the result has {len(packed)} bytes, more than {limit_bytes}; write it to a file and return its path"
         raise AttemptError("bad_result", message)

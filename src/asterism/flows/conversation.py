@@ -20,6 +20,7 @@ from asterism.flows.registry import agent_class, name_of
 from asterism.flows.seat import HIDDEN, AgentResult, in_order
 from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.flows.vault import PLACEHOLDER, Vault, process_vault
+from asterism.kernel.data import as_json
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.language import replies
@@ -28,7 +29,6 @@ from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Mess
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.current import runtime_at_hand
-from asterism.runtime.kept import as_json
 from asterism.runtime.ports.store import InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.session import ACCEPTED

@@ -22,7 +22,7 @@ from asterism.flows.fields import Field
 from asterism.flows.registry import agent_class
 from asterism.flows.seat import AgentResult, Seat, hide, names_of, plain_data, restore, secrets_of, view_of
 from asterism.flows.vault import Vault
-from asterism.kernel.data import read_back
+from asterism.kernel.data import as_json, error_text, read_back
 from asterism.kernel.machine import Effect, Outcome, run_of
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildEnded, StartChild
@@ -40,7 +40,6 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.moves import UNCLEAR
 from asterism.machines.flow_agent.requests import HandlerCall, News
-from asterism.runtime.kept import as_json, told
 from asterism.runtime.ports.performer import Performer, Report
 
 HANDLER_TIMEOUT_S = 300.0
@@ -184,7 +183,7 @@ class HandlePerformer:
         try:
             agent = agent_class(request.agent)()
         except Exception as error:  # boundary: what a user's module or class raises ends its conversation, and no other one
-            return _failed(effect_id, "no_agent", told(error), request)
+            return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not (agent.idempotent or agent.resumable):
             return Handled(effect=effect_id, interrupted=True, reason="its process ended while on_running was under way")
         visit = self.visits[effect_id] = Visit(effect_id, request, report, self._extractor, self._devices)
@@ -312,7 +311,7 @@ def _gone_wrong(agent: Any, visit: Visit, error: BaseException) -> Handled:
         return _failed(visit.key, "timeout", f"it took longer than {visit.limit_s:g} s", call)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
     log.info("%s: %s of %s failed\n%s", visit.key, call.handler, call.agent, trace)
-    said = told(error).partition("\n")[0]
+    said = error_text(error).partition("\n")[0]
     kind = type(error).__name__
     is_plain = isinstance(error, ChildFailed) or said.startswith(kind)
     return _failed(visit.key, "error", said if is_plain else f"{kind}: {said}", call)

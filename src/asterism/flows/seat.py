@@ -13,9 +13,9 @@ import msgspec
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition
 from asterism.flows.fields import Field, Output, declared
+from asterism.kernel.data import as_json, round_trip
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
-from asterism.runtime.kept import as_json
 
 HIDDEN = "•••"
 """What is shown in place of a secret."""
@@ -187,9 +187,9 @@ def restore(agent: Any, view: View, secrets: dict[str, Any]) -> None:
         except msgspec.ValidationError:
             seat.fields[name] = value  # put there by the agent's own code, past the type
     seat.fields |= {name: secrets[name] for name in view.withheld if name in secrets}
-    seat.outputs, seat.metadata = _copy(view.outputs), _copy(view.metadata)
+    seat.outputs, seat.metadata = round_trip(view.outputs), round_trip(view.metadata)
     seat.asking, seat.misses = view.asking, view.misses
-    vars(agent).update(_copy(view.flags))
+    vars(agent).update(round_trip(view.flags))
 
 
 def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Collection[str] = ()) -> dict[str, Any]:
@@ -213,7 +213,3 @@ def hide(value: Any, hidden: list[str], names: Collection[str] = ()) -> Any:
     if isinstance(value, list):
         return [hide(item, hidden) for item in value]
     return HIDDEN if hidden and str(value) in hidden else value
-
-
-def _copy(value: dict[str, Any]) -> dict[str, Any]:
-    return msgspec.json.decode(msgspec.json.encode(value)) if value else {}

@@ -7,7 +7,7 @@ import traceback
 
 from asterism.devices.source import line_of
 from asterism.errors import AsterismError
-from asterism.runtime.kept import told
+from asterism.kernel.data import error_text
 
 log = logging.getLogger("asterism.loops")
 
@@ -17,4 +17,4 @@ def blamed(error: Exception, effect: str) -> str:
     line = "" if isinstance(error, AsterismError) else line_of(error)
     if line:
         log.info("%s failed\n%s", effect, "".join(traceback.format_exception(error)))
-    return told(error) + (f" ({line})" if line else "")
+    return error_text(error) + (f" ({line})" if line else "")

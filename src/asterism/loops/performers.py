@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from asterism.errors import InvalidInput
-from asterism.kernel.data import check_json, read_back
+from asterism.kernel.data import as_json, check_json, read_back
 from asterism.kernel.machine import Effect, Outcome
 from asterism.loops.blame import blamed
 from asterism.loops.keeper import Keeper
@@ -21,7 +21,6 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Cri
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
 from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
-from asterism.runtime.kept import as_json
 from asterism.runtime.ports.performer import Performer, Report
 
 MAX_SAID = 500

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, MissingExtra, first_of
+from asterism.kernel.data import error_text
 from asterism.loops.keeper import Keeper
 from asterism.loops.scope import Scope, scoped
 from asterism.loops.tool import Tool, check_gate
 from asterism.machines.orchestration_loop.model import Gate
-from asterism.runtime.kept import told
 
 MAX_TOOLS = 500
 """Tools that one server may offer."""
@@ -86,7 +86,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             keeper.forget(self.key)
             why = first_of(error)
             hint = "" if self.url or isinstance(why, OSError) else "; what it says itself is in the log (ASTERISM_LOG=info)"
-            said = told(why).partition("\n")[0]  # the rest is how its answer was read
+            said = error_text(why).partition("\n")[0]  # the rest is how its answer was read
             raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {said}{hint}") from error
         there = {found.name: found for found in listed}
         if missing := [name for name in self.allow if name not in there]:

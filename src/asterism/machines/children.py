@@ -5,7 +5,6 @@ These are effects and events that each machine puts into its own table. Not here
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import msgspec
 
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput
+from asterism.kernel.data import as_json
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
@@ -164,14 +164,10 @@ def as_data(given: msgspec.Struct) -> dict[str, Any]:
     """A struct as a journal would give it back where it is a field of an event.
 
     Raises:
-        InvalidInput: a journal would not: something in it is no JSON, as NaN, which msgspec would write as null.
+        InvalidInput: something in it is no JSON.
     """
-    try:
-        text = json.dumps(msgspec.to_builtins(given, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"what {type(given).__name__} is given is not JSON: {error}") from None
-    found: dict[str, Any] = json.loads(text)
-    return found
+    data: dict[str, Any] = as_json(given, f"what {type(given).__name__} is given", bounded=False)
+    return data
 
 
 def child_id(parent: str, key: str) -> str:

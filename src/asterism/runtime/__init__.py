@@ -5,6 +5,6 @@
 ``standing`` what it waits for · ``driver`` all that are driven here · ``children`` those below others ·
 ``runtime`` what a program does with runs · ``performers`` of the constellation agent's effects ·
 ``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``rules`` the code that moves a run ·
-``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved · ``kept`` what user code has made ·
+``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved ·
 ``clock`` time and ids · ``current`` the runtime at hand · ``private`` files for their user only.
 """

@@ -6,10 +6,9 @@ Both may be a program's own code. A run moves by what its journal gives back, so
 from __future__ import annotations
 
 from asterism.errors import InvalidInput
-from asterism.kernel.data import read_back
+from asterism.kernel.data import error_text, read_back
 from asterism.kernel.machine import Effect, Outcome, kind_of
 from asterism.machines.control import Broke
-from asterism.runtime.kept import told
 
 
 def outcome_of(effect_id: str, returned: object) -> Outcome:
@@ -34,5 +33,5 @@ def interrupted(effect_id: str, effect: Effect, why: str) -> Outcome:
             return read_back(outcome)
         problem = f"its method interrupted returned {outcome!r:.200}, which is no outcome of it"
     except Exception as error:  # boundary: a defect in an effect's own code ends its run by name, and no other
-        problem = f"its method interrupted failed: {told(error)}".partition("\n")[0]
+        problem = f"its method interrupted failed: {error_text(error)}".partition("\n")[0]
     return Broke(effect=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

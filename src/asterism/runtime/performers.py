@@ -74,13 +74,13 @@ class PlannerPerformer:
         fields = msgspec.structs.asdict(proposal)
         planned = Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
         try:
-            _check_kept(planned)
+            _check_planned(planned)
         except InvalidInput as error:
             return PlanningFailed(effect=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
         return planned
 
 
-def _check_kept(planned: Planned) -> None:
+def _check_planned(planned: Planned) -> None:
     """See that a journal would give an answer back, whoever the planner is.
 
     Raises:

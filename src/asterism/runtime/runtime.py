@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned, UnknownMachine
-from asterism.kernel.data import check_json
+from asterism.kernel.data import as_json, check_json
 from asterism.kernel.journal import Entry, Record, check_known, check_whole
 from asterism.kernel.machine import Event, Machine, kind_of, run_of
 from asterism.kernel.packing import event_body, packer
@@ -20,7 +20,6 @@ from asterism.kernel.run import Run
 from asterism.machines.control import Answered, Forked, Verb
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.kept import as_json
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, Store
 from asterism.runtime.registration import machine_of
 from asterism.runtime.session import ACCEPTED

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from asterism.errors import AsterismError, IllegalTransition, Refused, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine
-from asterism.kernel.data import read_back
+from asterism.kernel.data import error_text, read_back
 from asterism.kernel.journal import Entry, JournalMismatch, version_of
 from asterism.kernel.machine import Effect, Event, Outcome, Redo, kind_of
 from asterism.kernel.packing import packer
@@ -22,7 +22,6 @@ from asterism.machines.control import Claimed, Drained, Withdraw, Withdrawn
 from asterism.runtime.arrivals import Arrival, instead
 from asterism.runtime.clock import Clock
 from asterism.runtime.inquiries import asked_by, closed_by
-from asterism.runtime.kept import told
 from asterism.runtime.outcomes import interrupted, outcome_of
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import Commit, InboxRow, Store
@@ -334,7 +333,7 @@ class Session:
         self.arrive(outcome, effect.actor)
 
     def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> Outcome:
-        why = told(error)
+        why = error_text(error)
         self._say(f"{kind_of(effect)} {effect_id}: {why}")
         return interrupted(effect_id, effect, why)
 

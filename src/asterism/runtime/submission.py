@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.data import read_back
+from asterism.kernel.data import json_bytes, read_back
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
@@ -62,9 +61,9 @@ async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: 
 def _read_back(machine: Machine[Any], first: Event) -> Event:
     # Its fields are as the user's code has filled them: a limit that is no number, a context that is not JSON.
     try:
-        json.dumps(msgspec.to_builtins(first), allow_nan=False)
+        json_bytes(first, "it")
         return read_back(first)
-    except (InvalidInput, TypeError, ValueError, RecursionError) as error:
+    except InvalidInput as error:
         raise InvalidInput(f"what this {machine.name} is to begin with cannot be used: {error}") from None
 
 

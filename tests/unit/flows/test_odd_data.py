@@ -10,8 +10,8 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
+from asterism.kernel.data import MAX_BYTES
 from asterism.language.replies import MAX_SAID
-from asterism.runtime.kept import MAX_BYTES
 from tests.flows import Stage, talk
 
 HALF = "\ud800"

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from asterism.errors import InvalidInput
 from asterism.loops import Finding, Handoff, Later, LoopResult, LoopView, OrchestrationLoop, Step
-from asterism.runtime.kept import MAX_BYTES, MAX_TOLD, as_json, told
 
 HALF = "\ud800"
 """Half a character, as the name of a file may have it."""
@@ -29,27 +27,6 @@ async def work(handoff: Handoff) -> str:
 
 def run(**parts: Any) -> LoopResult:
     return asyncio.run(OrchestrationLoop(**({"plan": PLAN, "workers": {"w": work}} | parts)).run("x"))
-
-
-def test_a_value_is_what_json_makes_of_it() -> None:
-    assert as_json({1: (2, "ü")}, "it") == {"1": [2, "ü"]}
-    assert as_json(nested(100), "it") == nested(100)
-
-
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (nested(101), "more than 100 lists and objects within each other"),
-        (nested(100_000), "is not JSON: maximum recursion depth"),
-        ({"loss": float("nan")}, "is not JSON: Out of range float values"),
-        (HALF, "is not JSON: 'utf-8' codec can't encode"),
-        (object(), "is not JSON: a object"),
-        ("x" * MAX_BYTES, "has 1,048,578 bytes, the limit is 1,048,576; write it to a file and return its path"),
-    ],
-)
-def test_what_a_journal_would_not_give_back_is_refused_in_words(value: Any, why: str) -> None:
-    with pytest.raises(InvalidInput, match=why):
-        as_json(value, "it")
 
 
 @pytest.mark.parametrize(
@@ -91,11 +68,6 @@ def test_a_plan_whose_context_is_too_deep_is_refused_by_its_step() -> None:
         return [{"worker": "w", "intent": "x", "context": nested(101)}]
 
     assert "step 1 of the plan: its context: more than 100 lists and objects" in run(plan=plan).reason
-
-
-def test_an_error_is_kept_in_bounds() -> None:
-    assert told(ValueError("x" * 20_000)) == "ValueError: " + "x" * (MAX_TOLD - 12)
-    assert told(ValueError()) == "ValueError"
 
 
 def test_a_worker_that_fails_is_told_with_its_line_and_its_trace_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.errors import InvalidInput, Refused
+from asterism.kernel.data import round_trip
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
 from asterism.machines.constellation_agent.memory import AgentMemory
@@ -54,9 +55,9 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
     kind = kind_of(proposed)
     subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
     if changed is None:
-        subject["plan"] = _as_json(proposed.plan)
+        subject["plan"] = round_trip(proposed.plan)
     else:
-        subject |= {"actions": _as_json(proposed.actions), "changes": turn.recorded("changes", lambda: _as_json(changed))}
+        subject |= {"actions": round_trip(proposed.actions), "changes": turn.recorded("changes", lambda: round_trip(changed))}
     essential = Planned(  # without what is for the story alone
         effect=proposed.effect,
         thought=proposed.thought,
@@ -77,11 +78,6 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
         subject=subject,
         expires_at=expires_at,
     )
-
-
-def _as_json(value: Any) -> Any:
-    """As the journal gives it back: lists for tuples."""
-    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def put_to_person(memory: AgentMemory, subject: dict[str, Any], turn: Turn) -> tuple[str, float]:

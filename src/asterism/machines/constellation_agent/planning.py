@@ -14,6 +14,7 @@ from asterism.constellation.nesting import apply_on_fleet
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import best_match
 from asterism.errors import Refused
+from asterism.kernel.data import round_trip
 from asterism.kernel.machine import Turn
 from asterism.machines.constellation_agent.approval import ask_approval, decided, shown_plan, told_of
 from asterism.machines.constellation_agent.asking import ask_again, may_ask_again, what_moved
@@ -152,7 +153,7 @@ def _as_edits(event: Planned, turn: Turn) -> Planned:
     if event.status is START:
         turn.recorded("notes", lambda: ["the plan is not taken: a restart asks for a new one"])
         return Planned(effect=event.effect, thought=event.thought, status=START, actions=event.actions, result=event.result)
-    merge = {"tool": "build_constellation", "parameters": {**msgspec.json.decode(msgspec.json.encode(event.plan)), "clear": False}}
+    merge = {"tool": "build_constellation", "parameters": {**round_trip(event.plan), "clear": False}}
     actions = (merge, *event.actions)
     return Planned(effect=event.effect, thought=event.thought, status=event.status, actions=actions, result=event.result)
 
