@@ -6,8 +6,8 @@
     ended = await loop.run("what does a tide table say?")
 
 ``definition`` the loop · ``worker`` what carries out a step · ``outcome`` what comes back ·
-``source`` where definitions are found again · ``performers`` how effects are carried out · ``blame`` what user code has raised ·
-``supervising`` what a supervising function may return · ``tool``, ``server``, ``toolbox`` what a model may call · ``scope`` within what ·
+``source`` where definitions are found again · ``performers`` how effects are carried out ·
+``tool``, ``server`` what a model may call · ``scope`` within what ·
 ``conversation`` what is said to it · ``models`` models as supervisors · ``keeper`` what stays open · ``toml`` a loop without Python ·
 ``device`` a loop as a device.
 """

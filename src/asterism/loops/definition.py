@@ -20,10 +20,9 @@ from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 from asterism.loops.keeper import open_keeper
 from asterism.loops.models import ModelName, by_model
-from asterism.loops.outcome import LoopResult, Transition, result_of
+from asterism.loops.outcome import LoopResult, Supervising, Transition, result_of
 from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.source import find, kept_until_changed, place_of_caller, written
-from asterism.loops.supervising import Supervising
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.children import StartChild, as_data, begin_child

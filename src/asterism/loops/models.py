@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, MissingExtra
-from asterism.loops.supervising import Metered, Supervising
+from asterism.loops.outcome import Metered, Supervising
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.view import LoopView
 from asterism.planner.model_choice import ModelChoice, choose_named

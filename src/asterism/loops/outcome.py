@@ -1,14 +1,26 @@
-"""What comes back from a loop: how a run stands, and one transition of it."""
+"""What comes back: from a supervising function its value, from a loop how its run stands, and one transition of it."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, State
+from asterism.machines.orchestration_loop.view import LoopView
 from asterism.runtime.ports.store import InquiryRow, RunRow
+
+Supervising = Callable[[LoopView], Awaitable[Any]]
+"""A function of the supervisor: plan, reflect, synthesize or critique."""
+
+
+class Metered(msgspec.Struct, frozen=True):
+    """What a function returns that used a model: the value, and the tokens it took."""
+
+    value: Any
+    tokens: int = 0
 
 
 class LoopResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from asterism.errors import InvalidInput
-from asterism.kernel.data import as_json, check_json, read_back
+from asterism.devices.source import line_of
+from asterism.errors import AsterismError, InvalidInput
+from asterism.kernel.data import as_json, check_json, error_text, read_back
 from asterism.kernel.machine import Effect, Outcome
-from asterism.loops.blame import blamed
 from asterism.loops.keeper import Keeper
 from asterism.loops.models import opened
-from asterism.loops.supervising import Metered, Supervising
+from asterism.loops.outcome import Metered, Supervising
 from asterism.loops.tool import judged
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
@@ -22,6 +24,8 @@ from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied,
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, Strategy, ToolCall
 from asterism.machines.orchestration_loop.requests import ModelCall, Supervision, ToolUse, WorkerCall
 from asterism.runtime.ports.performer import Performer, Report
+
+log = logging.getLogger("asterism.loops")
 
 MAX_SAID = 500
 """Characters of a reflection that are kept; no word is longer."""
@@ -82,7 +86,7 @@ class _Supervisor:
             metered = said if isinstance(said, Metered) else Metered(said)
             return read_back(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
-            return self._kind(effect=effect_id, error=blamed(error, effect_id))
+            return self._kind(effect=effect_id, error=_located(error, effect_id))
 
 
 def _reflected(said: Any) -> dict[str, Any]:
@@ -108,7 +112,7 @@ class _WorkerPerformer:
         except Exception as error:  # boundary: a user's worker may raise anything
             late = _late(timed, error, effect.worker, effect.timeout_s)
             return WorkerEnded(
-                effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or blamed(error, effect_id))
+                effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or _located(error, effect_id))
             )
 
 
@@ -148,7 +152,7 @@ class _ModelAsker:
 
                     return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
-            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or blamed(error, effect_id))
+            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or _located(error, effect_id))
 
 
 class _ToolCaller:
@@ -178,7 +182,7 @@ class _ToolCaller:
             late = _late(timed, error, effect.tool, request.timeout_s)
             result = {
                 "status": "failed",
-                "reason": f"{late}; whether it was carried out is not known" if late else blamed(error, effect_id),
+                "reason": f"{late}; whether it was carried out is not known" if late else _located(error, effect_id),
             }
         return ToolReturned(effect=effect_id, result=result)
 
@@ -223,3 +227,11 @@ def _step(item: Any, number: int) -> Step:
         raise InvalidInput(f"{where}: {error}") from None
     check_json(step.context, f"{where}: its context")
     return step
+
+
+def _located(error: Exception, effect: str) -> str:
+    """Return what user code has raised as text with its line; the trace is an INFO line of the log."""
+    line = "" if isinstance(error, AsterismError) else line_of(error)
+    if line:
+        log.info("%s failed\n%s", effect, "".join(traceback.format_exception(error)))
+    return error_text(error) + (f" ({line})" if line else "")

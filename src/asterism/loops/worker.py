@@ -1,9 +1,9 @@
-"""A worker: what carries out a step. It sees its handoff, and nothing else."""
+"""A worker: what carries out a step, and the tools it may call. It sees its handoff, and nothing else."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,10 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
+from asterism.loops.keeper import Keeper
 from asterism.loops.models import ModelName
-from asterism.loops.toolbox import Toolbox, ToolSource
+from asterism.loops.server import McpServer
+from asterism.loops.tool import Tool, tool
 from asterism.machines.children import as_data
 from asterism.machines.constellation_agent.starting import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
@@ -21,6 +23,8 @@ from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
 WorkerFunction = Callable[[Handoff], Awaitable[Any]]
 """Returns JSON, a ``Finding``, or ``Later`` where the result comes from outside. What it raises is a failed finding."""
+ToolSource = Tool | McpServer | Callable[..., Any]
+"""What tools come from: a function may stand for the tool that it makes."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -66,6 +70,27 @@ class Worker(AnyWorker):
     def profile(self, name: str) -> WorkerProfile:
         """What the loop's machine knows of it."""
         return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent)
+
+
+class Toolbox:
+    """The tools of one worker. What is not in it cannot be called, whatever a model wants."""
+
+    def __init__(self, sources: Collection[ToolSource]) -> None:
+        self._sources: Sequence[Tool | McpServer] = [it if isinstance(it, Tool | McpServer) else tool(it) for it in sources]
+
+    async def tools(self, keeper: Keeper) -> dict[str, Tool]:
+        """By name.
+
+        Raises:
+            InvalidInput: a server cannot be used, or two tools have one name.
+        """
+        found: dict[str, Tool] = {}
+        for source in self._sources:
+            for each in [source] if isinstance(source, Tool) else await source.tools(keeper):
+                if each.name in found:
+                    raise InvalidInput(f"two tools of one worker are named {each.name}")
+                found[each.name] = each
+        return found
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from asterism.loops import (
     Worker,
     tool,
 )
-from asterism.loops.supervising import Metered
+from asterism.loops.outcome import Metered
 from asterism.loops.worker import AnyWorker
 from asterism.machines.orchestration_loop.model import Gate
 from asterism.simulation.world import FOLDER

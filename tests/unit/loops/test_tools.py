@@ -22,7 +22,7 @@ from asterism.errors import InvalidInput
 from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
 from asterism.loops.keeper import open_keeper
 from asterism.loops.tool import judged
-from asterism.loops.toolbox import Toolbox
+from asterism.loops.worker import Toolbox
 from asterism.machines.orchestration_loop.model import ToolCall
 from tests.unit.loops.mcp_server import NOTES
 from tests.unit.loops.mcp_server import server as notes
