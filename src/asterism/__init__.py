@@ -19,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
+    from asterism.bootstrap import connect as connect
     from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
     from asterism.constellation.profile import AgentProfile as AgentProfile
     from asterism.constellation.task import TaskStar as TaskStar
@@ -37,6 +38,7 @@ _HOME_OF = {
     "Registration": "asterism.runtime.registration",
     "SkillContext": "asterism.devices.skill",
     "TaskStar": "asterism.constellation.task",
+    "connect": "asterism.bootstrap",
     "open": "asterism.bootstrap",
     "skill": "asterism.devices.skill",
 }

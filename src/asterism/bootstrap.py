@@ -31,6 +31,7 @@ from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline.planner import OfflinePlanner
+from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver
@@ -191,7 +192,27 @@ async def open_runtime(
             if telemetry:
                 stack.callback(telemetry.close)
             async with driver.opened():
-                yield Runtime(store, driver, clock, fleet_file=fleet)
+                yield Runtime(store, driver, clock, fleet={name: device.profile for name, device in devices.items()}, fleet_file=fleet)
+
+
+@contextlib.asynccontextmanager
+async def connect(
+    database: Path | str | None = None, *, machines: Sequence[Registration] = (), create: bool = True
+) -> AsyncIterator[Client]:
+    """A client of a database: it submits runs, sends commands and answers, and reads; another process drives.
+
+    Args:
+        database: file with the journals; by default where the commands have theirs.
+        machines: of the program's own, besides the built-in ones.
+        create: make the database if it is not there.
+
+    Raises:
+        InvalidInput: a registered machine has a name that another one has.
+        StoreUnavailable: the database cannot be used, or is not there and not to be made.
+    """
+    known = registered(MACHINES, machines)  # refused before a database is made
+    async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
+        yield Client(store, SystemClock(), known)
 
 
 @contextlib.asynccontextmanager

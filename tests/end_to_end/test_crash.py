@@ -20,9 +20,8 @@ from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import Record
 from asterism.kernel.machine import Outcome, kind_of
 from asterism.machines.control import Verb
+from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
-from asterism.runtime.runtime import Runtime
 from asterism.stores.sqlite import SqliteStore
 from tests.stars import seed
 
@@ -90,10 +89,9 @@ class Scene:
         async def say() -> str:
             store = SqliteStore.open(self.database, create=False)
             try:
-                clock = SystemClock()
-                runtime = Runtime(store, Driver(store=store, clock=clock, machines={}, performers={}), clock)
+                client = Client(store, SystemClock(), {})
                 (asked,) = await store.inquiries(root="r1")
-                await runtime.post_answer(asked.inquiry, verb, actor="ada", **more)
+                await client.post_answer(asked.inquiry, verb, actor="ada", **more)
                 return asked.prompt
             finally:
                 await store.close()

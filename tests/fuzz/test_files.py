@@ -23,9 +23,9 @@ from asterism.errors import InvalidInput, RunNewer
 from asterism.kernel.journal import JournalMismatch, Record
 from asterism.kernel.packing import packer
 from asterism.planner.plan_file import read_plan
+from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.stores.memory import MemoryStore
 from tests.journals.write import path_of
@@ -143,10 +143,10 @@ def taken_in(text: str) -> list[Record]:
     """As ``asterism import`` does it; what is then in the store."""
 
     async def adopt() -> list[Record]:
-        runtime = Runtime(MemoryStore(), AsyncMock(), SystemClock())
+        client = Client(MemoryStore(), SystemClock(), MACHINES)
         journals = read_journals(io.StringIO(text))
-        await runtime.adopt(journals, MACHINES)
-        return await runtime.records(journals[0][0].run)
+        await client.adopt(journals)
+        return await client.records(journals[0][0].run)
 
     return asyncio.run(adopt())
 

@@ -28,10 +28,10 @@ from asterism.machines.control import Cancel, Pause, Unpause, Verb
 from asterism.machines.flow_agent.events import AgentStatus, Begun, Limits, Message, Said
 from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.runtime.client import Client
 from asterism.runtime.current import runtime_at_hand
-from asterism.runtime.ports.store import InquiryRow, RunRow
+from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
 from asterism.runtime.runtime import Runtime
-from asterism.runtime.session import ACCEPTED
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 
@@ -96,33 +96,33 @@ class Conversation:
             await self.begin(runtime, text, {**named, **(values or {})})
             return await self._settled(runtime)
 
-    async def begin(self, runtime: Runtime, text: str, values: dict[str, Any], *, session: str = "") -> str:
+    async def begin(self, client: Client, text: str, values: dict[str, Any], *, session: str = "") -> str:
         """Write the run of a new conversation, and do not drive it yet; returns its id."""
         replies.check_length(text)
         agent: Any = self.agent
         limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
         values = _data(values)
-        self.run = runtime.clock.new_id()
-        text, values, token = self._without_secrets(agent, runtime, text, values)
-        message = Message(text=text, by=self.user, at=runtime.clock.now(), values=values, secret=token)
+        self.run = client.clock.new_id()
+        text, values, token = self._without_secrets(agent, client, text, values)
+        message = Message(text=text, by=self.user, at=client.clock.now(), values=values, secret=token)
         begun = Begun(
             agent=name_of(agent),
             message=message,
             tenant=self.tenant,
             limits=limits,
-            fleet_file=runtime.fleet_file,
+            fleet_file=client.fleet_file,
             requires_approval=agent.requires_approval,
         )
         title = agent.description or agent.__name__
-        return await runtime.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
+        return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run=self.run, session=session, tenant=self.tenant)
 
-    async def _row(self, runtime: Runtime) -> RunRow:
+    async def _row(self, client: Client) -> RunRow:
         """The row of its run, which for another tenant is not there.
 
         Raises:
             RunNotFound: there is none, or it is another tenant's.
         """
-        row = await runtime.store.run(self.run)
+        row = await client.store.run(self.run)
         if row.tenant != self.tenant:
             raise RunNotFound(self.run)
         return row
@@ -134,7 +134,7 @@ class Conversation:
         result = await self.result(runtime)
         return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
 
-    async def put(self, runtime: Runtime, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
+    async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
         """Put words into the inbox they are for, and wait for nothing.
 
         Returns:
@@ -145,69 +145,69 @@ class Conversation:
             Refused: it has ended.
         """
         replies.check_length(text)
-        row = await self._row(runtime)
+        row = await self._row(client)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
-        asked = await self.asked(runtime)
+        asked = await self.asked(client)
         is_news = asked is not None and "approve" in asked.verbs and self._shown.get(self.run, asked.inquiry) != asked.inquiry
         if is_news and not values and replies.turn(text) != "cancel" and replies.denial(text) is None:
             return None
         if asked is not None and asked.run != self.run and not values:
-            verb, text = await self._nested(runtime, asked, text)
+            verb, text = await self._nested(client, asked, text)
             if verb is None:
                 return None
             if verb != "respond":
-                return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key, asked.run
-        return await self._post(runtime, asked, text, _data(values)), asked.run if asked else self.run
+                return (await client.post_answer(asked.inquiry, verb, actor=self.user, reason=text)).key, asked.run
+        return await self._post(client, asked, text, _data(values)), asked.run if asked else self.run
 
-    async def asked(self, runtime: Runtime) -> InquiryRow | None:
+    async def asked(self, client: Client) -> InquiryRow | None:
         """The question that is open: its own, else one of a run below it. One without verbs asks for a secret."""
-        own = await runtime.store.inquiries(run=self.run)
-        return next(iter(own or await runtime.store.inquiries(root=self.run)), None)
+        own = await client.store.inquiries(run=self.run)
+        return next(iter(own or await client.store.inquiries(root=self.run)), None)
 
-    async def _nested(self, runtime: Runtime, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
+    async def _nested(self, client: Client, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
         """How words answer the question of a run below. A conversation there hears the words; anything else wants a clear yes or no."""
-        if (await runtime.store.run(asked.run)).machine == FLOW_AGENT.name:
+        if (await client.store.run(asked.run)).machine == FLOW_AGENT.name:
             return "respond", text
         if replies.is_yes(text):
             return "approve", ""
         refusal = replies.denial(text)
         return ("reject", refusal) if refusal is not None else (None, "")
 
-    async def _post(self, runtime: Runtime, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
+    async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
-        agent = await self._agent_of(runtime, asked)
-        in_confidence = self.vault.has_heard(self.run, text.strip()) or (not asked.verbs if asked else await self._is_hushed(runtime, text))
-        text, values, token = self._without_secrets(agent, runtime, text, values, in_confidence=in_confidence)
+        agent = await self._agent_of(client, asked)
+        in_confidence = self.vault.has_heard(self.run, text.strip()) or (not asked.verbs if asked else await self._is_hushed(client, text))
+        text, values, token = self._without_secrets(agent, client, text, values, in_confidence=in_confidence)
         if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
-                return (await runtime.post_answer(asked.inquiry, verb, actor=self.user, value=values or text)).key
+                return (await client.post_answer(asked.inquiry, verb, actor=self.user, value=values or text)).key
             except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
                 pass
         confided = in_confidence and bool(token) and not values
         said = Said(text=text, to=asked.inquiry if asked else self._shown.get(self.run, ""), values=values, secret=token, confided=confided)
-        key = runtime.clock.new_id()
-        await runtime.post(asked.run if asked else self.run, said, actor=self.user, key=key)
+        key = client.clock.new_id()
+        await client.post(asked.run if asked else self.run, said, actor=self.user, key=key)
         return key
 
-    async def _is_hushed(self, runtime: Runtime, text: str) -> bool:
+    async def _is_hushed(self, client: Client, text: str) -> bool:
         """True where nothing is asked, and the words may be a secret: a handler looks at one meanwhile, or its question is paused."""
-        state = (await runtime.store.run(self.run)).state
+        state = (await client.store.run(self.run)).state
         if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.turn(text)):
             return False
-        return (await _lived(runtime, self.run)).memory.view.hush
+        return (await _lived(client, self.run)).memory.view.hush
 
-    async def _agent_of(self, runtime: Runtime, asked: InquiryRow | None) -> Any:
+    async def _agent_of(self, client: Client, asked: InquiryRow | None) -> Any:
         """The agent that asks: this one, or that of a conversation below; None where it is no agent's question."""
         if asked is None or asked.run == self.run:
             return self.agent
-        if (await runtime.store.run(asked.run)).machine != FLOW_AGENT.name:
+        if (await client.store.run(asked.run)).machine != FLOW_AGENT.name:
             return None
-        return agent_class((await _lived(runtime, asked.run)).memory.agent)
+        return agent_class((await _lived(client, asked.run)).memory.agent)
 
     def _without_secrets(
-        self, agent: Any, runtime: Runtime, text: str, values: dict[str, Any], *, in_confidence: bool = False
+        self, agent: Any, client: Client, text: str, values: dict[str, Any], *, in_confidence: bool = False
     ) -> tuple[str, dict[str, Any], str]:
         """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
 
@@ -218,7 +218,7 @@ class Conversation:
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
         if not hushed and len(shown) == len(values):
             return text, values, ""
-        token = runtime.clock.new_id()
+        token = client.clock.new_id()
         self.vault.put(self.run, token, text, values)
         return PLACEHOLDER if hushed else text, shown, token
 
@@ -301,20 +301,20 @@ class Conversation:
                 driving = runtime.driver.start(self.run)
         raise Refused(f"run {self.run} is still at work; `asterism show {self.run}`")
 
-    async def _is_asked_below(self, runtime: Runtime) -> bool:
+    async def _is_asked_below(self, client: Client) -> bool:
         """True when a run below has a question: it comes up here, and what else is under way goes on."""
-        return any(asked.run != self.run for asked in await runtime.store.inquiries(root=self.run))
+        return any(asked.run != self.run for asked in await client.store.inquiries(root=self.run))
 
-    async def history(self, runtime: Runtime) -> list[Utterance]:
+    async def history(self, client: Client) -> list[Utterance]:
         """What was said, the last of it; without secrets."""
-        await self._row(runtime)
-        return (await _lived(runtime, self.run)).memory.history
+        await self._row(client)
+        return (await _lived(client, self.run)).memory.history
 
-    async def result(self, runtime: Runtime, row: RunRow | None = None) -> AgentResult:
+    async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
         """What it said last, as its journal has it."""
-        live = await _lived(runtime, self.run)
-        result = result_of(live.memory, row or await self._row(runtime))
-        asked = await self.asked(runtime)
+        live = await _lived(client, self.run)
+        result = result_of(live.memory, row or await self._row(client))
+        asked = await self.asked(client)
         below = asked if asked is not None and asked.run != self.run else None
         self._shown[self.run] = below.inquiry if below else live.memory.ask or "nothing"
         if live.ended:
@@ -322,9 +322,9 @@ class Conversation:
         return msgspec.structs.replace(result, raw_message=question_of(below)) if below else result
 
 
-async def _lived(runtime: Runtime, run: str) -> Run[FlowMemory]:
+async def _lived(client: Client, run: str) -> Run[FlowMemory]:
     live: Run[FlowMemory]
-    live, _ = await load(runtime.store, FLOW_AGENT, run)
+    live, _ = await load(client.store, FLOW_AGENT, run)
     return live
 
 

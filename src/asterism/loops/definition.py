@@ -35,6 +35,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
 from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.client import Client
 from asterism.runtime.current import runtime_at_hand
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.runtime import Runtime
@@ -373,16 +374,16 @@ async def resume(run: str, *, runtime: Runtime | None = None) -> LoopResult:
         return await loop.resume(run, runtime=there)
 
 
-async def memory_of(runtime: Runtime, run: str) -> LoopMemory:
+async def memory_of(client: Client, run: str) -> LoopMemory:
     """What a run remembers, from its journal.
 
     Raises:
         RunNotFound: there is no such run.
         InvalidInput: it is no run of a loop.
     """
-    row = await runtime.store.run(run)
+    row = await client.store.run(run)
     if row.machine != ORCHESTRATION_LOOP.name:
         raise InvalidInput(f"run {run} is of machine {row.machine!r}, and no loop")
     live: Run[LoopMemory]
-    live, _ = await load(runtime.store, ORCHESTRATION_LOOP, run)
+    live, _ = await load(client.store, ORCHESTRATION_LOOP, run)
     return live.memory

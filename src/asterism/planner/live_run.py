@@ -21,8 +21,8 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.planner.draft import Taken
-from asterism.runtime.runtime import VERDICT_POLL_S, Runtime
-from asterism.runtime.session import ACCEPTED
+from asterism.runtime.client import VERDICT_POLL_S, Client
+from asterism.runtime.ports.store import ACCEPTED
 
 ROUSE_POLLS = 10
 """Looks for a verdict between two at whether anybody drives the run."""
@@ -32,7 +32,7 @@ class LiveRun:
     """A draft that is a run.
 
     Args:
-        runtime: where the run is.
+        client: of the store where the run is.
         machine: of the run.
         run: its id.
         actor: who edits, for the journal.
@@ -42,7 +42,7 @@ class LiveRun:
 
     def __init__(
         self,
-        runtime: Runtime,
+        client: Client,
         machine: Machine[AgentMemory],
         run: str,
         *,
@@ -50,7 +50,7 @@ class LiveRun:
         rouse: Callable[[], Awaitable[None]],
         timeout_s: float = 30.0,
     ) -> None:
-        self._runtime = runtime
+        self._client = client
         self._packer = packer(machine)
         self._read_so_far: Run[AgentMemory] = Run(machine, run, performs=False)
         self._reading = asyncio.Lock()
@@ -74,15 +74,15 @@ class LiveRun:
         except InvalidInput as error:
             raise EditRefused("bad_content", "action", str(error)) from None
         parse_action(action)  # what nobody could read is not worth a run's while
-        row = await self._runtime.store.run(self._run)
+        row = await self._client.store.run(self._run)
         if row.status == "ended":
             raise EditRefused("ended", "run", f"it has ended ({row.outcome}); nothing of it can be edited any more")
         await self._read_on()
-        key = self._runtime.clock.new_id()
+        key = self._client.clock.new_id()
         self._sent[key] = Taken(constellation=TaskConstellation(), changed=False)
         try:
             edited = Edited(actions=(dict(action),), version=self._read_so_far.memory.constellation.version)
-            await self._runtime.post(self._run, edited, actor=self._actor, key=key)
+            await self._client.post(self._run, edited, actor=self._actor, key=key)
             verdict = await self._verdict(key)
             if verdict != ACCEPTED:
                 refusal = refusal_of(verdict)
@@ -96,7 +96,7 @@ class LiveRun:
         """The run's word on an inbox row, whoever drives it."""
         trouble = "whoever drives it has not taken it"
         for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
-            if verdict := await self._runtime.store.verdict(self._run, key):
+            if verdict := await self._client.store.verdict(self._run, key):
                 return verdict
             if number % ROUSE_POLLS == 0:
                 try:
@@ -113,7 +113,7 @@ class LiveRun:
         """Replay what the journal has in addition; remember what became of the edits that were sent here."""
         async with self._reading:
             live = self._read_so_far
-            for record in await self._runtime.store.records(self._run, after=live.seq):
+            for record in await self._client.store.records(self._run, after=live.seq):
                 entry, before = self._packer.unpack(record), live.memory.constellation.version
                 live.replay([entry])
                 if entry.key in self._sent and not entry.note:

@@ -1,170 +1,43 @@
-"""The runtime: what a program does with runs. Submit, drive, send, answer, look.
-
-Commands reach a run as inbox rows, whoever owns it; the sender waits for the verdict.
-"""
+"""A client and a driver in one object, which is what ``asterism.open()`` gives."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from asterism.errors import InvalidInput, Refused, RunNotFound, RunOwned, UnknownMachine
-from asterism.kernel.data import as_json, check_json
-from asterism.kernel.journal import Entry, Record, check_known, check_whole
-from asterism.kernel.machine import Event, Machine, kind_of, run_of
-from asterism.kernel.packing import event_body, packer
+from asterism.constellation.profile import Fleet
+from asterism.errors import Refused, RunOwned, UnknownMachine
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.machines.control import Answered, Forked, Verb
+from asterism.runtime.client import VERDICT_POLL_S, Client, accepted, polls, unheard
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, RunStatus, Store
-from asterism.runtime.registration import machine_of
-from asterism.runtime.session import ACCEPTED
-from asterism.runtime.snapshots import load
-from asterism.runtime.submission import check_id, submit_first, submit_whole
-from asterism.runtime.transplant import Journal, renamed
-
-MAX_ANSWERS = 20
-"""Answers to one inquiry that its run may refuse; the next is not written."""
-VERDICT_POLL_S = 0.05
-"""How often a sender looks for its verdict."""
+from asterism.runtime.ports.store import RunRow, Store
 
 
-class Runtime:
-    """Runs in one store, driven by one driver.
+class Runtime(Client):
+    """A client whose runs can be driven in this process.
 
-    Attributes:
-        store, driver, clock: its parts.
-        fleet_file: where the devices of its performers can be opened again; empty where there is no file.
+    Args:
+        store, clock: as those of a client.
+        driver: drives runs of this store; its machines are those of the client.
+        fleet, fleet_file: the devices of the driver's performers, as those of a client.
     """
 
-    def __init__(self, store: Store, driver: Driver, clock: Clock, *, fleet_file: str = "") -> None:
-        self.store = store
+    def __init__(self, store: Store, driver: Driver, clock: Clock, *, fleet: Fleet | None = None, fleet_file: str = "") -> None:
+        super().__init__(store, clock, driver.machines, fleet=fleet, fleet_file=fleet_file)
         self.driver = driver
-        self.clock = clock
-        self.fleet_file = fleet_file
-
-    async def submit(
-        self, machine: Machine[Any], first: Event, *, title: str, actor: str, run: str = "", session: str = "", tenant: str = ""
-    ) -> str:
-        """Write a new run with its first entry; nobody drives it yet.
-
-        Args:
-            machine: of the run.
-            first: the event that begins it.
-            title: one line for people.
-            actor: who submits it.
-            run: its id; a fresh one by default.
-            session: the line of runs it belongs to; itself by default.
-            tenant: whose it is.
-
-        Returns:
-            The run's id.
-
-        Raises:
-            EditRefused, Refused: the machine does not take the event; nothing is written.
-        """
-        run = run or self.clock.new_id()
-        at = self.clock.now()
-        row = RunRow(
-            run=run,
-            machine=machine.name,
-            title=title,
-            state="",
-            session=session or run,
-            tenant=tenant,
-            actor=actor,
-            created_at=at,
-            updated_at=at,
-        )
-        live, entries = await submit_first(self.store, machine, row, first)
-        self.driver.submitted(live)
-        self.driver.tell(run, entries)
-        return run
-
-    async def fork(self, run: str, at: int, *, machine: Machine[Any], actor: str, new: str = "") -> str:
-        """A new run that begins as a copy of another one up to an entry; the other one is untouched.
-
-        What was under way there is decided anew: started again where that is harmless, else a person is asked.
-
-        Args:
-            run: the origin.
-            at: seq of the last entry to copy.
-            machine: of the origin.
-            actor: who forks.
-            new: the new run's id; a fresh one by default.
-
-        Raises:
-            InvalidInput: the origin has no such entry.
-            RunNewer: a newer program has written to the origin.
-        """
-        row = await self.store.run(run)
-        check_known(run, row.version, machine)
-        if not 1 <= at <= row.seq:
-            raise InvalidInput(f"run {run} has entries 1 to {row.seq}, and no {at}")
-        new = new or self.clock.new_id()
-        copied = renamed((await self.store.records(run))[:at], run, new)
-        live, entries = _replayed(machine, new, copied)
-        now = self.clock.now()
-        forked = live.take(Forked(origin=run, seq=at, idle_s=max(0.0, now - copied[-1].at)), at=now, actor=actor)
-        entries += [forked] if forked else []
-        fresh = msgspec.structs.replace(row, run=new, actor=actor, parent="", root="", created_at=now, updated_at=now)
-        await submit_whole(self.store, fresh, live, entries)
-        self.driver.tell(new, entries[at:])
-        return new
-
-    async def adopt(self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]]) -> None:
-        """Take in a tree of runs with their whole journals, as an exported file has them.
-
-        All are replayed before one is written, and the root is written last: what was cut short is taken in by doing it again.
-
-        Args:
-            journals: the root's first.
-            machines: by name, those of the runs.
-
-        Raises:
-            JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
-            RunNewer: a newer program has written to one of them; nothing is written.
-            InvalidInput: an id is none that a run may have, or there is a run of it that is not what such an end has left.
-        """
-        for row, _ in journals:
-            check_id(row.run, row.parent)
-            check_known(row.run, row.version, machines[row.machine])
-        replayed = [(row, records, *_replayed(machines[row.machine], row.run, records)) for row, records in journals]
-        missing = []
-        for row, records, live, entries in replayed:
-            check_whole(row.run, row.seq, live.seq)
-            try:
-                left = await self.store.run(row.run)
-            except RunNotFound:
-                missing.append((row, live, entries))
-            else:
-                if not row.parent or left.parent != row.parent or await self.store.records(row.run) != list(records):
-                    raise InvalidInput(f"there is a run {row.run!r} already; nothing was taken in")
-        for row, live, entries in reversed(missing):
-            await submit_whole(self.store, row, live, entries)
-
-    async def load(self, run: str) -> Run[Any]:
-        """Return a run as its journal has it: its state, what it remembers (``memory.result()``), what is outstanding.
-
-        Raises:
-            RunNotFound, JournalMismatch: as named.
-            UnknownMachine: its machine is not known here.
-        """
-        return (await load(self.store, machine_of(await self.store.run(run), self.driver.machines), run))[0]
 
     async def drive(self, run: str, *, park: bool = True) -> RunRow:
         """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root."""
         return await self.driver.drive(run, park=park)
 
     async def send(self, run: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
-        """Put an event into a run's inbox, see to it that somebody takes it, and return the verdict.
+        """Put an event into a run's inbox, drive the run where nobody else does, and return the verdict.
 
-        If nobody owns the run (of a child: its root), it is driven here until it has taken the event and only people can move it
-        on (so that a command to an unowned run does its work).
+        A run that nobody owns (of a child: its root) is driven here until it has taken the event and only people can move it on.
 
         Args:
             run: the run's id.
@@ -177,21 +50,15 @@ class Runtime:
             ``accepted``.
 
         Raises:
-            RunNotFound: no such run.
-            RunNewer: a newer program has written to it; nothing is sent.
-            Refused: it has ended; or the verdict was a refusal; or the owner did not answer in time.
+            RunNotFound, RunNewer, Refused: as ``Client.send``.
             UnknownMachine: nobody owns it, and its machine, or that of a run below it, is not known here; nothing is written.
         """
-        row = await self.store.run(run)
-        if row.status == "ended":
-            raise Refused(f"run {run} has ended already ({row.outcome})")
-        if machine := self.driver.machines.get(row.machine):
-            check_known(run, row.version, machine)
+        row = await self._sendable(run)
         root = row if row.root == run else await self.store.run(row.root)
         if not root.owner:
             await self.driver.check_tree(root)  # before it is written: nobody here could take it
         await self.post(run, event, actor=actor, key=(key := key or self.clock.new_id()))
-        for _ in range(_polls(timeout_s)):
+        for _ in range(polls(timeout_s)):
             try:
                 await self.drive(run)
             except RunOwned:
@@ -200,127 +67,16 @@ class Runtime:
                 if not await self.store.verdict(run, key):
                     raise
             if verdict := await self.store.verdict(run, key):
-                return _accepted(verdict)
+                return accepted(verdict)
             await asyncio.sleep(VERDICT_POLL_S)
-        raise Refused(_unheard(run, timeout_s))
+        raise Refused(unheard(run, timeout_s))
 
-    async def post(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        """Put an event into a run's inbox; returns the row that is there, which is an earlier one if the key was used."""
-        there = await self.store.send(self._row(run, event, actor=actor, key=key))
+    def _submitted(self, live: Run[Any], entries: Sequence[Entry]) -> None:
+        self.driver.submitted(live)
+        self.driver.tell(live.id, entries)
+
+    def _forked(self, run: str, entries: Sequence[Entry]) -> None:
+        self.driver.tell(run, entries)
+
+    def _sent(self) -> None:
         self.driver.look()
-        return there
-
-    def _row(self, run: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        return InboxRow(run=run, key=key, actor=actor, kind=kind_of(event), body=event_body(event), at=self.clock.now())
-
-    async def verdict(self, run: str, key: str, *, timeout_s: float = 30.0) -> str:
-        """Wait for the verdict on an inbox row.
-
-        Raises:
-            Refused: it is a refusal, or it did not come in time.
-        """
-        for _ in range(_polls(timeout_s)):
-            if verdict := await self.store.verdict(run, key):
-                return _accepted(verdict)
-            await asyncio.sleep(VERDICT_POLL_S)
-        raise Refused(_unheard(run, timeout_s))
-
-    async def inquiry(self, inquiry: str) -> InquiryRow:
-        """One inquiry, open or closed.
-
-        Raises:
-            InvalidInput: no inquiry has that id.
-        """
-        found = [row for row in await self.store.inquiries(run=run_of(inquiry), open_only=False) if row.inquiry == inquiry]
-        if not found:
-            raise InvalidInput(f"there is no question {inquiry!r}; `asterism inbox` lists the open ones")
-        return found[0]
-
-    async def post_answer(self, inquiry: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
-        """Answer an open inquiry; the answer is validated before it is written, and the first one written wins.
-
-        An answer that its run then refuses (an edit of an argument that is not there) leaves the inquiry open for another.
-
-        Returns:
-            The inbox row of the answer; its key is where the verdict will be.
-
-        Raises:
-            InvalidInput: no such inquiry, or an answer it does not take; one that is larger than ``MAX_BYTES``, but for an edit: that
-                may give a whole plan.
-            Refused: it is not asked any more, or somebody else has answered first.
-        """
-        asked = await self.inquiry(inquiry)
-        if asked.answer:
-            raise Refused(f"{inquiry} is not asked any more: {asked.answer}")
-        if 0 < asked.expires_at <= self.clock.now():
-            raise Refused(f"{inquiry} has expired")
-        if not asked.verbs and verb != "cancel":
-            raise InvalidInput(
-                f"{inquiry} asks for a secret, and an answer is journaled: type it at a terminal, in `asterism resume {asked.run}`"
-            )
-        if verb not in (*asked.verbs, "cancel"):
-            raise InvalidInput(f"{inquiry} takes {', '.join(asked.verbs)}, not {verb}")
-        if verb == "edit" and not isinstance(value, dict):
-            raise InvalidInput(f"an edit of {inquiry} gives the new arguments, as a JSON object")
-        if never := _never_given(asked, value):
-            raise InvalidInput(f"{', '.join(never)} of {inquiry} is a secret, and an answer is journaled: it is told in the conversation")
-        check_json([value, reason], f"the answer to {inquiry}")  # what a journal would not give back is not what was approved
-        if verb != "edit":
-            as_json([value, reason], f"the answer to {inquiry}")
-        event = Answered(effect=inquiry, verb=verb, value=value, reason=reason)
-        for number in range(1, MAX_ANSWERS + 1):
-            key = inquiry if number == 1 else f"{inquiry}#{number}"
-            row = self._row(asked.run, event, actor=actor, key=key)
-            there = await self.store.send(row)
-            self.driver.look()
-            if msgspec.structs.replace(there, verdict="") == row:
-                return there
-            if there.verdict in ("", ACCEPTED):
-                said = _verb_of(there)
-                raise Refused(f"{inquiry} was answered already: {said} by {there.actor}")
-        raise Refused(f"{inquiry} has had {MAX_ANSWERS} answers that it does not take")
-
-    async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False) -> list[RunRow]:
-        """Runs, newest first."""
-        return await self.store.runs(limit=limit, status=status, roots_only=roots_only)
-
-    async def records(self, run: str, *, after: int = 0) -> list[Record]:
-        """The journal of a run, from after a seq on."""
-        await self.store.run(run)
-        return await self.store.records(run, after=after)
-
-
-def _never_given(asked: InquiryRow, value: Any) -> list[str]:
-    """The properties of an answer that its schema never takes (``false``)."""
-    if not asked.schema or not isinstance(value, dict):
-        return []
-    properties = msgspec.json.decode(asked.schema).get("properties", {})
-    return [name for name in value if properties.get(name) is False]
-
-
-def _verb_of(answer: InboxRow) -> str:
-    try:
-        return msgspec.json.decode(answer.body, type=Answered).verb
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return "something unreadable"
-
-
-def _polls(timeout_s: float) -> int:
-    return max(1, round(timeout_s / VERDICT_POLL_S))
-
-
-def _accepted(verdict: str) -> str:
-    if verdict != ACCEPTED:
-        raise Refused(verdict)
-    return verdict
-
-
-def _unheard(run: str, timeout_s: float) -> str:
-    return f"run {run} has not taken it within {timeout_s:g} s; it will when its owner does: `asterism show {run}`"
-
-
-def _replayed(machine: Machine[Any], run: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:
-    live = Run(machine, run)
-    entries = [packer(machine).unpack(record) for record in records]
-    live.replay(entries)
-    return live, entries

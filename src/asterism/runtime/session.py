@@ -24,7 +24,7 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.inquiries import asked_by, closed_by
 from asterism.runtime.outcomes import interrupted, outcome_of
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.ports.store import Commit, InboxRow, Store
+from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
 from asterism.runtime.snapshots import Freezer, load
 from asterism.runtime.standing import is_stuck, status_of
 
@@ -34,8 +34,6 @@ LOOK_AGAIN_S = (0.001, 1.0)
 """First and longest wait before a time that has passed is looked at again, where ``Drained`` has found nothing to do at it."""
 MAX_BATCH = 1000
 """Arrivals taken in one batch; the rest wait for the next."""
-ACCEPTED = "accepted"
-"""The verdict on an inbox row that was taken."""
 _STOPS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
 """Errors of a child that are no outcome of it: this program cannot go on with it now, another one may."""
 

@@ -18,11 +18,9 @@ from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
 from asterism.machines.control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.children import PARENT
+from asterism.runtime.client import Client
 from asterism.runtime.clock import Clock
-from asterism.runtime.driver import Driver
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow
-from asterism.runtime.runtime import Runtime
-from asterism.runtime.session import ACCEPTED
+from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, InquiryRow
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Happening, Line
@@ -72,8 +70,7 @@ class Desk:
         resends: int,
         machines: Mapping[str, Machine[Any]],
     ) -> None:
-        store = MemoryStore(memory, name="desk")
-        self.runtime = Runtime(store, Driver(store=store, clock=clock, machines=machines, performers={}), clock)
+        self.client = Client(MemoryStore(memory, name="desk"), clock, machines)
         self.refusals: list[str] = []
         self.secrets: set[str] = set()
         self.spoken: set[str] = set()
@@ -86,11 +83,11 @@ class Desk:
         self._resends = resends
         self._sendings: collections.Counter[str] = collections.Counter()
 
-    def first(self) -> Runtime:
-        """The runtime, for the first run of the world. Raises InvalidInput where there was one."""
+    def first(self) -> Client:
+        """Return the client, for the first run of the world. Raises InvalidInput where there was one."""
         if self._memory.runs:
             raise InvalidInput("a world is lived once; make another one")
-        return self.runtime
+        return self.client
 
     async def answer(self, inquiry: InquiryRow, answer: Answer) -> None:
         """Somebody answers a question, in their own time."""
@@ -103,9 +100,9 @@ class Desk:
                 row = InboxRow(
                     run=inquiry.run, key=key, actor=answer.by, kind=kind_of(Answered), body=event_body(event), at=self._clock.now()
                 )
-                await self.runtime.store.send(row)
+                await self.client.store.send(row)
             else:
-                await self.runtime.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
+                await self.client.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
         except (Refused, InvalidInput) as refused:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
@@ -132,7 +129,7 @@ class Desk:
             self._counts["sent again"] += 1
             key = self._clock.new_id()
             self._sendings[key] = self._sendings[row.key] + 1
-            await self.runtime.store.send(msgspec.structs.replace(row, key=key, at=self._clock.now(), verdict=""))
+            await self.client.store.send(msgspec.structs.replace(row, key=key, at=self._clock.now(), verdict=""))
 
     def aimed_at(self, happening: Happening, root: str) -> str:
         """The run that something happens to."""
@@ -146,8 +143,8 @@ class Desk:
                 raise not_here(ending.machine)
         await asyncio.sleep(origin.lasted_s)
         tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
-        await self.runtime.adopt(read_journals(journal_lines(tree)), self._machines)
-        return await self.runtime.fork(origin.row.run, at, machine=origin.machine, actor="user", new=new)
+        await self.client.adopt(read_journals(journal_lines(tree)), self._machines)
+        return await self.client.fork(origin.row.run, at, machine=origin.machine, actor="user", new=new)
 
     async def command(self, run: str, happening: Happening) -> None:
         """Somebody commands a run, or writes to it; one that has ended hears nothing."""
@@ -158,10 +155,10 @@ class Desk:
             return
         if happening.what == "letter":
             key, at = self._clock.new_id(), self._clock.now()
-            await self.runtime.store.send(InboxRow(run=run, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
+            await self.client.store.send(InboxRow(run=run, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
         else:
             event = COMMANDS.get(happening.what) or Edited(actions=happening.actions)
-            await self.runtime.post(to.run, event, actor="user", key=happening.key or self._clock.new_id())
+            await self.client.post(to.run, event, actor="user", key=happening.key or self._clock.new_id())
 
     async def talk(self, conversation: Conversation, lines: Iterable[Line], vault: Callable[[], Vault]) -> None:
         """Somebody holds a conversation, line by line; ``vault`` is the one of the process that lives then."""
@@ -184,9 +181,9 @@ class Desk:
         try:
             if line.command is not None:
                 key = self._clock.new_id()
-                await self.runtime.post(conversation.run, line.command, actor=conversation.user, key=key)
+                await self.client.post(conversation.run, line.command, actor=conversation.user, key=key)
                 return conversation.run, key
-            heard = await conversation.put(self.runtime, line.text, line.values)
+            heard = await conversation.put(self.client, line.text, line.values)
         except (Refused, InvalidInput) as refused:
             self._counts["lines refused"] += 1
             self.refusals.append(str(refused))

@@ -39,12 +39,12 @@ from asterism.loops.definition import OrchestrationLoop
 from asterism.machines.constellation_agent.events import RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.runtime.client import Client
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 from asterism.runtime.registration import Registration, registered
-from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import SPACING
 from asterism.simulation.checks.checker import MACHINES, Checker
 from asterism.simulation.clock import WorldClock
@@ -235,7 +235,7 @@ class World:
     def _tail(self) -> list[str]:
         return [story_line(record) for records in self.memory.records.values() for record in records[-8:]]
 
-    async def _live(self, begin: Callable[[Runtime], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
+    async def _live(self, begin: Callable[[Client], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
         run = await begin(self._desk.first())
         self.checker.submitted(self.memory.runs[run], *self.memory.records[run])
         with alone(), contextlib.ExitStack() as stack:

@@ -66,3 +66,8 @@ def test_what_msgspec_does_not_know_is_made_json_by_the_hook() -> None:
 def test_the_text_of_an_error_is_bounded() -> None:
     assert error_text(ValueError("x" * 20_000)) == "ValueError: " + "x" * (MAX_ERROR_CHARS - 12)
     assert error_text(ValueError()) == "ValueError"
+
+
+def test_a_value_of_just_the_limit_is_taken() -> None:
+    value = "x" * (MAX_BYTES - 2)  # with its quotes
+    assert as_json(value, "it") == value

@@ -86,8 +86,3 @@ def test_a_supervisor_that_fails_is_told_with_its_line(part: str) -> None:
         raise OSError("foggy")
 
     assert "OSError: foggy (test_json.py:" in run(**{part: fails}).reason
-
-
-def test_a_value_of_just_the_limit_is_taken() -> None:
-    value = "x" * (MAX_BYTES - 2)  # with its quotes
-    assert as_json(value, "it") == value

@@ -13,8 +13,7 @@ from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.live_run import LiveRun
-from asterism.runtime.driver import Driver
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.client import Client
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
@@ -22,22 +21,21 @@ from tests.agents import FLEET
 from tests.stars import action, plan
 
 
-def live(rouse: Callable[[Runtime], Awaitable[None]], talk: Callable[[LiveRun, Runtime], Awaitable[Any]], *, planned: bool = True) -> Any:
+def live(rouse: Callable[[Client], Awaitable[None]], talk: Callable[[LiveRun, Client], Awaitable[Any]], *, planned: bool = True) -> Any:
     async def main() -> Any:
-        store, clock = MemoryStore(), WorldClock()
-        runtime = Runtime(store, Driver(store=store, clock=clock, machines={}, performers={}), clock)
+        client = Client(MemoryStore(), WorldClock(), {})
         document = parse_plan(plan("a")) if planned else None
-        run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="x", fleet=FLEET, plan=document), title="x", actor="ada")
-        return await talk(LiveRun(runtime, CONSTELLATION_AGENT, run, actor="bob", rouse=lambda: rouse(runtime), timeout_s=5.0), runtime)
+        run = await client.submit(CONSTELLATION_AGENT, Submitted(request="x", fleet=FLEET, plan=document), title="x", actor="ada")
+        return await talk(LiveRun(client, CONSTELLATION_AGENT, run, actor="bob", rouse=lambda: rouse(client), timeout_s=5.0), client)
 
     return run_in_virtual_time(main(), 1)
 
 
-async def nothing(_: Runtime) -> None:
+async def nothing(_: Client) -> None:
     """Nobody comes."""
 
 
-async def cannot(_: Runtime) -> None:
+async def cannot(_: Client) -> None:
     raise InvalidInput("fleet.toml: it is gone")
 
 
@@ -48,19 +46,19 @@ async def refusal(draft: LiveRun, edit: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_an_edit_that_nobody_takes_is_refused_in_bounded_time_and_waits_in_the_inbox() -> None:
-    async def talk(draft: LiveRun, runtime: Runtime) -> None:
-        began = runtime.clock.now()
+    async def talk(draft: LiveRun, client: Client) -> None:
+        began = client.clock.now()
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
         assert (code, why.partition(";")[0]) == ("unavailable", "whoever drives it has not taken it")
-        assert runtime.clock.now() - began < 6
-        rows = await runtime.store.inbox([(await runtime.runs())[0].run])
+        assert client.clock.now() - began < 6
+        rows = await client.store.inbox([(await client.runs())[0].run])
         assert [(row.kind, row.actor, row.verdict) for row in rows] == [("edited", "bob", "")]
 
     live(nothing, talk)
 
 
 def test_a_run_that_cannot_be_driven_says_why_at_once() -> None:
-    async def talk(draft: LiveRun, runtime: Runtime) -> None:
+    async def talk(draft: LiveRun, client: Client) -> None:
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
         assert code == "unavailable"
         assert why.startswith("fleet.toml: it is gone; the edit waits in the inbox")
@@ -69,20 +67,20 @@ def test_a_run_that_cannot_be_driven_says_why_at_once() -> None:
 
 
 def test_what_nobody_could_read_never_reaches_the_inbox() -> None:
-    async def talk(draft: LiveRun, runtime: Runtime) -> None:
+    async def talk(draft: LiveRun, client: Client) -> None:
         deep: Any = 1
         for _ in range(500):
             deep = [deep]
         for inputs in ({"x": float("nan")}, {"x": "\ud800"}, {"x": deep}):
             code, _ = await refusal(draft, action("update_task", task_id="a", inputs=inputs))
             assert code == "bad_content"
-        assert not await runtime.store.inbox([(await runtime.runs())[0].run])
+        assert not await client.store.inbox([(await client.runs())[0].run])
 
     live(nothing, talk)
 
 
 def test_a_run_without_a_plan_has_nothing_to_look_at() -> None:
-    async def talk(draft: LiveRun, _: Runtime) -> None:
+    async def talk(draft: LiveRun, _: Client) -> None:
         with pytest.raises(EditRefused, match="no constellation yet"):
             await draft.look()
 

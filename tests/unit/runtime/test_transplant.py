@@ -16,10 +16,9 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import FORMAT, Journal, journal_lines, read_journals, renamed
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent
@@ -182,12 +181,12 @@ def taken_in(before: list[Journal], tree: list[Journal]) -> set[str]:
     """Ids of the runs of a store that had some before a tree was adopted, or refused."""
 
     async def main() -> set[str]:
-        store, clock = MemoryStore(), SystemClock()
+        store = MemoryStore()
         for row, (first, *more) in before:
             await store.submit(row, first, *more)
-        runtime = Runtime(store, Driver(store=store, clock=clock, machines={}, performers={}), clock)
+        client = Client(store, SystemClock(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT})
         with contextlib.suppress(InvalidInput, JournalMismatch):
-            await runtime.adopt(tree, {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT})
+            await client.adopt(tree)
         return {row.run for row in await store.runs()}
 
     return asyncio.run(main())

@@ -69,6 +69,10 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     answer: str = ""
 
 
+ACCEPTED = "accepted"
+"""The verdict on an inbox row that was taken."""
+
+
 class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
     """Something from outside for a run: cancel, pause, answer, message, live edit.
 

@@ -1,0 +1,139 @@
+"""A client: it writes and reads rows, and another process drives the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import asterism
+from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
+from asterism.kernel.machine import Machine
+from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.runtime.client import Client
+from asterism.runtime.clock import SystemClock
+from asterism.stores.memory import Memory, MemoryStore
+from tests.ferry import FERRY, Depart, registration
+
+
+def client_of(*machines: Machine[Any]) -> Client:
+    return Client(MemoryStore(Memory()), SystemClock(), {machine.name: machine for machine in machines})
+
+
+async def begun(client: Client) -> str:
+    return await client.submit(FERRY, Depart(parcels=("a",), asks=True), title="over", actor="ann")
+
+
+def test_a_client_submits_and_describes_a_run_that_nobody_has_driven() -> None:
+    async def scene() -> None:
+        client = client_of(FERRY)
+        run = await begun(client)
+        row = await client.describe(run)
+        assert (row.machine, row.status, row.epoch, row.owner) == (FERRY.name, "waiting", 0, "")
+        assert [it.run for it in await client.runs()] == [run]
+        assert (await client.load(run)).state == row.state
+        assert [record.seq for record in await client.records(run)] == [1]
+
+    asyncio.run(scene())
+
+
+def test_a_command_waits_in_the_inbox_where_nobody_drives_the_run() -> None:
+    async def scene() -> None:
+        client = client_of(FERRY)
+        run = await begun(client)
+        with pytest.raises(Refused, match=r"has not taken it within 0\.1 s"):
+            await client.send(run, Pause(), actor="ann", timeout_s=0.1)
+        assert [(row.kind, row.verdict) for row in await client.store.inbox([run])] == [("pause", "")]
+        assert (await client.describe(run)).epoch == 0
+
+    asyncio.run(scene())
+
+
+def test_a_run_is_waited_for_no_longer_than_it_is_active_or_the_time_that_is_given() -> None:
+    async def scene() -> None:
+        client = client_of(FERRY)
+        active = await client.submit(FERRY, Depart(), title="over", actor="ann")
+        assert (await client.wait(active, timeout_s=0.1)).status == "active"
+        assert (await client.wait(await begun(client))).status == "waiting"
+
+    asyncio.run(scene())
+
+
+def test_a_worker_takes_what_a_client_sends(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+
+    async def scene() -> None:
+        async with asterism.connect(database, machines=[registration()]) as client:
+            run = await begun(client)
+            async with asterism.open(database, machines=[registration()]) as worker:
+                assert (await worker.drive(run)).status == "waiting"
+                (question,) = await client.inquiries(root=run)
+                driven = asyncio.gather(worker.drive(run, park=False))
+                assert await client.send(run, Pause(), actor="ann", timeout_s=10.0) == "accepted"
+                assert await client.send(run, Unpause(), actor="ann", timeout_s=10.0) == "accepted"
+                posted = await client.post_answer(question.inquiry, "approve", actor="ann")
+                assert await client.verdict(run, posted.key, timeout_s=10.0) == "accepted"
+                assert [row.outcome for row in await driven] == ["finished"]
+            assert (await client.wait(run)).outcome == "finished"
+            assert (await client.load(run)).memory.result()["seen"] == ["a"]
+            with pytest.raises(Refused, match="has ended already"):
+                await client.send(run, Cancel(), actor="ann")
+
+    asyncio.run(scene())
+
+
+def test_a_client_forks_exports_and_imports() -> None:
+    async def scene() -> None:
+        client, other = client_of(FERRY), client_of(FERRY)
+        run = await begun(client)
+        fork = await client.fork(run, 1, actor="ann")
+        assert [record.kind for record in await client.records(fork)] == ["depart", "forked"]
+        journals = await client.export(run)
+        await other.adopt(journals)
+        assert await other.records(run) == await client.records(run)
+        with pytest.raises(RunNotFound):
+            await client.export("nobody")
+
+    asyncio.run(scene())
+
+
+def test_a_client_refuses_a_run_of_a_machine_that_it_does_not_know() -> None:
+    async def scene() -> None:
+        client, stranger = client_of(FERRY), client_of()
+        run = await begun(client)
+        stranger.store = client.store
+        for call in (stranger.load(run), stranger.fork(run, 1, actor="ann")):
+            with pytest.raises(UnknownMachine):
+                await call
+        with pytest.raises(UnknownMachine):
+            await client_of().adopt(await client.export(run))
+        assert (await stranger.describe(run)).machine == FERRY.name
+
+    asyncio.run(scene())
+
+
+def test_connecting_makes_a_database_unless_it_is_not_to(tmp_path: Path) -> None:
+    async def scene(database: Path, *, create: bool) -> None:
+        async with asterism.connect(database, create=create) as client:
+            assert await client.runs() == []
+
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(scene(tmp_path / "a.db", create=False))
+    asyncio.run(scene(tmp_path / "a.db", create=True))
+    asyncio.run(scene(tmp_path / "a.db", create=False))
+
+
+def test_a_part_of_a_run_is_not_exported_alone() -> None:
+    async def scene() -> None:
+        client = client_of(FERRY)
+        await begun(client)
+        [(row, records)] = await client.export((await client.runs())[0].run)
+        child = [msgspec.structs.replace(record, run="r.1.0") for record in records]
+        await client.store.submit(msgspec.structs.replace(row, run="r.1.0", parent=row.run, root=row.run), *child)
+        with pytest.raises(InvalidInput, match=f"is a part of run {row.run}; export that one"):
+            await client.export("r.1.0")
+
+    asyncio.run(scene())
