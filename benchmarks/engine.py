@@ -13,12 +13,12 @@ from pathlib import Path
 
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellations.performers import AttemptPerformer
 from asterism.devices.dispatcher import Dispatcher
 from asterism.machines.constellation_agent.events import Dispatch, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.performers import AttemptPerformer
 from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.store import Store

@@ -19,11 +19,11 @@ from asterism.constellation.analysis import critical_path
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.devices.dispatcher import Dispatcher
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Hold, Replan, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
-from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import Planner, Proposal
 from asterism.runtime.runtime import Runtime

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from asterism.constellation.profile import Fleet
+from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+from asterism.constellations.resumption import check_devices, first_of, fleet_file_below, fleet_file_of, model_of
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.ledger import reap_orphans
@@ -25,6 +28,7 @@ from asterism.flows.vault import process_vault
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
+from asterism.loops.resumption import check_definitions
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
@@ -35,15 +39,14 @@ from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.current import CURRENT
 from asterism.runtime.driver import Driver
-from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
-from asterism.runtime.ports.store import Store
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
 from asterism.runtime.runtime import Runtime
-from asterism.settings import database_path
+from asterism.settings import database_path, model_choice
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
@@ -85,15 +88,44 @@ async def check_database(database: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def open_devices(fleet_file: Path, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """The devices of a fleet file, and their profiles.
+async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
+    """The profiles of the devices of a fleet file, and the devices; none without a file.
+
+    Raises:
+        InvalidInput: the fleet file cannot be used; nothing is left on the disk.
+    """
+    if fleet_file is None:
+        yield {}, {}
+        return
+    with _leaving_nothing(database):
+        async with WorkerPool(workers_folder(database)) as pool:
+            devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
+            yield {device_id: device.profile for device_id, device in devices.items()}, devices
+
+
+@contextlib.contextmanager
+def _leaving_nothing(database: Path) -> Iterator[None]:
+    """Remove the folders that were made for the workers of a database, if no database has come of it."""
+    folders = [workers_folder(database), *database.parents]
+    missing = [folder for folder in folders if not folder.exists()]
+    try:
+        yield
+    finally:
+        if not database.exists():
+            for folder in missing:
+                with contextlib.suppress(OSError):  # somebody else has put something there
+                    folder.rmdir()
+
+
+async def read_fleet(fleet_file: Path) -> Fleet:
+    """Return the profiles of the devices of a fleet file, which are opened for a moment; nothing is left on the disk.
 
     Raises:
         InvalidInput: the fleet file cannot be used.
     """
-    async with WorkerPool(workers_folder(database)) as pool:
-        devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
-        yield {device_id: device.profile for device_id, device in devices.items()}, devices
+    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
+        async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
+            return fleet
 
 
 class Minds(NamedTuple):
@@ -196,23 +228,59 @@ async def open_runtime(
 
 
 @contextlib.asynccontextmanager
+async def open_worker(
+    client: Client, root: RunRow, database: Path, *, fleet_file: Path | None = None, model: ModelChoice | None = None
+) -> AsyncIterator[Runtime]:
+    """A runtime that can go on with a run and those below it, with the devices and the model that the run began with.
+
+    Args:
+        client: of the database.
+        root: a run without a parent.
+        database: the file.
+        fleet_file: another one than that of the run.
+        model: another one than that of the run; a conversation, which names none, has that of the environment by default.
+
+    Raises:
+        InvalidInput: the fleet file, or the definition of a loop, cannot be found or has become another one; names the run.
+        JournalMismatch: a journal cannot be replayed.
+        MissingExtra: the model's client is not installed.
+    """
+    first = await first_of(client, root)
+    fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
+    await check_definitions(client, root)
+    model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
+    async with open_minds(model) as minds, open_devices(fleet_file, database) as (_, devices):
+        await check_devices(client, root, devices)
+        async with open_runtime(
+            client.store, devices, database, planner=minds.planner, extractor=minds.extractor, fleet_file=fleet_file
+        ) as runtime:
+            yield runtime
+
+
+@contextlib.asynccontextmanager
 async def connect(
-    database: Path | str | None = None, *, machines: Sequence[Registration] = (), create: bool = True
+    database: Path | str | None = None,
+    *,
+    fleet: Path | str | None = None,
+    machines: Sequence[Registration] = (),
+    create: bool = True,
 ) -> AsyncIterator[Client]:
     """A client of a database: it submits runs, sends commands and answers, and reads; another process drives.
 
     Args:
         database: file with the journals; by default where the commands have theirs.
+        fleet: fleet file with the devices of the constellations that are submitted; they are described, and not kept open.
         machines: of the program's own, besides the built-in ones.
         create: make the database if it is not there.
 
     Raises:
-        InvalidInput: a registered machine has a name that another one has.
+        InvalidInput: the fleet file cannot be used, or a registered machine has a name that another one has.
         StoreUnavailable: the database cannot be used, or is not there and not to be made.
     """
     known = registered(MACHINES, machines)  # refused before a database is made
+    profiles = await read_fleet(Path(fleet)) if fleet is not None else {}
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
-        yield Client(store, SystemClock(), known)
+        yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet or ""))
 
 
 @contextlib.asynccontextmanager
@@ -242,7 +310,7 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     registered(MACHINES, machines)  # refused before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
-        devices = (await stack.enter_async_context(open_devices(Path(fleet), path)))[1] if fleet is not None else {}
+        _, devices = await stack.enter_async_context(open_devices(Path(fleet) if fleet is not None else None, path))
         store = await stack.enter_async_context(open_store(path, create=True))
         runtime = await stack.enter_async_context(
             open_runtime(

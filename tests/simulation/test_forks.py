@@ -11,12 +11,12 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
+from asterism.constellations.performers import AttemptPerformer
 from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import Dispatch, RunOptions, Submitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
-from asterism.runtime.performers import AttemptPerformer
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.transplant import journal_lines, read_journals

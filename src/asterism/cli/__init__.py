@@ -11,8 +11,8 @@
     ``flowing``    chat, flow run
     ``journals``   fork, export, import, prune: whole journals
 
-What they share: ``options`` and ``behaviour`` parameters · ``finding`` what was named, ``beginning`` what a run began with, ``checking``
-what it would come to · ``driving`` a run in the foreground, ``reporting`` while it goes on, ``keyboard`` what is typed · ``stories`` what
+What they share: ``options`` and ``behaviour`` parameters · ``finding`` the database, and the story of a run ·
+``driving`` a run in the foreground, ``reporting`` while it goes on, ``keyboard`` what is typed · ``stories`` what
 journals say, ``words`` foreign text made harmless · ``output`` and ``codes`` how a command ends.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a person, 130 cancelled or interrupted.

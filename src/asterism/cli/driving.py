@@ -11,15 +11,14 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from asterism.bootstrap import open_devices, open_runtime, workers_folder
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.finding import actor, machine_of
+from asterism.cli.finding import actor
 from asterism.cli.keyboard import confided
 from asterism.cli.output import complain, console, put, put_line
 from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
@@ -28,15 +27,11 @@ from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_
 from asterism.cli.stories.story import Story
 from asterism.cli.stories.telling import story_for
 from asterism.cli.words import duration, plain
-from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError, Refused
-from asterism.flows.performer import Extractor
 from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
 from asterism.machines.control import Pause
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.ports.device import Device
-from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.private import opener
 from asterism.runtime.runtime import Runtime
@@ -103,65 +98,28 @@ def reporter_for(*, as_json: bool) -> Reporter:
     return Picture(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else Lines(out)
 
 
-@contextlib.asynccontextmanager
-async def opened_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """The devices of a fleet, none without one; nothing is left on the disk if no database has come of it."""
-    if fleet_file is None:
-        yield {}, {}
-        return
-    with _leaving_nothing(database):
-        async with open_devices(fleet_file, database) as opened:
-            yield opened
-
-
-@contextlib.contextmanager
-def _leaving_nothing(database: Path) -> Iterator[None]:
-    folders = [workers_folder(database), *database.parents]
-    missing = [folder for folder in folders if not folder.exists()]
-    try:
-        yield
-    finally:
-        if not database.exists():
-            for folder in missing:
-                with contextlib.suppress(OSError):  # somebody else has put something there
-                    folder.rmdir()
-
-
-async def drive(
-    store: Store,
-    devices: Mapping[str, Device],
-    database: Path,
-    run: str,
-    *,
-    planner: Planner | None = None,
-    extractor: Extractor | None = None,
-    fleet_file: Path | None = None,
-    as_json: bool = False,
-    result_file: Path | None = None,
-    story: Story | None = None,
-) -> int:
+async def drive(runtime: Runtime, run: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
     """Drive a run until it has ended, only people can move it on, or a signal stops it; returns the exit code.
 
     Raises:
         RunOwned: another process has it; nothing was done.
     """
-    row = await store.run(run)
+    row = await runtime.describe(run)
     reporter = reporter_for(as_json=as_json)
-    teller = Teller(store, story or story_for(machine_of(row), run), reporter)
+    teller = Teller(runtime.store, story_for(runtime.machine_of(row), run), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
-    async with open_runtime(
-        store, devices, database, planner=planner, extractor=extractor, fleet_file=fleet_file, observers=[watch]
-    ) as runtime:
-        try:
+    runtime.driver.observe(watch)
+    try:
+        driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
+        await teller.read()
+        while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run, reporter):  # until they leave
             driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
             await teller.read()
-            while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run, reporter):  # until they leave
-                driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
-                await teller.read()
-        finally:
-            reporter.close()
-    await tell_end(store, teller.story, driven, as_json=as_json, result_file=result_file)
+    finally:
+        runtime.driver.unobserve(watch)
+        reporter.close()
+    await tell_end(runtime.store, teller.story, driven, as_json=as_json, result_file=result_file)
     return code_of(driven) if driven else INTERRUPTED
 
 

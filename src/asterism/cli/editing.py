@@ -18,22 +18,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_planner, open_runtime
-from asterism.cli.beginning import choice_of, first_of, fleet_file_of
+from asterism.bootstrap import open_worker, read_fleet
 from asterism.cli.codes import FINISHED, INTERRUPTED
-from asterism.cli.driving import opened_devices
-from asterism.cli.finding import actor, find_run, reading
-from asterism.cli.looping import check_definitions
+from asterism.cli.finding import actor, connected
 from asterism.cli.options import Database
 from asterism.cli.output import complain, put
-from asterism.cli.planning import profiles
-from asterism.cli.running import check_fleet_of
 from asterism.errors import AsterismError, InvalidInput, MissingExtra, Refused, RunOwned
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.draft import Draft
 from asterism.planner.live_run import LiveRun
 from asterism.planner.plan_file import PlanFile, plan_path
-from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.client import Client
+from asterism.runtime.lookup import find_run
+from asterism.runtime.ports.store import RunRow
 from asterism.settings import database_path
 
 Serve = Callable[[Draft], Awaitable[None]]
@@ -113,30 +110,30 @@ def _bound_the_stop() -> None:
 
 
 async def _edit_file(path: Path, fleet_file: Path | None, serve: Serve) -> None:
-    fleet = None if fleet_file is None else await profiles(fleet_file)
+    fleet = None if fleet_file is None else await read_fleet(fleet_file)
     await serve(PlanFile(path, fleet))
 
 
 async def _edit_run(named: str, fleet_file: Path | None, database: Path | None, serve: Serve) -> None:
     path = database_path(database)
-    async with reading(database) as store:
-        row = await find_run(store, named)
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
         if row.machine != CONSTELLATION_AGENT.name:
             raise InvalidInput(
                 f"run {row.run} is of machine {row.machine!r}; only a {CONSTELLATION_AGENT.name} has a constellation to edit"
             )
         if row.status == "ended":
             raise Refused(f"run {row.run} has ended already ({row.outcome}); fork it to go on from an earlier point")
-        async with open_runtime(store, {}, path) as runtime, _Standby(store, row, path, fleet_file).ready() as standby:
-            await serve(LiveRun(runtime, CONSTELLATION_AGENT, row.run, actor=f"{actor()} by mcp", rouse=standby.rouse))
+        async with _Standby(client, row, path, fleet_file).ready() as standby:
+            await serve(LiveRun(client, CONSTELLATION_AGENT, row.run, actor=f"{actor()} by mcp", rouse=standby.rouse))
             standby.tell_that_it_goes_on()
 
 
 class _Standby:
     """Drives a run here when nobody else does."""
 
-    def __init__(self, store: Store, row: RunRow, database: Path, fleet_file: Path | None) -> None:
-        self._store = store
+    def __init__(self, client: Client, row: RunRow, database: Path, fleet_file: Path | None) -> None:
+        self._client = client
         self._row = row
         self._database = database
         self._fleet_file = fleet_file
@@ -159,7 +156,7 @@ class _Standby:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-        row = await self._store.run(self._row.root)  # the root drives its whole tree
+        row = await self._client.describe(self._row.root)  # the root drives its whole tree
         if not (self._driving or row.owner or row.status == "ended"):
             self._driving = True
             self._group.create_task(self._drive(row))
@@ -171,13 +168,8 @@ class _Standby:
 
     async def _drive(self, row: RunRow) -> None:
         try:
-            first = await first_of(self._store, row)
-            fleet_file = self._fleet_file or fleet_file_of(first, row)
-            await check_definitions(self._store, row)
-            async with open_planner(choice_of(first)) as planner, opened_devices(fleet_file, self._database) as (_, devices):
-                await check_fleet_of(self._store, row, devices)
-                async with open_runtime(self._store, devices, self._database, planner=planner) as runtime:
-                    await runtime.drive(row.run)
+            async with open_worker(self._client, row, self._database, fleet_file=self._fleet_file) as runtime:
+                await runtime.drive(row.run)
         except RunOwned:
             pass  # somebody else has taken it up at the same moment
         except AsterismError as error:

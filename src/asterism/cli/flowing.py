@@ -13,16 +13,16 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import Minds, open_minds, open_store
+from asterism.bootstrap import Minds, open_minds
 from asterism.bootstrap import open as open_all
-from asterism.cli.beginning import fleet_file_below
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
-from asterism.cli.finding import MAX_RUNS, actor
+from asterism.cli.finding import actor, connected
 from asterism.cli.keyboard import confided, heard, terminal
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.stories.proposals import answer_line
 from asterism.cli.words import plain
+from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent
 from asterism.flows.conversation import Conversation
@@ -33,6 +33,7 @@ from asterism.flows.taking import in_words
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
 
@@ -92,10 +93,10 @@ def chat(
 async def _fleet_of(user: str, database: Path) -> Path | None:
     """The fleet file of what runs below a user's open conversations, so that it goes on over its devices; None where nothing does."""
     with contextlib.suppress(StoreUnavailable):  # there is none yet, or it is told when it is opened
-        async with open_store(database, create=False) as store:
-            for row in await store.runs(limit=MAX_RUNS):
+        async with connected(database) as client:
+            for row in await client.runs(limit=MAX_RUNS):
                 is_open = row.machine == FLOW_AGENT.name and row.actor == user and not row.parent and row.status != "ended"
-                if is_open and (found := await fleet_file_below(store, row)):
+                if is_open and (found := await fleet_file_below(client, row)):
                     return found
     return None
 

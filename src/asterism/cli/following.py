@@ -9,15 +9,15 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_planner
-from asterism.cli.beginning import choice_of, first_of, fleet_file_of
-from asterism.cli.checking import check, order_of, submission
-from asterism.cli.driving import opened_devices
-from asterism.cli.finding import check_planned, find_run, read_story, reading
+from asterism.bootstrap import open_devices, open_planner, open_runtime
+from asterism.cli.finding import actor, connected
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.running import begin
-from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
+from asterism.cli.words import plain
+from asterism.constellations.goal import goal_of, rehearse
+from asterism.constellations.resumption import first_of, fleet_file_of
+from asterism.constellations.rounds import round_after, submit
+from asterism.runtime.lookup import find_run
 from asterism.settings import database_path
 
 
@@ -36,26 +36,16 @@ def follow(
 
 
 async def _follow(named: str, what: str, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
-    order = order_of(what)
+    goal = goal_of(what)
     path = database_path(database)
-    async with reading(database) as store:
-        row = await find_run(store, named)
-        check_planned(row)
-        if row.status != "ended":
-            raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
-        before = await first_of(store, row)
-        file = fleet_file or fleet_file_of(before, row)
-        if file is None:
-            raise InvalidInput(f"run {row.run} was started without a fleet; give one with --fleet")
-        story, _, _ = await read_story(store, row)
-        memory = story.run.memory
-        earlier = (*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:]
-        choice = choice_of(before)
-        async with open_planner(choice) as planner, opened_devices(file, path) as (fleet, devices):
-            if order.given is not None or choice is None:
-                check(order, fleet)
-            first = msgspec.structs.replace(submission(order, fleet, file, memory.options, choice), earlier=earlier)
-            session = row.session or row.run
-            return await begin(
-                store, devices, path, first, title=order.title, planner=planner, session=session, as_json=as_json, result_file=result_file
-            )
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        after = await round_after(client, row)
+        file = fleet_file or fleet_file_of(await first_of(client, row), row)
+        async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
+            if goal.plan is not None or after.model is None:
+                await rehearse(goal, fleet, planner)
+            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file) as runtime:
+                goal = msgspec.structs.replace(goal, title=plain(goal.title))
+                submitted = await submit(runtime, goal, after=after, actor=actor())
+                return await begin(runtime, submitted, as_json=as_json, result_file=result_file)

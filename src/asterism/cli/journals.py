@@ -10,16 +10,17 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from asterism.bootstrap import open_runtime, open_store
+from asterism.bootstrap import connect
 from asterism.cli.codes import FINISHED
 from asterism.cli.driving import write_whole
-from asterism.cli.finding import MAX_RUNS, actor, find_run, machine_of, reading
+from asterism.cli.finding import actor, connected, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.words import count, plain
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.settings import database_path
@@ -44,14 +45,13 @@ def fork(
 
 async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
     path = database_path(database)
-    async with reading(database) as store:
-        origin = await find_run(store, named)
-        async with open_runtime(store, {}, path) as runtime:
-            new = await runtime.fork(origin.run, at, machine=machine_of(origin), actor=actor())
+    async with connected(database) as client:
+        origin = await find_run(client.store, named)
+        new = await client.fork(origin.run, at, actor=actor())
         if not as_json:
             put(f"run {new}  forked from {origin.run} at entry {at}\n")
-        row = await store.run(new)
-        return await take_up(store, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
+        row = await client.describe(new)
+        return await take_up(client, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
 
 
 def export(
@@ -72,12 +72,9 @@ def export(
 
 
 async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
-    async with reading(database) as store:
-        row = await find_run(store, named)
-        if row.parent:
-            raise InvalidInput(f"run {row.run} is a part of run {row.root}; export that one")
-        tree = sorted(await store.runs(root=row.run, limit=MAX_RUNS), key=lambda it: (bool(it.parent), it.created_at))
-        return row, "".join(journal_lines([(it, await store.records(it.run)) for it in tree]))
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        return row, "".join(journal_lines(await client.export(row.run)))
 
 
 def import_journal(
@@ -98,9 +95,10 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
         journals = read_journals(io.StringIO(text))
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
-    machines = {row.machine: machine_of(row) for row, _ in journals}
-    async with open_store(path, create=True) as store, open_runtime(store, {}, path) as runtime:
-        await runtime.adopt(journals, machines)
+    for row, _ in journals:
+        machine_of(row)  # refused before a database is made
+    async with connect(path) as client:
+        await client.adopt(journals)
     root, entries = journals[0][0].run, sum(len(records) for _, records in journals)
     below = f" and {count(len(journals) - 1, 'run')} below it" if len(journals) > 1 else ""
     put(f"run {root}{below}: {entries} entries taken in; see it with: asterism show {root}")

@@ -9,21 +9,16 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import check_database, open_runtime, open_store
-from asterism.cli.driving import drive, opened_devices
-from asterism.cli.finding import MAX_RUNS, actor, machine_of
+from asterism.bootstrap import check_database, open_devices, open_runtime, open_store
+from asterism.cli.finding import actor
 from asterism.cli.options import Database, JsonEvents, ResultFile
-from asterism.cli.output import put
+from asterism.cli.running import begin
 from asterism.cli.words import plain
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.journal import JournalMismatch
 from asterism.kernel.run import Run
-from asterism.loops.definition import OrchestrationLoop, definition_of, find_loop
+from asterism.loops.definition import OrchestrationLoop, find_loop
 from asterism.loops.models import opened
-from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
-from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.snapshots import load
 from asterism.settings import database_path
 
 
@@ -67,27 +62,10 @@ async def _run(
     for model in [model for it in loop.family() for model in it.models]:  # a missing key, too
         async with opened(model):
             pass
-    async with opened_devices(fleet, database) as (_, devices), open_store(database, create=True) as store:
-        async with open_runtime(store, {}, database) as runtime:
-            submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
-        if not as_json:
-            put(f"run {submitted}\n")
-        return await drive(store, devices, database, submitted, as_json=as_json, result_file=result_file)
-
-
-async def check_definitions(store: Store, root: RunRow) -> None:
-    """See that the definition of every loop in a tree of runs can be found, before one is driven without it.
-
-    Raises:
-        InvalidInput: one cannot, or is another one by now, or today's table does not give its journal; names the run.
-    """
-    for row in await store.runs(root=root.run, limit=MAX_RUNS):
-        if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
-            live: Run[LoopMemory]
-            try:
-                live, _ = await load(store, machine_of(row), row.run)
-                definition_of(live.memory.definition, live.memory.folder).check(row.run, live.memory)
-            except JournalMismatch as error:
-                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
-            except InvalidInput as error:
-                raise InvalidInput(f"run {row.run}: {error}") from error
+    async with (
+        open_devices(fleet, database) as (_, devices),
+        open_store(database, create=True) as store,
+        open_runtime(store, devices, database, fleet_file=fleet) as runtime,
+    ):
+        submitted = await runtime.submit(ORCHESTRATION_LOOP, first, title=plain(request), actor=actor())
+        return await begin(runtime, submitted, as_json=as_json, result_file=result_file)

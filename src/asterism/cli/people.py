@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import MACHINES, open_runtime
+from asterism.bootstrap import MACHINES
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import MAX_RUNS, actor, answers_to, check_sendable, find_inquiries, find_inquiry, how_to_go_on, reading
+from asterism.cli.finding import actor, answers_to, check_sendable, connected, how_to_go_on, reading
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
@@ -20,9 +20,10 @@ from asterism.cli.stories.proposals import answer_line, how_to_edit, proposal_li
 from asterism.cli.words import duration, message, moment, plain
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered
+from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
-from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path
 
 ALWAYS = {"always": True}
@@ -117,44 +118,42 @@ async def _answer(
     named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool
 ) -> int:
     path = database_path(database)
-    async with reading(database) as store:
+    async with connected(database) as client:
+        store = client.store
         asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
         if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
             raise InvalidInput(f"--always goes with questions about a tool of a loop; {other[0].inquiry} is about something else")
         for it in await store.runs(root=(await store.run(asked[0].run)).root, limit=MAX_RUNS):
             check_sendable(it)
-        async with open_runtime(store, {}, path) as runtime:
-            answers = _Answers(runtime, said)
-            for row in asked:  # all are written before one is taken
-                try:
-                    await answers.post(row)
-                except Refused as refused:  # somebody else has answered it meanwhile; the others are still asked
-                    if not every:
-                        raise
-                    put(message(refused))
-            root = await store.run((await store.run(asked[0].run)).root)
-            if root.owner:
-                return await answers.told(f"taken by {root.owner}")
-            if root.machine not in MACHINES:
-                known = "the program that registers its machine"
-                return await answers.told(
-                    f"written down; it is taken when {known} {root.machine!r} goes on with run {root.run}", taken=False
-                )
-            if not drive_on:
-                return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run}", taken=False)
+        answers = _Answers(client, said)
+        for row in asked:  # all are written before one is taken
             try:
-                code = await take_up(store, root, path, fleet, unpause=False, as_json=as_json)
-            except RunOwned as owned:  # somebody has taken it up at the same moment, and the answers with it
-                return await answers.told(f"taken by {owned.owner}")
-            await answers.verdicts(timeout_s=0.1)
-            return code
+                await answers.post(row)
+            except Refused as refused:  # somebody else has answered it meanwhile; the others are still asked
+                if not every:
+                    raise
+                put(message(refused))
+        root = await store.run((await store.run(asked[0].run)).root)
+        if root.owner:
+            return await answers.told(f"taken by {root.owner}")
+        if root.machine not in MACHINES:
+            known = "the program that registers its machine"
+            return await answers.told(f"written down; it is taken when {known} {root.machine!r} goes on with run {root.run}", taken=False)
+        if not drive_on:
+            return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run}", taken=False)
+        try:
+            code = await take_up(client, root, path, fleet, unpause=False, as_json=as_json)
+        except RunOwned as owned:  # somebody has taken it up at the same moment, and the answers with it
+            return await answers.told(f"taken by {owned.owner}")
+        await answers.verdicts(timeout_s=0.1)
+        return code
 
 
 class _Answers:
     """The same answer to one or more questions."""
 
-    def __init__(self, runtime: Runtime, said: Answered) -> None:
-        self._runtime = runtime
+    def __init__(self, client: Client, said: Answered) -> None:
+        self._client = client
         self._said = said
         self._posted: list[tuple[InquiryRow, InboxRow]] = []
 
@@ -162,13 +161,13 @@ class _Answers:
         """Write it down for one question."""
         said = self._said
         self._posted.append(
-            (asked, await self._runtime.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason))
+            (asked, await self._client.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason))
         )
 
     async def verdicts(self, *, timeout_s: float = 30.0) -> None:
         """Wait until each was taken; raises Refused where one was not."""
         for asked, posted in self._posted:
-            await self._runtime.verdict(asked.run, posted.key, timeout_s=timeout_s)
+            await self._client.verdict(asked.run, posted.key, timeout_s=timeout_s)
 
     async def told(self, what: str, *, taken: bool = True) -> int:
         """Say what has become of each, once it was taken."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,8 +12,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.text import Text
 
-from asterism.bootstrap import open_devices, open_planner
-from asterism.cli.checking import Order, check, order_of, plan_with
+from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.codes import FINISHED
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
@@ -23,7 +21,8 @@ from asterism.cli.stories.picture import plan_lines
 from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
-from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.constellation.profile import AgentProfile
+from asterism.constellations.goal import Goal, goal_of, rehearse
 from asterism.errors import InvalidInput
 from asterism.kernel.diagram import mermaid as mermaid_diagram
 from asterism.kernel.machine import Machine
@@ -55,11 +54,8 @@ def plan(
     """Show the plan of a request or a file, checked as a run would, and run nothing."""
     if mermaid and json:
         raise InvalidInput("--mermaid and --json cannot both be printed; choose one")
-    order, choice = order_of(what), model_choice(model, backup_model)
-    if choice is not None and order.given is None:
-        document, constellation = asyncio.run(_planned(order, fleet, choice))
-    else:
-        document, constellation = check(order, asyncio.run(profiles(fleet)))
+    goal, choice = goal_of(what), model_choice(model, backup_model)
+    document, constellation = asyncio.run(_planned(goal, fleet, choice))
     if json:
         put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
     elif mermaid:
@@ -71,15 +67,14 @@ def plan(
     return FINISHED
 
 
-async def _planned(order: Order, fleet_file: Path, choice: ModelChoice) -> tuple[PlanDocument, TaskConstellation]:
-    async with open_planner(choice) as planner:
-        fleet = await profiles(fleet_file)
-        return check(await plan_with(planner, order, fleet), fleet)
+async def _planned(goal: Goal, fleet_file: Path, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
+    async with open_planner(None if goal.plan else choice) as planner:
+        return await rehearse(goal, await read_fleet(fleet_file), planner)
 
 
 def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
     """List the devices of a fleet file and their skills, or say what is wrong."""
-    fleet = asyncio.run(profiles(file))
+    fleet = asyncio.run(read_fleet(file))
     out = console()
     for profile in fleet.values():
         for line in _device_lines(profile):
@@ -99,13 +94,6 @@ def diagram(
     """Print a state machine as a Mermaid diagram."""
     put(mermaid_diagram(_MACHINES[machine]).rstrip())
     return FINISHED
-
-
-async def profiles(fleet_file: Path) -> Fleet:
-    """What the devices of a fleet file say of themselves; what they need on disk meanwhile is elsewhere and goes away."""
-    with tempfile.TemporaryDirectory(prefix="asterism-") as folder:
-        async with open_devices(fleet_file, Path(folder, "none.db")) as (fleet, _):
-            return fleet
 
 
 def _device_lines(profile: AgentProfile) -> list[Text]:

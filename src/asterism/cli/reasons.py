@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from asterism.cli.codes import FINISHED
-from asterism.cli.finding import find_run, machine_of, read_story, reading
+from asterism.cli.finding import machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.stories.chronicle import Chronicle, Decision, change_words
@@ -27,6 +27,7 @@ from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handled
+from asterism.runtime.lookup import find_run
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

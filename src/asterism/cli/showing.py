@@ -14,7 +14,7 @@ from rich.text import Text
 
 from asterism.cli.codes import FINISHED
 from asterism.cli.driving import result_of
-from asterism.cli.finding import MAX_RUNS, answers_to, check_planned, find_run, machine_of, read_story, reading
+from asterism.cli.finding import answers_to, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.reporting import happening_line, json_line
@@ -27,12 +27,14 @@ from asterism.cli.stories.story import Happening, Story
 from asterism.cli.stories.telling import differences, story_for
 from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
 from asterism.kernel.packing import packer
 from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 
 FOLLOW_S = 0.2
@@ -120,7 +122,7 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
     async with reading(database) as store:
         row = await find_run(store, named)
         if as_mermaid:
-            check_planned(row)
+            check_constellation(row)
         shown = await _read(store, row, await store.runs(root=row.root, limit=MAX_RUNS))
         story = shown.story
         asked = await (store.inquiries(run=row.run) if row.parent else store.inquiries(root=row.run))

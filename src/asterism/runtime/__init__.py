@@ -4,7 +4,7 @@
 ``outcomes`` of its effects ·
 ``standing`` what it waits for · ``driver`` all that are driven here · ``children`` those below others ·
 ``client`` what a program does with runs that it need not drive · ``runtime`` a client and a driver in one ·
-``performers`` of the constellation agent's effects ·
+``lookup`` what a person named ·
 ``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``rules`` the code that moves a run ·
 ``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved ·
 ``clock`` time and ids · ``current`` the runtime at hand · ``private`` files for their user only.

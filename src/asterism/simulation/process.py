@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.news import announcing, lost_now
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
@@ -27,7 +28,6 @@ from asterism.machines.flow_agent.requests import HandlerCall, News
 from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
-from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Report
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal

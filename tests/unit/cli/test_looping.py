@@ -13,13 +13,13 @@ import pytest
 
 from asterism.bootstrap import open_runtime, open_store
 from asterism.cli import looping, people
-from asterism.cli.finding import find_inquiries
 from asterism.cli.journals import fork
 from asterism.cli.reasons import why
 from asterism.cli.running import resume
 from asterism.cli.showing import log
 from asterism.cli.stories.proposals import proposal_lines
 from asterism.errors import InvalidInput, Refused
+from asterism.runtime.lookup import find_inquiries
 from asterism.runtime.ports.store import RunRow
 
 LOOPS = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from asterism.constellations.performers import PlannerPerformer
 from asterism.machines.constellation_agent.events import AskPlanner, Planned, PlanningFailed, TaskEnded
 from asterism.planner.processor import ConstellationAgentProcessor
-from asterism.runtime.performers import PlannerPerformer
 from asterism.simulation import loop
 from tests.agents import Agent
 from tests.models import Told, access

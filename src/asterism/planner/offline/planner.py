@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.planner.offline.planning import plan_offline
@@ -10,7 +11,13 @@ from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable,
 
 
 class OfflinePlanner:
-    """Plain imperative requests become constellations; what cannot be placed is refused by clause."""
+    """Plain imperative requests become constellations; what cannot be placed is refused by clause.
+
+    The last plan is remembered: a request that is rehearsed before its run is written is not planned again by the run.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[str, Fleet, Proposal] | None = None
 
     async def propose(self, question: PlannerQuestion) -> Proposal:
         """The plan of the request; in EDITING, no edit.
@@ -22,9 +29,13 @@ class OfflinePlanner:
             return Proposal(thought="the offline planner does not edit")
         if question.told:
             raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.told)}", code="refused")
+        if self._last is not None and self._last[:2] == (question.request, question.fleet):
+            return self._last[2]
         try:
             document = plan_offline(question.request, question.fleet)
         except InvalidInput as error:
             raise PlanningUnavailable(str(error), code="refused") from None
         thought = str(document.pop("thought", ""))
-        return Proposal(thought=thought, plan=parse_plan(document))
+        proposal = Proposal(thought=thought, plan=parse_plan(document))
+        self._last = (question.request, question.fleet, proposal)
+        return proposal

@@ -8,10 +8,10 @@ import pytest
 
 from asterism.constellation.documents import PlanDocument, TaskSpec, parse_plan
 from asterism.constellation.task import TaskError
+from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
 from asterism.machines.usage import Usage
-from asterism.runtime.performers import AttemptPerformer, PlannerPerformer
 from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from tests.agents import Agent

@@ -1,0 +1,75 @@
+"""The goal of a run: a request in words or a plan, and what a run would make of it on a fleet, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.edits import EditRefused
+from asterism.constellation.profile import Fleet
+from asterism.errors import InvalidInput
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.plan_file import plan_path, read_plan
+from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """What is to be run.
+
+    Attributes:
+        title: one line for people.
+        request: the user's words, or the name of the plan.
+        plan: the plan; None where the run is to plan the request.
+    """
+
+    title: str
+    request: str
+    plan: PlanDocument | None = None
+
+
+def goal_of(named: str | Path) -> Goal:
+    """Return the goal that a request in words, or the path of a plan file (.json, .yaml, .yml), stands for.
+
+    Raises:
+        InvalidInput: a plan file that is not there, or cannot be used.
+    """
+    path = plan_path(str(named))
+    if path is None:
+        return Goal(title=str(named), request=str(named))
+    plan = read_plan(path)
+    return Goal(title=plan.name or str(path), request=plan.name or str(path), plan=plan)
+
+
+async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocument, TaskConstellation]:
+    """Return the plan of a goal, and the constellation that a run of it begins with.
+
+    Args:
+        goal: what is to be run.
+        fleet: profiles of the devices, by id.
+        planner: asked for a plan where the goal has none.
+
+    Raises:
+        InvalidInput: there is no plan for it, or the plan cannot be run on this fleet; says why.
+    """
+    plan = goal.plan or await _planned(goal.request, fleet, planner)
+    rehearsal = Run(CONSTELLATION_AGENT, "plan")
+    try:
+        rehearsal.take(Submitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan), at=0.0, actor="")
+    except EditRefused as refused:
+        raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused
+    return plan, rehearsal.memory.constellation
+
+
+async def _planned(request: str, fleet: Fleet, planner: Planner) -> PlanDocument:
+    try:
+        proposal = await planner.propose(PlannerQuestion(key="plan", mode="CREATION", request=request, fleet=fleet))
+    except PlanningUnavailable as unavailable:
+        raise InvalidInput(str(unavailable)) from None
+    if proposal.plan is None:
+        raise InvalidInput(f"the planner gave up: {proposal.thought}")
+    return proposal.plan

@@ -1,0 +1,28 @@
+"""Resumption: whether the loops of a tree of runs can be found again, before the tree is driven on."""
+
+from __future__ import annotations
+
+from asterism.errors import InvalidInput
+from asterism.kernel.journal import JournalMismatch
+from asterism.loops.definition import definition_of
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.runtime.client import Client
+from asterism.runtime.lookup import MAX_RUNS
+from asterism.runtime.ports.store import RunRow
+
+
+async def check_definitions(client: Client, root: RunRow) -> None:
+    """Check that the definition of every loop in a tree of runs can be found, before one is driven without it.
+
+    Raises:
+        InvalidInput: one cannot, or is another one by now, or today's table does not give its journal; names the run.
+    """
+    for row in await client.store.runs(root=root.run, limit=MAX_RUNS):
+        if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
+            try:
+                memory = (await client.load(row.run)).memory
+                definition_of(memory.definition, memory.folder).check(row.run, memory)
+            except JournalMismatch as error:
+                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
+            except InvalidInput as error:
+                raise InvalidInput(f"run {row.run}: {error}") from error

@@ -1,0 +1,75 @@
+"""What a command that begins or goes on with a run opens, and how often it plans."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asterism
+from asterism import bootstrap
+from asterism.cli import main
+from asterism.planner.offline.planning import plan_offline
+
+SKILL = '''
+from asterism import skill
+
+@skill(idempotent=True)
+def count_words(text: str) -> dict[str, int]:
+    """Count the words of a text."""
+    return {"words": len(text.split())}
+'''
+FLEET = '[[devices]]\nid = "desk"\nskills = ["skills.py:count_words"]\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASTERISM_DATABASE", str(tmp_path / "runs.db"))
+    (tmp_path / "skills.py").write_text(SKILL, encoding="utf-8")
+    (tmp_path / "fleet.toml").write_text(FLEET, encoding="utf-8")
+    return tmp_path
+
+
+def counted(function: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **more: Any) -> Any:
+        calls.append(arguments)
+        return function(*arguments, **more)
+
+    return call
+
+
+def test_a_request_is_planned_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    monkeypatch.setattr("asterism.planner.offline.planner.plan_offline", counted(plan_offline, calls))
+    assert main(["run", "count the words of 'a b'", "--fleet", "fleet.toml"]) == 0
+    assert len(calls) == 1
+    run = asyncio.run(newest(folder / "runs.db"))
+    assert main(["follow", run, "count the words of 'c'"]) == 0
+    assert len(calls) == 2
+
+
+async def newest(database: Path) -> str:
+    async with asterism.connect(database) as client:
+        return (await client.runs(limit=1))[0].run
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pause {run}", "answer {run} approve --no-drive", "fork {run} --at 1 --no-drive", "export {run}", "inbox", "runs", "show {run}"],
+)
+def test_a_command_that_only_writes_or_reads_opens_no_devices_and_no_driver(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = '{"tasks": [{"task_id": "a", "name": "count_words", "device": "desk", "inputs": {"text": "a"}, "requires_approval": true}]}'
+    (folder / "plan.json").write_text(plan, encoding="utf-8")
+    assert main(["run", "plan.json", "--fleet", "fleet.toml"]) == 3
+    run = asyncio.run(newest(folder / "runs.db"))
+    opened: list[Any] = []
+    for name in ("Driver", "WorkerPool"):
+        monkeypatch.setattr(bootstrap, name, counted(getattr(bootstrap, name), opened))
+    assert main(command.format(run=run).split()) == 0
+    assert opened == []

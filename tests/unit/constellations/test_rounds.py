@@ -1,0 +1,105 @@
+"""Submitting a goal, and the next round of its session; nothing is driven here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from asterism.constellation.edits import EditRefused
+from asterism.constellations import Goal, Round, RunOptions, follow, submit
+from asterism.constellations.goal import goal_of, rehearse
+from asterism.constellations.resumption import first_of, fleet_file_of, model_of
+from asterism.errors import InvalidInput
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.planner.model_choice import ModelChoice
+from asterism.planner.offline.planner import OfflinePlanner
+from asterism.runtime.client import Client
+from asterism.runtime.clock import SystemClock
+from asterism.stores.memory import Memory, MemoryStore
+from tests.agents import FLEET
+from tests.ferry import FERRY, Depart
+from tests.stars import plan
+
+MODEL = ModelChoice(model="replay:x")
+FLEET_FILE = str(Path("fleet.toml").resolve())
+
+
+def within(scene: Callable[[Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        machines = {machine.name: machine for machine in (CONSTELLATION_AGENT, FERRY)}
+        fleet = {profile.device_id: profile for profile in FLEET}
+        await scene(Client(MemoryStore(Memory()), SystemClock(), machines, fleet=fleet, fleet_file="fleet.toml"))
+
+    asyncio.run(main())
+
+
+def test_a_request_is_submitted_with_the_fleet_of_the_client_and_is_not_planned_yet() -> None:
+    async def scene(client: Client) -> None:
+        run = await submit(client, "do a", options=RunOptions(hold="all"), model=MODEL, actor="ann")
+        row, memory = await client.describe(run), (await client.load(run)).memory
+        assert (row.title, row.actor, row.session, row.state) == ("do a", "ann", run, "START")
+        assert (memory.request, memory.options.hold, set(memory.fleet)) == ("do a", "all", set(client.fleet))
+        first = await first_of(client, row)
+        assert first is not None
+        assert (first.fleet_file, fleet_file_of(first, row), model_of(first)) == (FLEET_FILE, Path(FLEET_FILE), MODEL)
+
+    within(scene)
+
+
+def test_a_plan_file_is_submitted_whole_or_refused(tmp_path: Path) -> None:
+    async def scene(client: Client) -> None:
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan("a")), encoding="utf-8")
+        assert set((await client.load(await submit(client, path))).memory.constellation.tasks) == {"a"}
+        stranger = Client(client.store, client.clock, client.machines)
+        with pytest.raises(EditRefused):
+            await submit(stranger, path)
+        with pytest.raises(InvalidInput, match="there is no such plan file"):
+            await submit(client, "nothing.json")
+        assert len(await client.runs()) == 1
+
+    within(scene)
+
+
+def test_a_round_takes_over_what_the_last_one_was_begun_with() -> None:
+    async def scene(client: Client) -> None:
+        before = Round(session="s", earlier=({"request": "x"},), options=RunOptions(replan="always"), model=MODEL)
+        run = await submit(client, Goal(title="t", request="do b"), after=before)
+        memory = (await client.load(run)).memory
+        assert ((await client.describe(run)).session, memory.options.replan) == ("s", "always")
+        assert [it["request"] for it in memory.earlier] == ["x"]
+
+    within(scene)
+
+
+def test_only_an_ended_run_of_a_constellation_is_followed() -> None:
+    async def scene(client: Client) -> None:
+        run = await submit(client, "do a")
+        with pytest.raises(InvalidInput, match="has not ended"):
+            await follow(client, run, "do b")
+        ferry = await client.submit(FERRY, Depart(), title="over", actor="ann")
+        with pytest.raises(InvalidInput, match="this is for constellations"):
+            await follow(client, ferry, "do b")
+
+    within(scene)
+
+
+def test_a_goal_is_rehearsed_on_a_fleet_and_nothing_is_written(tmp_path: Path) -> None:
+    async def scene(client: Client) -> None:
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(plan("a")), encoding="utf-8")
+        goal = goal_of(path)
+        document, constellation = await rehearse(goal, client.fleet, OfflinePlanner())
+        assert (document, set(constellation.tasks)) == (goal.plan, {"a"})
+        with pytest.raises(InvalidInput, match="the plan cannot be run on this fleet"):
+            await rehearse(goal, {}, OfflinePlanner())
+        with pytest.raises(InvalidInput, match="there is nothing a request could be placed on"):
+            await rehearse(msgspec.structs.replace(goal, plan=None), {}, OfflinePlanner())
+        assert await client.runs() == []
+
+    within(scene)
