@@ -52,11 +52,13 @@ class Conversation:
     Attributes:
         usage: what it has used so far.
         notes: what went wrong on the way, in words.
+        prompt: the question as the model sees it, without keys; empty until it has begun.
     """
 
     def __init__(self, access: ModelAccess, key: str, budget: Usage | None = None) -> None:
         self.usage = Usage()
         self.notes: list[str] = []
+        self.prompt = ""
         self._access = access
         self._key = key
         self._budget = budget
@@ -69,13 +71,8 @@ class Conversation:
         self._messages: list[ModelMessage] = []
         self._failed: list[str] = []
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it has been begun."""
-        return bool(self._opening)
-
-    def begin(self, system: str, user: str, page: Page | None = None) -> str:
-        """Say what it is about; returns the question as the model sees it, without keys.
+    def begin(self, system: str, user: str, page: Page | None = None) -> None:
+        """Begin it.
 
         Args:
             system: what holds for every question.
@@ -83,11 +80,10 @@ class Conversation:
             page: how the rest of the constellation is read; None where the question shows it whole.
         """
         hide = self._access.secrets.hide
-        asked = hide(user)
-        self._opening = [ModelRequest(parts=[SystemPromptPart(hide(system)), UserPromptPart(asked)])]
+        self.prompt = hide(user)
+        self._opening = [ModelRequest(parts=[SystemPromptPart(hide(system)), UserPromptPart(self.prompt)])]
         self._messages = list(self._opening)
         self._page = page
-        return asked
 
     async def reply(self) -> str:
         """The text of the next reply.
@@ -100,7 +96,7 @@ class Conversation:
                 return await self._reply(self._model)
             except ModelUnavailable as unavailable:
                 self.usage = self.usage.plus(Usage(model=self._model.name, requests=unavailable.requests))
-                self._note(*unavailable.waits)
+                self.note(*unavailable.waits)
                 self._give_up_on_model(str(unavailable), unavailable.code)
         raise AssertionError("the last model was given up")
 
@@ -115,13 +111,17 @@ class Conversation:
             self._give_up_on_model(f"{self._model.name}: no usable reply in {self._access.choice.reprompts + 1}: {told}", code)
             return
         self._left -= 1
-        self._note(f"{self._model.name}: reply refused: {told}")
+        self.note(f"{self._model.name}: reply refused: {told}")
         words = f"Your reply cannot be used, and nothing was done: {told}\n\nReply again, with one JSON object, such as:\n{example}"
         self._messages.append(ModelRequest(parts=[UserPromptPart(words)]))
 
     def unavailable(self, why: str, code: str) -> PlanningUnavailable:
         """The error that says so, with what it has cost."""
         return PlanningUnavailable(self._access.secrets.hide(why), code, self.usage, tuple(self.notes))
+
+    def note(self, *notes: str) -> None:
+        """Keep what went wrong, up to a bound."""
+        self.notes = [*self.notes, *notes][:MAX_NOTES]
 
     # -- one reply -----------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Conversation:
             settings = ModelSettings(extra_headers={"Idempotency-Key": f"{self._key}/{self._asked}"})
             response = await model_request(model, self._messages, model_settings=settings, model_request_parameters=parameters)
             self.usage = self.usage.plus(usage_of(model.name, response))
-            self._note(*(response.metadata or {}).get("waits", ()))
+            self.note(*(response.metadata or {}).get("waits", ()))
             if not response.tool_calls or not self._page:
                 text = self._access.secrets.hide(response.text or "")
                 self._messages.append(ModelResponse(parts=[TextPart(cut(text, MAX_ECHO) or "(nothing)")]))
@@ -171,9 +171,6 @@ class Conversation:
         self._at += 1
         if self._at == len(self._access.models):
             raise self.unavailable("; ".join(self._failed), code)
-        self._note(why, f"now {self._model.name} is asked")
+        self.note(why, f"now {self._model.name} is asked")
         self._left = self._access.choice.reprompts
         self._messages = list(self._opening)
-
-    def _note(self, *notes: str) -> None:
-        self.notes = [*self.notes, *notes][:MAX_NOTES]

@@ -6,7 +6,7 @@ result is kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -61,13 +61,11 @@ class MemoryDraft:
     Args:
         constellation: to begin with; it is copied. An empty one by default.
         fleet: where devices and skills are looked up; None if that is not to be done.
-        inputs: names that ``${inputs.…}`` may refer to.
     """
 
-    def __init__(self, constellation: TaskConstellation | None = None, fleet: Fleet | None = None, inputs: Collection[str] = ()) -> None:
+    def __init__(self, constellation: TaskConstellation | None = None, fleet: Fleet | None = None) -> None:
         self._base = (constellation or TaskConstellation()).to_dict()
         self._fleet = fleet
-        self._inputs = inputs
         self._edits: list[Edit] = []
         self.constellation = TaskConstellation.from_dict(self._base)
 
@@ -88,12 +86,10 @@ class MemoryDraft:
         Raises:
             EditRefused: as a batch they cannot be taken.
         """
-        return apply(TaskConstellation.from_dict(self._base), self._edits, self._fleet, inputs=self._inputs)
+        return apply(TaskConstellation.from_dict(self._base), self._edits, self._fleet)
 
 
-def apply(
-    constellation: TaskConstellation, edits: list[Edit], fleet: Fleet | None, *, inputs: Collection[str] = (), partial: bool = False
-) -> Applied:
+def apply(constellation: TaskConstellation, edits: list[Edit], fleet: Fleet | None, *, partial: bool = False) -> Applied:
     """Apply a batch with or without a fleet.
 
     Raises:
@@ -101,4 +97,4 @@ def apply(
     """
     if fleet is None:
         return apply_edits(constellation, edits, partial=partial)
-    return apply_on_fleet(constellation, edits, fleet, inputs=inputs, partial=partial)
+    return apply_on_fleet(constellation, edits, fleet, partial=partial)

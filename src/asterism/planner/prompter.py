@@ -6,8 +6,7 @@ Every part is bounded, so that a prompt is, too; what is left out is said, and c
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -16,8 +15,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.profile import AgentProfile, Fleet
+from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
+from asterism.planner.edit_tools import EditTool
 from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
 from asterism.planner.reply import InvalidReply, parse_reply
 from asterism.runtime.ports.planner import PlannerQuestion
@@ -29,14 +29,6 @@ MAX_EXAMPLES = 20_000
 """Characters of these parts of a prompt."""
 
 
-class ToolView(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of the editor, as ``list_tools`` tells it: its name, what it does, the JSON Schema of what it takes."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
-
-
 class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A demonstration: a situation in JSON, and a good reply to it."""
 
@@ -44,7 +36,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reply: dict[str, Any]
 
 
-class BaseConstellationPrompter(ABC):
+class BaseConstellationPrompter:
     """What the prompts of all modes have in common.
 
     Args:
@@ -63,7 +55,7 @@ class BaseConstellationPrompter(ABC):
 
     # -- the system's part ---------------------------------------------------------------------------
 
-    def system_prompt_construction(self, tools: Sequence[ToolView]) -> str:
+    def system_prompt_construction(self, tools: Sequence[EditTool]) -> str:
         """What holds for every question of this mode."""
         return Template(self.template("system.md")).safe_substitute(
             mode=self.template(f"{self.mode.lower()}.md").strip(),
@@ -81,15 +73,15 @@ class BaseConstellationPrompter(ABC):
         """A good reply, for a model whose reply was refused."""
         return line(self.examples[0].reply) if self.examples else self.template(f"{self.mode.lower()}_reply.md").strip()
 
-    def format_tool(self, tool: ToolView) -> str:
+    def format_tool(self, tool: EditTool) -> str:
         """A tool in a line."""
         return f"- {tool.name} {line(signature(tool.schema))}: {tool.description}"
 
     # -- the user's part -----------------------------------------------------------------------------
 
-    @abstractmethod
-    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:
-        """The parts of this mode's question, in order."""
+    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - CREATION has nothing to add
+        """Return the parts of a question that only this mode has, in order."""
+        return []
 
     def user_content_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> str:
         """The whole question."""
@@ -101,9 +93,8 @@ class BaseConstellationPrompter(ABC):
         ]
         return "\n\n".join(parts)
 
-    def format_agent_profile(self, profiles: Fleet | AgentProfile) -> str:
-        """The fleet, or one device of it, one line each. What devices say of themselves is data, too."""
-        fleet = {profiles.device_id: profiles} if isinstance(profiles, AgentProfile) else profiles
+    def format_agent_profile(self, fleet: Fleet) -> str:
+        """Return the fleet, one device a line. What devices say of themselves is data, too."""
         return marked(fleet_lines(fleet)) if fleet else "There is no device."
 
     def format_constellation(self, constellation: TaskConstellation, batch: Sequence[str] = ()) -> str:
@@ -155,10 +146,6 @@ class ConstellationCreationPrompter(BaseConstellationPrompter):
     mode = "CREATION"
     tools_needed = ("build_constellation", "add_task", "add_dependency")
 
-    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - there is none yet
-        """Request and fleet are all there is."""
-        return []
-
 
 class ConstellationEditingPrompter(BaseConstellationPrompter):
     """Asks for edits."""
@@ -177,35 +164,23 @@ class ConstellationEditingPrompter(BaseConstellationPrompter):
 class ConstellationPrompterFactory:
     """Which prompter serves which mode."""
 
-    _prompters: ClassVar[dict[str, type[BaseConstellationPrompter]]] = {}
-
-    @classmethod
-    def register(cls, prompter: type[BaseConstellationPrompter]) -> type[BaseConstellationPrompter]:
-        """Take on a prompter for its mode; usable as a decorator.
-
-        Raises:
-            ValueError: the mode has another one.
-        """
-        if cls._prompters.setdefault(prompter.mode, prompter) is not prompter:
-            raise ValueError(f"mode {prompter.mode} has a prompter: {cls._prompters[prompter.mode].__name__}")
-        return prompter
+    _prompters: ClassVar[Mapping[str, type[BaseConstellationPrompter]]] = {
+        "CREATION": ConstellationCreationPrompter,
+        "EDITING": ConstellationEditingPrompter,
+    }
 
     @classmethod
     def create_prompter(cls, mode: str, examples: Path | None = None) -> BaseConstellationPrompter:
-        """The prompter of a mode.
+        """Return the prompter of a mode.
 
         Raises:
-            ValueError: nobody serves that mode.
+            ValueError: there is no such mode.
         """
         if mode not in cls._prompters:
-            raise ValueError(f"Unsupported mode: {mode}; there are {', '.join(cls.get_supported_modes())}")
+            raise ValueError(f"Unsupported mode: {mode}; there are {', '.join(cls._prompters)}")
         return cls._prompters[mode](examples)
 
     @classmethod
     def get_supported_modes(cls) -> list[str]:
-        """The modes there is a prompter for, in the order they were taken on."""
+        """Return the modes, in order."""
         return list(cls._prompters)
-
-
-ConstellationPrompterFactory.register(ConstellationCreationPrompter)
-ConstellationPrompterFactory.register(ConstellationEditingPrompter)

@@ -18,28 +18,13 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskStatus
-from asterism.machines.constellation_agent.events import WeavingMode
 from asterism.machines.usage import Usage
-from asterism.planner import processing
-from asterism.planner.processing import (
-    MIDDLEWARE,
-    BaseProcessingStrategy,
-    ConstellationProcessorContext,
-    ContextNames,
-    Proceed,
-    ProcessingPhase,
-    ProcessingResult,
-    check_assembly,
-    depends_on,
-    provides,
-)
+from asterism.planner import processing, strategies
+from asterism.planner.conversation import Conversation
+from asterism.planner.processing import ConstellationProcessorContext, ContextNames, ProcessingPhase, run_phase
 from asterism.planner.processor import ConstellationAgentProcessor
-from asterism.planner.strategies import (
-    ConstellationCreationActionExecutionStrategy,
-    ConstellationEditingActionExecutionStrategy,
-    ConstellationLLMInteractionStrategy,
-    ConstellationStrategyFactory,
-)
+from asterism.planner.prompter import ConstellationPrompterFactory
+from asterism.planner.strategies import ConstellationStrategyFactory
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.simulation import loop
 from tests.agents import FLEET
@@ -90,8 +75,9 @@ def test_a_plan_is_proposed_with_what_it_cost_and_what_was_said() -> None:
     assert found.notes == ()
 
 
-def test_a_plan_may_also_come_as_the_tool_that_builds_it() -> None:
-    found = propose(creation(), Told(edited(action("build_constellation", **plan("a")))))
+@pytest.mark.parametrize("parameters", [plan("a"), {**plan("a"), "clear": True}, {"config": plan("a")}])
+def test_a_plan_may_also_come_as_the_tool_that_builds_it(parameters: dict[str, Any]) -> None:
+    found = propose(creation(), Told(edited(action("build_constellation", **parameters))))
     assert found.plan == parse_plan(plan("a"))
     assert found.actions == ()
 
@@ -320,151 +306,59 @@ def test_a_small_constellation_needs_no_tool_and_offers_none() -> None:
 # -- phases ---------------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_four_phases_and_three_of_them_fail_as_the_seed_says() -> None:
-    strategies = ConstellationStrategyFactory.create_all_strategies("CREATION")
-    assert list(strategies) == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
-    assert [strategies[phase].fail_fast for phase in ProcessingPhase] == [True, True, False, False]
-    other = ConstellationStrategyFactory.create_all_strategies("EDITING", llm_fail_fast=False, action_fail_fast=True, memory_fail_fast=True)
-    assert [other[phase].fail_fast for phase in ProcessingPhase] == [True, False, True, True]
+def test_a_mode_has_four_phases_and_differs_in_its_actions_alone() -> None:
+    creating, editing = (ConstellationStrategyFactory.create_all_strategies(mode) for mode in ("CREATION", "EDITING"))
+    assert list(creating) == list(editing) == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
+    assert [phase for phase in ProcessingPhase if creating[phase] is not editing[phase]] == ["action_execution"]
 
 
-def test_actions_alone_depend_on_the_mode() -> None:
-    made = [ConstellationStrategyFactory.create_all_strategies(mode) for mode in WeavingMode]
-    assert [type(it[ProcessingPhase.ACTION_EXECUTION]) for it in made] == [
-        ConstellationCreationActionExecutionStrategy,
-        ConstellationEditingActionExecutionStrategy,
-    ]
-    for phase in (ProcessingPhase.LLM_INTERACTION, ProcessingPhase.MEMORY_UPDATE, ProcessingPhase.CONTEXT_PROVISION):
-        assert type(made[0][phase]) is type(made[1][phase])
-
-
-def test_an_unsupported_mode_is_a_value_error() -> None:
-    for make in (ConstellationStrategyFactory.create_all_strategies, ConstellationStrategyFactory.create_action_execution_strategy):
-        with pytest.raises(ValueError, match="Unsupported mode: DREAMING"):
-            make("DREAMING")
-    assert in_vain(creation(mode="DREAMING"), Told()).code == "unsupported"
-
-
-def test_a_third_mode_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ConstellationStrategyFactory, "_action_execution_strategies", dict(ConstellationStrategyFactory._action_execution_strategies)
+def context() -> ConstellationProcessorContext:
+    asked = creation()
+    talk = Conversation(access(Told()), asked.key)
+    return ConstellationProcessorContext(
+        question=asked, prompter=ConstellationPrompterFactory.create_prompter("CREATION"), conversation=talk
     )
 
-    @ConstellationStrategyFactory.register
-    class Reviewing(ConstellationEditingActionExecutionStrategy):
-        weaving_mode = "REVIEWING"
 
-    made = ConstellationStrategyFactory.create_all_strategies("REVIEWING")
-    assert isinstance(made[ProcessingPhase.ACTION_EXECUTION], Reviewing)
-
-
-def test_the_seeds_keys_are_declared() -> None:
-    made = ConstellationStrategyFactory.create_all_strategies("EDITING")
-    assert {"parsed_response", "response_text", "llm_cost", "prompt_message", "status"} <= set(made[ProcessingPhase.LLM_INTERACTION].gives)
-    assert {"execution_result", "action_info", "status"} <= set(made[ProcessingPhase.ACTION_EXECUTION].gives)
-    assert set(made[ProcessingPhase.MEMORY_UPDATE].gives) == {"additional_memory", "memory_item", "memory_keys_count"}
-    for phase in (ProcessingPhase.ACTION_EXECUTION, ProcessingPhase.MEMORY_UPDATE):
-        assert made[phase].needs == ("parsed_response",)
+def test_what_a_phase_provides_is_in_the_context_and_in_its_result() -> None:
+    shared = context()
+    made = ConstellationStrategyFactory.create_all_strategies("CREATION")
+    result = loop.run(run_phase(ProcessingPhase.CONTEXT_PROVISION, made[ProcessingPhase.CONTEXT_PROVISION], shared))
+    assert (result.success, list(result.data)) == (True, [ContextNames.TOOLS, ContextNames.CONSTELLATION])
+    assert [tool.name for tool in shared.tools] == [*SEVEN]
 
 
-def test_phases_that_do_not_fit_together_are_refused_when_they_are_assembled() -> None:
-    made = ConstellationStrategyFactory.create_all_strategies("EDITING")
-    check_assembly(made.values())
-    with pytest.raises(ValueError, match="llm_interaction depends on 'tools'"):
-        check_assembly([it for phase, it in made.items() if phase != "context_provision"])
-    with pytest.raises(ValueError, match="memory_update depends on 'parsed_response'"):
-        check_assembly([made[ProcessingPhase.MEMORY_UPDATE]])
+def test_a_phase_is_refused_without_what_it_depends_on() -> None:
+    made = ConstellationStrategyFactory.create_all_strategies("CREATION")
+    with pytest.raises(LookupError, match="no phase has provided 'tools'"):
+        loop.run(run_phase(ProcessingPhase.LLM_INTERACTION, made[ProcessingPhase.LLM_INTERACTION], context()))
 
 
-def test_a_key_that_the_context_has_no_place_for_is_refused() -> None:
-    @depends_on(ContextNames.REQUEST)
-    @provides("a_secret")
-    class Odd(ConstellationLLMInteractionStrategy):
-        pass
-
-    with pytest.raises(ValueError, match="provides 'a_secret'"):
-        check_assembly([ConstellationStrategyFactory.create_context_provision_strategy(), Odd(fail_fast=True)])
-    assert ConstellationLLMInteractionStrategy.gives[-1] == "status"
+def test_every_key_is_a_field_of_the_context() -> None:
+    assert set(ContextNames) <= {field.name for field in dataclasses.fields(ConstellationProcessorContext)}
 
 
-def test_the_context_has_every_field_of_the_seed() -> None:
-    fields = {field.name: field for field in dataclasses.fields(ConstellationProcessorContext)}
-    assert {
-        "agent_type",
-        "weaving_mode",
-        "device_info",
-        "constellation_before",
-        "constellation_after",
-        "action_info",
-        "target",
-        "llm_cost",
-        "prompt_tokens",
-        "completion_tokens",
-    } <= set(fields)
-    assert fields["agent_type"].default == "ConstellationAgent"
-    assert fields["weaving_mode"].default == "CREATION"
-    assert set(ContextNames) <= set(fields)
+def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerQuestion, *models: Told) -> list[str]:
+    with caplog.at_level(logging.DEBUG):
+        propose(question, *models)
+    return [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
 
 
-class Watching:
-    """A middleware that keeps the context and the phases it saw."""
-
-    def __init__(self) -> None:
-        self.phases: list[str] = []
-        self.context: Any = None
-
-    async def __call__(self, phase: ProcessingPhase, context: ConstellationProcessorContext, proceed: Proceed) -> ProcessingResult:
-        self.phases.append(str(phase))
-        self.context = context
-        return await proceed()
+def test_a_refused_action_asks_the_model_again_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    seen = phases_of(caplog, creation(), Told(CYCLE, CREATED))
+    phases = ["context_provision", *["llm_interaction", "action_execution"] * 2, "memory_update"]
+    assert seen == [f"r:1.0: {phase} done" for phase in phases]
 
 
-def watched(question: PlannerQuestion, *models: Told) -> Watching:
-    watching = Watching()
-    loop.run(ConstellationAgentProcessor(access(*models), [*MIDDLEWARE, watching]).propose(question))
-    return watching
-
-
-def test_every_field_of_the_context_is_filled_in() -> None:
-    it = constellation("a b", "a>b")
-    it.constellation_id = "c1"
-    seen = watched(editing(it, number=7), Told(edited(action("remove_task", task_id="b"))))
-    context = seen.context
-    assert seen.phases == ["context_provision", "llm_interaction", "action_execution", "memory_update"]
-    assert (context.weaving_mode, context.session_step, context.target, context.status) == ("EDITING", 7, "c1", "CONTINUE")
-    assert [tool.name for tool in context.tools] == [*SEVEN]
-    assert [device["device_id"] for device in context.device_info] == list(PROFILES)
-    assert [task["task_id"] for task in json.loads(context.constellation_before)["tasks"]] == ["a", "b"]
-    assert [task["task_id"] for task in json.loads(context.constellation_after)["tasks"]] == ["a"]
-    assert context.execution_result == [{"version": 1, "changed": True, "notes": []}]
-    assert (context.prompt_tokens, context.completion_tokens) == (100, 20)
-    assert context.additional_memory["function_call"] == ["remove_task"]
-    assert context.additional_memory["arguments"] == [{"task_id": "b"}]
-    assert set(context.memory_item) == {"step", "weaving_mode", "request", "prompt", "reply"}
-    assert context.memory_keys_count == 5
-    assert list(context.took_s) == seen.phases
-
-
-def test_creation_is_one_action() -> None:
-    context = watched(creation(), Told(CREATED)).context
-    assert [it["tool"] for it in context.action_info] == ["build_constellation"]
-
-
-def test_a_refused_action_asks_the_model_again_and_nobody_else() -> None:
-    seen = watched(creation(), Told(CYCLE, CREATED))
-    assert seen.phases == ["context_provision", *["llm_interaction", "action_execution"] * 2, "memory_update"]
-
-
-def breaks(monkeypatch: pytest.MonkeyPatch, strategy: type[BaseProcessingStrategy]) -> None:
+def breaks(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     async def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(strategy, "execute", broken)
+    monkeypatch.setattr(strategies, strategy, broken)
 
 
 def test_a_broken_memory_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    strategy = type(ConstellationStrategyFactory.create_memory_update_strategy())
-    breaks(monkeypatch, strategy)
+    breaks(monkeypatch, "update_memory")
     found = propose(creation(), Told(CREATED))
     assert found.plan is not None
     assert found.notes == ("memory_update failed: RuntimeError: a bug",)
@@ -472,14 +366,14 @@ def test_a_broken_memory_is_noted_and_the_proposal_stands(monkeypatch: pytest.Mo
 
 
 def test_a_broken_draft_is_noted_and_the_table_judges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    breaks(monkeypatch, ConstellationCreationActionExecutionStrategy)
+    breaks(monkeypatch, "execute_plan")
     found = propose(creation(), Told(CYCLE))
     assert found.plan is not None
     assert found.notes == ("action_execution failed: RuntimeError: a bug",)
 
 
 def test_a_broken_question_is_planning_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    breaks(monkeypatch, ConstellationLLMInteractionStrategy)
+    breaks(monkeypatch, "ask_model")
     found = in_vain(creation(), Told(CREATED))
     assert (found.code, str(found)) == ("broken", "planning broke: RuntimeError: a bug")
 
@@ -509,9 +403,7 @@ def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_log_tells_each_phase_and_no_prompt(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        propose(creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
-    told = [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
+    told = phases_of(caplog, creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
     assert told == [f"r:1.0: {phase} done" for phase in ProcessingPhase]
     assert "SECRET" not in caplog.text
 

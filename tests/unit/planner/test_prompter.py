@@ -12,21 +12,20 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus
 from asterism.errors import InvalidInput
-from asterism.planner.editor import tools
+from asterism.planner.edit_tools import edit_tools
 from asterism.planner.excerpt import MAX_CONSTELLATION, PAGE, excerpt, fleet_lines, page
 from asterism.planner.prompter import (
     BaseConstellationPrompter,
     ConstellationCreationPrompter,
     ConstellationEditingPrompter,
     ConstellationPrompterFactory,
-    ToolView,
 )
 from asterism.planner.reply import parse_reply
 from asterism.runtime.ports.planner import PlannerQuestion
 from tests.agents import FLEET
 from tests.stars import constellation
 
-TOOLS = [ToolView(name=it.name, description=it.description or "", schema=it.input_schema) for it in tools()]
+TOOLS = edit_tools()
 PROFILES = {profile.device_id: profile for profile in FLEET}
 
 
@@ -62,31 +61,6 @@ def test_the_factory_knows_both_modes() -> None:
 def test_an_unsupported_mode_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="Unsupported mode: DREAMING; there are CREATION, EDITING"):
         ConstellationPrompterFactory.create_prompter("DREAMING")
-
-
-@pytest.fixture
-def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConstellationPrompterFactory, "_prompters", dict(ConstellationPrompterFactory._prompters))
-
-
-@pytest.mark.usefixtures("_registry")
-def test_a_third_mode_can_be_registered() -> None:
-    @ConstellationPrompterFactory.register
-    class Reviewing(ConstellationEditingPrompter):
-        mode = "REVIEWING"
-
-        def template(self, name: str) -> str:
-            return super().template(name.replace("reviewing", "editing"))
-
-        def _examples(self, folder: Path | None) -> Any:
-            return ()
-
-    assert ConstellationPrompterFactory.get_supported_modes()[-1] == "REVIEWING"
-    prompter = ConstellationPrompterFactory.create_prompter("REVIEWING")
-    assert isinstance(prompter, Reviewing)
-    assert "EDITING" in prompter.system_prompt_construction(TOOLS)
-    with pytest.raises(ValueError, match="REVIEWING has a prompter"):
-        ConstellationPrompterFactory.register(type("Other", (Reviewing,), {}))
 
 
 # -- the system's part ---------------------------------------------------------------------------------------

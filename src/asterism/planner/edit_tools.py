@@ -1,0 +1,116 @@
+"""The seven edits as tools, described for a model from the types that read them.
+
+Not here: the MCP server that offers them (``editor``). What a tool is given is read by ``parse_action``, as everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
+
+
+class EditTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the editor: its name, what it does, the JSON Schema of what it takes."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+_WORDS = {
+    "build_constellation": "Build the constellation from a whole plan, in place of what is there; with clear=false, merge the plan into "
+    "what is there. With clear=false this also adds several tasks and dependencies at once: use it where a task's inputs refer to others.",
+    "add_task": "Add a task. It waits for nothing until dependencies are added.",
+    "remove_task": "Remove a task that has not started, with its dependencies.",
+    "update_task": "Change the given fields of a task that has not started; the others stay.",
+    "add_dependency": "Let one task wait for another. The one that waits must not have started.",
+    "remove_dependency": "Remove a dependency.",
+    "update_dependency": "Change the type or the condition of a dependency. A condition alone makes it CONDITIONAL.",
+}
+
+_TASK = {
+    "task_id": "Unique id; letters, digits, _ and -.",
+    "name": "Short name; also names the skill, where skill is not given.",
+    "description": "What is to be done, in words.",
+    "device": "Id of the device that does it.",
+    "skill": "Name of a skill of that device.",
+    "tips": "Advice for whoever carries it out.",
+    "inputs": "Arguments. A text may hold ${task_id.field}: that field of the result of a task upstream.",
+    "priority": "Higher goes first on a busy device.",
+    "timeout_s": "Bound on one attempt, in seconds.",
+    "deadline_s": "Bound on the whole task, in seconds from the start of the run.",
+    "retry": "When a failed attempt is tried again.",
+    "requires_approval": "A person must say yes before it runs.",
+    "constellation": "A plan of tasks and dependencies that carries it out, in place of device and skill.",
+}
+_LINE = {
+    "id": "Unique id; by default from->to.",
+    "from": "Id of the task waited for.",
+    "to": "Id of the task that waits.",
+    "type": "How the end of the task waited for is judged: SUCCESS_ONLY unless a condition is given.",
+    "condition": "CEL over the fields of its result, such as: accuracy > 0.95. Makes the dependency CONDITIONAL.",
+}
+_PLAN = {
+    "constellation_id": "Optional id.",
+    "name": "Optional name, for people.",
+    "tasks": "The tasks.",
+    "dependencies": "Which task waits for which.",
+}
+_TASK_ID = {"type": "string", "description": "Id of the task."}
+_LINE_ID = {"type": "string", "description": "Id of the dependency; from->to unless it was given another."}
+
+
+@functools.cache
+def edit_tools() -> tuple[EditTool, ...]:
+    """Return the seven tools; made once, to be read only."""
+    kinds = (TaskSpec, LineSpec, PlanDocument)
+    _, found = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    for name, words in (("TaskSpec", _TASK), ("LineSpec", _LINE), ("PlanDocument", _PLAN)):
+        for field, description in words.items():
+            shown = found[name]["properties"][field]
+            found[name]["properties"][field] = (
+                {"anyOf": [shown], "description": description} if "$ref" in shown else {**shown, "description": description}
+            )
+        found[name].pop("description", None)  # python -OO keeps no docstrings
+    found["RetryPolicy"]["description"] = _TASK["retry"]
+    task, line, plan = (found[kind.__name__]["properties"] for kind in kinds)
+    clear = {"type": "boolean", "default": True, "description": "In place of what is there; false merges the plan into it."}
+    unset = {name: {key: value for key, value in it.items() if key != "default"} for name, it in task.items()}
+
+    def takes(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+            "additionalProperties": False,
+            **_defs(properties, found),
+        }
+
+    schemas = {
+        "build_constellation": takes({**plan, "clear": clear}, "tasks"),
+        "add_task": takes(task, "task_id"),
+        "remove_task": takes({"task_id": _TASK_ID}, "task_id"),
+        "update_task": takes({**unset, "task_id": _TASK_ID}, "task_id"),
+        "add_dependency": takes(line, "from", "to"),
+        "remove_dependency": takes({"dependency_id": _LINE_ID}, "dependency_id"),
+        "update_dependency": takes(
+            {"dependency_id": _LINE_ID, "type": {**line["type"], "default": None}, "condition": line["condition"]}, "dependency_id"
+        ),
+    }
+    return tuple(EditTool(name=name, description=_WORDS[name], schema=schema) for name, schema in schemas.items())
+
+
+def _defs(properties: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions that some properties refer to, those that these refer to included."""
+    used: dict[str, Any] = {}
+    text = json.dumps(properties)
+    while more := [name for name in found if name not in used and f'"#/$defs/{name}"' in text]:  # bounded: each round uses another one
+        used.update({name: found[name] for name in more})
+        text = json.dumps(used)
+    return {"$defs": used} if used else {}
