@@ -94,7 +94,7 @@ def ready(it: TaskConstellation) -> list[str]:
 
 
 def shape(it: TaskConstellation) -> dict[str, Any]:
-    """What an edit and its inverse must leave as it was: everything but the version, the tombstones and the order of creation."""
+    """Everything that a plan says: all but the version, the tombstones and the order of creation."""
     found = it.to_dict()
     kept: Iterable[str] = ("constellation_id", "name", "generation")
     return {key: found[key] for key in kept} | {

@@ -16,7 +16,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Applied, EditRefused, parse_action
 from asterism.constellation.task import TaskStatus
 from tests.properties.plans import batches, documents, ids, judged
-from tests.stars import end, judge_all, ready, shape
+from tests.stars import end, judge_all, ready
 
 Graph = nx.DiGraph  # networkx' stubs make it generic, networkx itself does not
 
@@ -67,28 +67,31 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
             assert self.it.to_dict() == before
 
     @rule(actions=batches)
-    def edit_and_undo(self, actions: list[dict[str, Any]]) -> None:
-        self._apply_and_undo(actions)
+    def edit_and_refuse(self, actions: list[dict[str, Any]]) -> None:
+        self._refuse(actions)
 
-    def _apply_and_undo(self, actions: list[dict[str, Any]]) -> None:
-        before, graph, names = shape(self.it), self.graph.copy(), dict(self.names)
-        applied = self._apply(actions)
-        if applied is None:
-            return
-        undone = apply_edits(self.it, applied.inverse)
-        judge_all(self.it)
-        assert undone.changed == applied.changed
-        assert shape(self.it) == before
-        self.graph, self.names = graph, names
+    def _refuse(self, actions: list[dict[str, Any]]) -> None:
+        """A batch that is refused once it is applied leaves nothing behind."""
+        before = self._seen()
+
+        def refuse(_: Applied) -> None:
+            raise EditRefused("unavailable", "batch", "refused by the last look")
+
+        with pytest.raises(EditRefused):
+            apply_edits(self.it, [parse_action(one) for one in actions], refuse)
+        assert self._seen() == before
+
+    def _seen(self) -> tuple[Any, ...]:
+        return self.it.to_dict(), dict(self.it.unjudged), ready(self.it)
 
     @precondition(lambda self: self.it.lines)
-    @rule(data=st.data(), changed=judged, remove=st.booleans(), undo=st.booleans())
-    def edit_a_dependency(self, data: st.DataObject, changed: dict[str, Any], *, remove: bool, undo: bool) -> None:
+    @rule(data=st.data(), changed=judged, remove=st.booleans(), refuse=st.booleans())
+    def edit_a_dependency(self, data: st.DataObject, changed: dict[str, Any], *, remove: bool, refuse: bool) -> None:
         line_id = data.draw(st.sampled_from(sorted(self.it.lines)))
         tool, more = ("remove_dependency", {}) if remove else ("update_dependency", changed)
         actions = [{"tool": tool, "parameters": {"dependency_id": line_id, **more}}]
-        if undo:
-            self._apply_and_undo(actions)
+        if refuse:
+            self._refuse(actions)
         else:
             self._apply(actions)
 
@@ -162,7 +165,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
 
     def _apply(self, actions: list[dict[str, Any]]) -> Applied | None:
         """Apply a batch; None if it was refused, and then nothing has changed. What has started is never touched."""
-        before = self.it.to_dict(), dict(self.it.unjudged), ready(self.it)
+        before = self._seen()
         frozen = {
             task["task_id"]: task for task in before[0]["tasks"] if task.get("status", "PENDING") not in ("PENDING", "WAITING_DEPENDENCY")
         }
@@ -170,7 +173,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
         try:
             applied = apply_edits(self.it, [parse_action(one) for one in actions])
         except EditRefused:
-            assert (self.it.to_dict(), self.it.unjudged, ready(self.it)) == before
+            assert self._seen() == before
             return None
         judge_all(self.it)
         after = self.it.to_dict()

@@ -1,4 +1,4 @@
-"""Applying a batch of edits to a constellation: whole or not at all, with the way back.
+"""Applying a batch of edits to a constellation: whole or not at all.
 
 The same edit again changes nothing and says so; the same id with different content is refused; cycles
 are refused per edit, with the path. One edit looks again only at what it touches.
@@ -63,12 +63,11 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
 
 
 class _Batch:
-    """One batch being applied: what it changed, how to undo it, and its inverse."""
+    """One batch being applied: what it changed, and how to undo it."""
 
     def __init__(self, constellation: TaskConstellation) -> None:
         self._it = constellation
         self._undo: list[tuple[Callable[..., object], Any]] = []  # what to call with what: fewer objects than a closure has
-        self._inverse: list[Edit] = []
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
@@ -80,7 +79,7 @@ class _Batch:
 
     def applied(self) -> Applied:
         return Applied(
-            inverse=tuple(reversed(self._inverse)),
+            changed=bool(self._undo),
             tasks=tuple(task_id for task_id in self._tasks if task_id in self._it.tasks),
             lines=tuple(line_id for line_id in self._lines if line_id in self._it.lines),
             notes=tuple(self._notes),
@@ -210,7 +209,6 @@ class _Batch:
         self._take_line(line)
         self._place_line(changed)
         self._lines[line.line_id] = None
-        self._inverse.append(UpdateDependency(dependency_id=line.line_id, type=line.type, condition=line.condition))
 
     _RULES: ClassVar[Mapping[type, Callable[..., None]]] = {
         BuildConstellation: _build,
@@ -256,7 +254,6 @@ class _Batch:
         constellation.insert_task(task)
         self._undo.append((constellation.delete_task, task_id))
         self._tasks[task_id] = None
-        self._inverse.append(RemoveTask(task_id=task_id))
 
     def _drop_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id
@@ -264,13 +261,11 @@ class _Batch:
         constellation.delete_task(task_id)
         self._bury(constellation.removed_tasks, task_id)
         self._undo.append((lambda task: constellation.insert_task(task, ordinal), task))
-        self._inverse.append(AddTask(task=spec_of(task)))
 
     def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         self._write(task, after)
         self._undo.append((lambda task: self._write(task, before), task))
         self._tasks[task.task_id] = None
-        self._inverse.append(UpdateTask(task_id=task.task_id, changes=msgspec.to_builtins(before)))
 
     def _write(self, task: TaskStar, fields: Mapping[str, Any]) -> None:
         for field, value in fields.items():
@@ -280,12 +275,10 @@ class _Batch:
     def _put_line(self, line: TaskStarLine) -> None:
         self._place_line(line)
         self._lines[line.line_id] = None
-        self._inverse.append(RemoveDependency(dependency_id=line.line_id))
 
     def _drop_line(self, line: TaskStarLine) -> None:
         self._take_line(line)
         self._unlinked[line.target] = None
-        self._inverse.append(AddDependency(dependency=line_spec_of(line)))
 
     def _place_line(self, line: TaskStarLine) -> None:
         self._unbury(self._it.removed_lines, line.line_id)

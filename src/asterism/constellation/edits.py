@@ -120,21 +120,16 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What a batch did.
 
     Attributes:
-        inverse: edits that undo it, in order.
+        changed: False when every edit was there already.
         tasks: ids of tasks added or changed.
         lines: ids of dependencies added or changed.
         notes: what changed nothing, in words.
     """
 
-    inverse: tuple[Edit, ...] = ()
+    changed: bool = False
     tasks: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """False when every edit was there already."""
-        return bool(self.inverse)
 
 
 def parse_action(value: Any, where: str = "action") -> Edit:
