@@ -12,16 +12,18 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pydantic_ai import exceptions as trouble
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings, merge_model_settings
 from pydantic_ai.usage import RequestUsage
 
@@ -36,33 +38,17 @@ MAX_DETAIL = 300
 TOKEN = 4
 """Characters of a token, about, for a provider that does not count them."""
 
-Code = Literal[
-    "rate_limited",  # too many requests
-    "overloaded",  # it cannot serve now
-    "server_error",  # it failed
-    "timeout",  # no answer in time
-    "unreachable",  # the network: refused, reset, dropped
-    "bad_answer",  # an answer that is none: empty, or not of its protocol
-    "unauthorized",  # no key, or a wrong one
-    "quota",  # nothing left to spend
-    "unknown_model",  # no such model there
-    "too_long",  # more than the model can read
-    "rejected",  # it does not take the request
-    "filtered",  # its content filter
-    "not_recorded",  # a recording that is replayed has no answer to it
-]
-
 
 class ModelUnavailable(AsterismError):
     """A model gave no answer; the text says which, and why.
 
     Attributes:
-        code: the same for programs.
+        code: one of those below, or ``not_recorded``, where a recording that is replayed has no answer.
         requests: how many were sent for it.
         waits: what was waited for before, in words.
     """
 
-    def __init__(self, reason: str, code: Code, requests: int = 0, waits: tuple[str, ...] = ()) -> None:
+    def __init__(self, reason: str, code: str, requests: int = 0, waits: tuple[str, ...] = ()) -> None:
         self.code = code
         self.requests = requests
         self.waits = waits
@@ -70,19 +56,18 @@ class ModelUnavailable(AsterismError):
 
 
 class _Kind(NamedTuple):
-    code: Code
+    code: str
     passes: bool
     words: str
 
 
-_KINDS: Sequence[tuple[type[BaseException], _Kind]] = (  # the first that fits
+_TIMEOUTS = (trouble.ModelTimeoutError, trouble.ModelRequestTimeout, TimeoutError)
+_KINDS: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], _Kind]] = (  # the first that fits
     (trouble.ModelRateLimitError, _Kind("rate_limited", passes=True, words="too many requests")),
     (trouble.ModelQuotaExceededError, _Kind("quota", passes=False, words="the account has nothing left to spend")),
     (trouble.ModelUnavailableError, _Kind("overloaded", passes=True, words="it cannot serve requests now")),
     (trouble.ModelServerError, _Kind("server_error", passes=True, words="it failed to serve the request")),
-    (trouble.ModelTimeoutError, _Kind("timeout", passes=True, words="no answer in time")),
-    (trouble.ModelRequestTimeout, _Kind("timeout", passes=True, words="no answer in time")),
-    (TimeoutError, _Kind("timeout", passes=True, words="no answer in time")),
+    (_TIMEOUTS, _Kind("timeout", passes=True, words="no answer in time")),
     (trouble.ModelConnectionError, _Kind("unreachable", passes=True, words="it cannot be reached, or the connection broke")),
     (trouble.ModelAuthenticationError, _Kind("unauthorized", passes=False, words="it does not accept the key")),
     (trouble.ModelNotFoundError, _Kind("unknown_model", passes=False, words="there is no such model there")),
@@ -107,9 +92,6 @@ class Secrets:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = sorted((key for key in keys if len(key) >= SHORTEST_KEY), key=len, reverse=True)  # one may begin with another
-
-    def __repr__(self) -> str:
-        return f"Secrets({len(self._keys)})"
 
     @classmethod
     def of_environment(cls) -> Secrets:
@@ -153,19 +135,12 @@ class PatientModel(WrapperModel):
         """
         try:
             response = await self._answer(messages, model_settings, model_request_parameters)
-        except ModelUnavailable as unavailable:
+        except ModelUnavailable as it:
             if self._recorder:
-                self._recorder.unheard(
-                    self.name,
-                    messages,
-                    code=unavailable.code,
-                    reason=str(unavailable),
-                    requests=unavailable.requests,
-                    waits=unavailable.waits,
-                )
+                self._recorder.write(self.name, messages, code=it.code, reason=str(it), requests=it.requests, waits=it.waits)
             raise
         if self._recorder:
-            self._recorder.heard(self.name, messages, response)
+            self._recorder.write(self.name, messages, response)
         return response
 
     async def _answer(
@@ -242,19 +217,19 @@ def _detail(error: Exception) -> str:
 # -- making them -----------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True)
 class ModelAccess:
     """The models that may be asked: the chosen one, then its backup.
 
     Attributes:
         models: one or two.
         choice: how they were chosen.
-        secrets: what may be told to nobody.
+        secrets: what no text may hold.
     """
 
-    def __init__(self, models: Sequence[PatientModel], choice: ModelChoice, secrets: Secrets) -> None:
-        self.models = tuple(models)
-        self.choice = choice
-        self.secrets = secrets
+    models: Sequence[PatientModel]
+    choice: ModelChoice
+    secrets: Secrets
 
     @property
     def model(self) -> Model:
@@ -286,48 +261,24 @@ async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
 
 def _made(named: str, base_url: str) -> Model:
     provider, name = split_model(named)
+    kind = "openai-chat" if provider == "openai" else provider  # what is compatible with OpenAI speaks this one of its APIs
+    if provider == "ollama":
+        base_url = base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"
+
+    def client(_: str) -> Any:
+        made: Any = infer_provider_class(provider)
+        return made(base_url=base_url or None)
+
     try:
-        return _MAKERS[provider](name, base_url or None)
+        return infer_model(f"{kind}:{name}", client)
     except trouble.UserError:
         raise InvalidInput(f"model {named} needs a key: set {' or '.join(KEY_VARIABLES[provider])} in the environment") from None
     except ValueError:  # the message may quote the proxy's password
         raise InvalidInput(f"model {named}: its client takes HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, and cannot use what is there") from None
 
 
-# Each maker imports its provider's client, which takes a second or two: only the one that is asked for.
-
-
-def _openai(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url))
-
-
-def _anthropic(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    return AnthropicModel(name, provider=AnthropicProvider(base_url=base_url))
-
-
-def _google(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
-
-    return GoogleModel(name, provider=GoogleProvider(base_url=base_url))
-
-
-def _ollama(name: str, base_url: str | None) -> Model:
-    from pydantic_ai.models.ollama import OllamaModel
-    from pydantic_ai.providers.ollama import OllamaProvider
-
-    return OllamaModel(name, provider=OllamaProvider(base_url=base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"))
-
-
 def _replayed(recording: Recording, name: str) -> Model:
     """A model that answers as it was recorded."""
-    from pydantic_ai.models.function import FunctionModel
 
     async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
         try:
@@ -335,13 +286,10 @@ def _replayed(recording: Recording, name: str) -> Model:
         except NotRecorded as error:
             raise ModelUnavailable(str(error), "not_recorded") from None
         if exchange.response is None:
-            raise ModelUnavailable(exchange.reason, cast(Code, exchange.code), exchange.requests, exchange.waits)
+            raise ModelUnavailable(exchange.reason, exchange.code, exchange.requests, exchange.waits)
         return response_of(exchange)
 
     return FunctionModel(answer, model_name=split_model(name)[1])
-
-
-_MAKERS: dict[str, Callable[[str, str | None], Model]] = {"openai": _openai, "anthropic": _anthropic, "google": _google, "ollama": _ollama}
 
 
 def usage_of(name: str, response: ModelResponse) -> Usage:

@@ -90,24 +90,17 @@ class Recorder:
         except OSError as error:
             raise InvalidInput(f"recording {path}: {error.strerror or error}") from None
 
-    def heard(self, model: str, messages: Sequence[ModelMessage], answer: ModelResponse) -> None:
-        """Write down an answer."""
-        (response,) = ModelMessagesTypeAdapter.dump_python([answer], mode="json")
-        kept = {name: it for name, it in response.items() if name not in _NOT_KEPT}
-        self._write(model, messages, response=kept)
-
-    def unheard(
-        self, model: str, messages: Sequence[ModelMessage], *, code: str, reason: str, requests: int = 1, waits: Sequence[str] = ()
-    ) -> None:
-        """Write down that there was no answer, and why."""
-        self._write(model, messages, code=code, reason=reason, requests=requests, waits=tuple(waits))
-
-    def _write(self, model: str, messages: Sequence[ModelMessage], **came: Any) -> None:
+    def write(self, model: str, messages: Sequence[ModelMessage], answer: ModelResponse | None = None, **failure: Any) -> None:
+        """Write an exchange down: its answer, or the ``code``, ``reason``, ``requests`` and ``waits`` of a failure."""
+        response: dict[str, Any] | None = None
+        if answer is not None:
+            (dumped,) = ModelMessagesTypeAdapter.dump_python([answer], mode="json")
+            response = {name: it for name, it in dumped.items() if name not in _NOT_KEPT}
         lines: list[Any] = []
         if not self._written:
             lines.append(Heading(exchanges_of=msgspec.structs.replace(self._choice, base_url="", backup_base_url="", record="")))
         self._written += 1
-        lines.append(Exchange(number=self._written, model=model, prompt=said(messages), **came))
+        lines.append(Exchange(number=self._written, model=model, prompt=said(messages), response=response, **failure))
         with open(self._path, "ab", opener=opener) as file:
             file.write(b"".join(msgspec.json.encode(_each_text(msgspec.to_builtins(line), self._hide)) + b"\n" for line in lines))
 

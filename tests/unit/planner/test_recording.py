@@ -43,9 +43,9 @@ def recorder(path: Path) -> Recorder:
 def recorded(folder: Path) -> Path:
     path = folder / "exchanges.jsonl"
     writing = recorder(path)
-    writing.heard(GPT, prompt("plan the launch"), answer("three tasks"))
-    writing.unheard(GPT, prompt("what now?"), code="overloaded", reason="openai:gpt-4o: it cannot serve requests now", requests=2)
-    writing.heard("anthropic:claude-test", prompt("what now?"), answer("go on"))
+    writing.write(GPT, prompt("plan the launch"), answer("three tasks"))
+    writing.write(GPT, prompt("what now?"), code="overloaded", reason="openai:gpt-4o: it cannot serve requests now", requests=2)
+    writing.write("anthropic:claude-test", prompt("what now?"), answer("go on"))
     return path
 
 
@@ -77,7 +77,7 @@ def test_only_its_user_may_read_it(tmp_path: Path) -> None:
 
 def test_no_key_is_written(tmp_path: Path) -> None:
     path = tmp_path / "exchanges.jsonl"
-    recorder(path).heard(GPT, prompt(f"my key is {KEY}"), answer(f"so it is {KEY}"))
+    recorder(path).write(GPT, prompt(f"my key is {KEY}"), answer(f"so it is {KEY}"))
     text = path.read_text(encoding="utf-8")
     assert KEY not in text
     assert text.count("[key]") == 2
@@ -128,7 +128,7 @@ def test_a_recording_is_gone_on_with_and_a_line_that_was_cut_off_is_forgotten(tm
     with path.open("ab") as file:
         file.write(b'{"number":4,"model":"openai:g')
     assert len(Recording(path).exchanges) == 3
-    recorder(path).heard(GPT, prompt("more"), answer("less"))
+    recorder(path).write(GPT, prompt("more"), answer("less"))
     assert [exchange.number for exchange in Recording(path).exchanges] == [1, 2, 3, 4]
 
 
