@@ -7,6 +7,7 @@ decided in ``placement``; a clause that cannot even be read carries its ``proble
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -36,75 +37,56 @@ _JOINING = frozenset({"and", "but", "plus", "&", "+"})
 
 
 class Clause(msgspec.Struct):
-    """One thing to be done.
+    """One thing to be done: at first a stretch between two connectives, to which the rest is read.
 
     Attributes:
-        text: its words, as written.
+        after: what comes before it: "sentence" (a full stop, a semicolon, a new line), "comma" or "and".
         tokens: what is to be done, without connectives and condition.
-        condition: under which condition; for "otherwise" clauses None.
+        then: the request says "then" before it, in some form.
         otherwise: runs when the condition before it does not hold.
         beside: runs beside the clause before it.
-        then: the request says "then" before it, in some form.
-        starts_sentence: nothing but a full stop, a semicolon or a new line comes before it.
-        shares_next: a bare verb joined by "and" to the next clause, whose object is also its own.
+        opens: begins a group of clauses that run beside each other.
+        ends_beside: it ends with "in parallel".
+        condition: under which condition; for "otherwise" clauses None.
         problem: why it cannot be read; None when it can.
+        start, end: where it stands in the request.
+        text: its words, as written.
+        shares_next: a bare verb joined by "and" to the next clause, whose object is also its own.
     """
-
-    text: str
-    tokens: list[Token]
-    condition: Spoken | None = None
-    otherwise: bool = False
-    beside: bool = False
-    then: bool = False
-    starts_sentence: bool = False
-    shares_next: bool = False
-    problem: ClauseRefused | None = None
-
-
-class _Segment(msgspec.Struct):
-    """A stretch between two connectives; ``after`` is "sentence", "comma" or "and"."""
 
     after: str
     tokens: list[Token] = []
     then: bool = False
-    parallel: bool = False
-    opens: bool = False
     otherwise: bool = False
-    trailing_parallel: bool = False
+    beside: bool = False
+    opens: bool = False
+    ends_beside: bool = False
     condition: Spoken | None = None
     problem: ClauseRefused | None = None
     start: int = -1
     end: int = -1
+    text: str = ""
+    shares_next: bool = False
 
     def covers(self, start: int, end: int) -> None:
+        """Extend the place where it stands."""
         self.start = start if self.start < 0 else min(self.start, start)
         self.end = max(self.end, end)
 
 
 def split(request: str, speech: FleetWords) -> list[Clause]:
     """The clauses of a request, in order."""
-    segments = _segments(tokens(request), speech)
-    for segment in segments:
-        _read_condition(segment, request, speech)
-    segments = _attach(segments, speech)
-    _settle_parallel(segments)
-    clauses = []
-    for index, segment in enumerate(segments):
-        following = segments[index + 1] if index + 1 < len(segments) else None
-        bare = len(segment.tokens) == 1 and segment.tokens[0].kind == "word"
-        clauses.append(
-            Clause(
-                text=" ".join(request[segment.start : segment.end].split()),
-                tokens=segment.tokens,
-                condition=segment.condition,
-                otherwise=segment.otherwise,
-                beside=segment.parallel and index > 0,
-                then=segment.then,
-                starts_sentence=segment.after == "sentence",
-                shares_next=bare and following is not None and following.after == "and" and not following.then,
-                problem=segment.problem,
-            )
-        )
+    clauses = _stretches(tokens(request), speech)
+    for clause in clauses:
+        _read_condition(clause, request, speech)
+    clauses = _attach(clauses, speech)
+    _settle_beside(clauses)
+    if clauses:
+        clauses[0].beside = False
+    for clause, following in zip_longest(clauses, clauses[1:]):
+        bare = len(clause.tokens) == 1 and clause.tokens[0].kind == "word"
+        clause.text = " ".join(request[clause.start : clause.end].split())
+        clause.shares_next = bare and following is not None and following.after == "and" and not following.then
     return clauses
 
 
@@ -117,25 +99,25 @@ def _phrase_at(found: Sequence[Token], position: int, phrases: Sequence[tuple[st
     return 0
 
 
-def _segments(found: Sequence[Token], speech: FleetWords) -> list[_Segment]:
-    segments = [_Segment("sentence")]
+def _stretches(found: Sequence[Token], speech: FleetWords) -> list[Clause]:
+    clauses = [Clause("sentence")]
     position = 0
     while position < len(found):
-        position += _take(found, position, segments, speech)
-    return [segment for segment in segments if segment.tokens or segment.problem]
+        position += _take(found, position, clauses, speech)
+    return [clause for clause in clauses if clause.tokens or clause.problem]
 
 
-def _take(found: Sequence[Token], position: int, segments: list[_Segment], speech: FleetWords) -> int:
+def _take(found: Sequence[Token], position: int, clauses: list[Clause], speech: FleetWords) -> int:
     """Take the mark, connective or word that stands here; the number of tokens taken."""
     token = found[position]
-    current = segments[-1]
-    if token.kind == "mark" and _take_mark(found, position, segments, speech):
+    current = clauses[-1]
+    if token.kind == "mark" and _take_mark(found, position, clauses, speech):
         return 1
-    if length := _take_connective(found, position, segments, speech):
+    if length := _take_connective(found, position, clauses, speech):
         return length
     if token.low in _JOINING or token.text in _JOINING:
         if _splits(found, position + 1, current, speech):
-            _cut(segments, "and")
+            _cut(clauses, "and")
             return 1
         if not current.tokens:
             return 1
@@ -146,60 +128,60 @@ def _take(found: Sequence[Token], position: int, segments: list[_Segment], speec
     return 1
 
 
-def _take_mark(found: Sequence[Token], position: int, segments: list[_Segment], speech: FleetWords) -> bool:
+def _take_mark(found: Sequence[Token], position: int, clauses: list[Clause], speech: FleetWords) -> bool:
     """Take punctuation: what ends a sentence, what ends a clause, and what means nothing (brackets, stray quotes)."""
     text = found[position].text
     if text in _SENTENCE_MARKS:
-        _cut(segments, "sentence").after = "sentence"
+        _cut(clauses, "sentence").after = "sentence"
     elif text in _COMMA_MARKS:
-        _cut(segments, "comma")
+        _cut(clauses, "comma")
     elif text == ":":
         valued = position + 1 < len(found) and found[position + 1].is_value
-        if not valued and not _only_device(segments[-1].tokens, speech):
-            _cut(segments, "sentence")
+        if not valued and not _only_device(clauses[-1].tokens, speech):
+            _cut(clauses, "sentence")
     else:
         return text in _MEANINGLESS
     return True
 
 
-def _take_connective(found: Sequence[Token], position: int, segments: list[_Segment], speech: FleetWords) -> int:
+def _take_connective(found: Sequence[Token], position: int, clauses: list[Clause], speech: FleetWords) -> int:
     """Take "then", "meanwhile", "while", "otherwise" and their like; 0 where none stands here."""
-    if length := _phrase_at(found, position, THEN) or (0 if segments[-1].tokens else _phrase_at(found, position, THEN_AT_START)):
-        _cut(segments, "and").then = True
+    if length := _phrase_at(found, position, THEN) or (0 if clauses[-1].tokens else _phrase_at(found, position, THEN_AT_START)):
+        _cut(clauses, "and").then = True
     elif length := _phrase_at(found, position, WHILE):
-        fresh = _cut(segments, "and")
-        fresh.parallel = True
+        fresh = _cut(clauses, "and")
+        fresh.beside = True
         fresh.opens = fresh.after == "sentence" or fresh.then
     elif length := _phrase_at(found, position, PARALLEL):
-        _take_parallel(found, position + length, segments)
+        _take_parallel(found, position + length, clauses)
     elif length := _phrase_at(found, position, OTHERWISE):
         beyond = position + length
         ends = beyond >= len(found) or found[beyond].kind == "mark" or speech.is_verb(found[beyond])
         if found[position].low == "if" and not ends:
             return 0  # "if not valid": a condition
-        _cut(segments, "and").otherwise = True
+        _cut(clauses, "and").otherwise = True
     return length
 
 
-def _cut(segments: list[_Segment], after: str) -> _Segment:
-    """End the segment that is being filled; an empty one is used again."""
-    if segments[-1].tokens:
-        segments.append(_Segment(after))
-    return segments[-1]
+def _cut(clauses: list[Clause], after: str) -> Clause:
+    """End the clause that is being filled; an empty one is used again."""
+    if clauses[-1].tokens:
+        clauses.append(Clause(after))
+    return clauses[-1]
 
 
-def _take_parallel(found: Sequence[Token], beyond: int, segments: list[_Segment]) -> None:
-    current = segments[-1]
+def _take_parallel(found: Sequence[Token], beyond: int, clauses: list[Clause]) -> None:
+    current = clauses[-1]
     ends = beyond >= len(found) or found[beyond].kind == "mark" or found[beyond].low == "and" or bool(_phrase_at(found, beyond, THEN))
     if current.tokens and ends:
-        current.trailing_parallel = True
+        current.ends_beside = True
         return
-    fresh = _cut(segments, "and")
-    fresh.parallel = True
-    fresh.opens = fresh.then or len(segments) == 1
+    fresh = _cut(clauses, "and")
+    fresh.beside = True
+    fresh.opens = fresh.then or len(clauses) == 1
 
 
-def _splits(found: Sequence[Token], position: int, current: _Segment, speech: FleetWords) -> bool:
+def _splits(found: Sequence[Token], position: int, current: Clause, speech: FleetWords) -> bool:
     """Does an "and" before this position begin a new clause?"""
     for _ in range(_LONGEST_LEAD):
         if not (length := _phrase_at(found, position, LEADING)):
@@ -218,106 +200,106 @@ def _only_device(found: Sequence[Token], speech: FleetWords) -> bool:
     return len(mentions) == 1 and mentions[0].start == 0 and mentions[0].end == len(found)
 
 
-def _read_condition(segment: _Segment, request: str, speech: FleetWords) -> None:
-    """Take an "if …" out of a segment's tokens."""
-    for index in range(len(segment.tokens)):
-        negated = bool(_phrase_at(segment.tokens, index, UNLESS))
-        length = _phrase_at(segment.tokens, index, UNLESS if negated else IF)
+def _read_condition(clause: Clause, request: str, speech: FleetWords) -> None:
+    """Take an "if …" out of a clause's tokens."""
+    for index in range(len(clause.tokens)):
+        negated = bool(_phrase_at(clause.tokens, index, UNLESS))
+        length = _phrase_at(clause.tokens, index, UNLESS if negated else IF)
         if not length:
             continue
-        told = segment.tokens[index + length :]
-        text = request[segment.tokens[index].start : segment.tokens[-1].end]
+        told = clause.tokens[index + length :]
+        text = request[clause.tokens[index].start : clause.tokens[-1].end]
         try:
-            segment.condition, rest = read(told, negated=negated, is_verb=speech.is_verb, text=text)
+            clause.condition, rest = read(told, negated=negated, is_verb=speech.is_verb, text=text)
         except ClauseRefused as refused:
-            segment.problem = refused
+            clause.problem = refused
             rest = []
         while length := _phrase_at(rest, 0, LEADING) if index == 0 else 0:
             rest = rest[length:]
-        segment.tokens = [*segment.tokens[:index], *rest]
+        clause.tokens = [*clause.tokens[:index], *rest]
         return
 
 
-def _attach(segments: Sequence[_Segment], speech: FleetWords) -> list[_Segment]:
+def _attach(clauses: Sequence[Clause], speech: FleetWords) -> list[Clause]:
     """Join what is no clause of its own ("on the laptop", "200 samples", "if it is valid") to the clause it belongs to."""
-    joined: list[_Segment] = []
-    pending: _Segment | None = None
-    for index, segment in enumerate(segments):
-        following = segments[index + 1] if index + 1 < len(segments) else None
+    joined: list[Clause] = []
+    pending: Clause | None = None
+    for index, clause in enumerate(clauses):
+        following = clauses[index + 1] if index + 1 < len(clauses) else None
         if pending is not None:
-            _prefix(pending, segment)
+            _prefix(pending, clause)
             pending = None
-        opens_sentence = segment.after == "sentence" or segment.then or segment.otherwise or segment.parallel
+        opens_sentence = clause.after == "sentence" or clause.then or clause.otherwise or clause.beside
         continues = following is not None and following.after != "sentence" and not following.otherwise
-        if not segment.tokens and segment.condition is not None:
+        if not clause.tokens and clause.condition is not None:
             if continues:
-                pending = segment
+                pending = clause
                 continue
             previous = joined[-1] if joined else None
-            if previous is not None and previous.condition is None and segment.after != "sentence":
-                previous.condition = segment.condition
-                previous.covers(segment.start, segment.end)
+            if previous is not None and previous.condition is None and clause.after != "sentence":
+                previous.condition = clause.condition
+                previous.covers(clause.start, clause.end)
                 continue
-            segment.problem = ClauseRefused("bad_structure", "a condition with nothing to do")
-        elif opens_sentence and continues and segment.problem is None and _only_device(segment.tokens, speech):
-            pending = segment
+            clause.problem = ClauseRefused("bad_structure", "a condition with nothing to do")
+        elif opens_sentence and continues and clause.problem is None and _only_device(clause.tokens, speech):
+            pending = clause
             continue
-        elif joined and not opens_sentence and segment.after == "comma" and segment.problem is None and _belongs_before(segment, speech):
+        elif joined and not opens_sentence and clause.after == "comma" and clause.problem is None and _belongs_before(clause, speech):
             previous = joined[-1]
-            previous.tokens = [*previous.tokens, Token("mark", ",", segment.start, segment.start), *segment.tokens]
-            previous.condition = previous.condition or segment.condition
-            previous.covers(segment.start, segment.end)
-            previous.trailing_parallel |= segment.trailing_parallel
+            previous.tokens = [*previous.tokens, Token("mark", ",", clause.start, clause.start), *clause.tokens]
+            previous.condition = previous.condition or clause.condition
+            previous.covers(clause.start, clause.end)
+            previous.ends_beside |= clause.ends_beside
             continue
-        joined.append(segment)
+        joined.append(clause)
     return joined
 
 
-def _prefix(prefix: _Segment, segment: _Segment) -> None:
+def _prefix(prefix: Clause, clause: Clause) -> None:
     """Put a condition or a device that was said first in front of its clause, with the connectives that were said before it."""
-    segment.tokens = [*prefix.tokens, *segment.tokens]
-    segment.covers(prefix.start, prefix.end)
-    segment.after = prefix.after
-    segment.then = prefix.then
-    segment.parallel |= prefix.parallel
-    segment.opens |= prefix.opens
-    segment.otherwise |= prefix.otherwise
-    if prefix.condition is not None and segment.condition is not None:
-        segment.problem = ClauseRefused("bad_condition", "two conditions for one step; join them by 'and' or 'or'")
-    segment.condition = segment.condition or prefix.condition
+    clause.tokens = [*prefix.tokens, *clause.tokens]
+    clause.covers(prefix.start, prefix.end)
+    clause.after = prefix.after
+    clause.then = prefix.then
+    clause.beside |= prefix.beside
+    clause.opens |= prefix.opens
+    clause.otherwise |= prefix.otherwise
+    if prefix.condition is not None and clause.condition is not None:
+        clause.problem = ClauseRefused("bad_condition", "two conditions for one step; join them by 'and' or 'or'")
+    clause.condition = clause.condition or prefix.condition
 
 
-def _belongs_before(segment: _Segment, speech: FleetWords) -> bool:
+def _belongs_before(clause: Clause, speech: FleetWords) -> bool:
     """True for "200 samples", "noise 0.5", "into 'x.zip'", "on the laptop" after a comma."""
-    first = segment.tokens[0]
+    first = clause.tokens[0]
     if first.is_value or first.kind == "operator":
         return True
-    valued = next((index for index, token in enumerate(segment.tokens) if token.is_value), 0)
-    named = tuple(words(" ".join(token.text for token in segment.tokens[:valued] if token.low not in PARAMETER_LINKS)))
-    if named in speech.parameters and (len(named) > 1 or not speech.opens_clause(segment.tokens, 0)):
+    valued = next((index for index, token in enumerate(clause.tokens) if token.is_value), 0)
+    named = tuple(words(" ".join(token.text for token in clause.tokens[:valued] if token.low not in PARAMETER_LINKS)))
+    if named in speech.parameters and (len(named) > 1 or not speech.opens_clause(clause.tokens, 0)):
         return True
-    return first.low in DEVICE_PREPOSITIONS and not speech.opens_clause(segment.tokens, 0)
+    return first.low in DEVICE_PREPOSITIONS and not speech.opens_clause(clause.tokens, 0)
 
 
-def _settle_parallel(segments: Sequence[_Segment]) -> None:
+def _settle_beside(clauses: Sequence[Clause]) -> None:
     """Decide which clauses run beside the one before them."""
     grouped = False
-    stretch: list[_Segment] = []
-    for segment in segments:
-        if segment.after == "sentence" or segment.then or segment.otherwise:
+    stretch: list[Clause] = []
+    for clause in clauses:
+        if clause.after == "sentence" or clause.then or clause.otherwise:
             grouped = False
             stretch = []
-        stretch.append(segment)
-        if segment.opens:
-            segment.parallel = False
+        stretch.append(clause)
+        if clause.opens:
+            clause.beside = False
             grouped = True
         elif grouped:
-            segment.parallel = True
-        if segment.trailing_parallel:
+            clause.beside = True
+        if clause.ends_beside:
             if len(stretch) == 2:  # noqa: PLR2004 - "a and b in parallel": the two
-                segment.parallel = True
+                clause.beside = True
             else:
                 alone = len(stretch) == 1
                 which = "nothing is said that it could run beside" if alone else "it is open which of the steps run in parallel"
                 why = f"{which}; say 'meanwhile' before each step that runs beside the one before it"
-                segment.problem = ClauseRefused("bad_structure", why)
+                clause.problem = ClauseRefused("bad_structure", why)

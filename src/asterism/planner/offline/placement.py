@@ -22,6 +22,7 @@ from asterism.planner.offline.arguments import fill
 from asterism.planner.offline.clauses import Clause
 from asterism.planner.offline.mentions import FleetWords, Mention
 from asterism.planner.offline.refusal import ClauseRefused
+from asterism.planner.offline.spoken_condition import Earlier
 
 MAX_CLAUSE_WORDS = 200
 
@@ -33,23 +34,6 @@ _UNSUPPORTED_OPENINGS = {"every": _NO_LOOPS, "each": _NO_LOOPS, "repeat": _NO_LO
 _NEAREST = 3
 _FILLER_STEMS = frozenset(map(stem, FILLERS))
 _LONGEST_AGENT_NAME = 40
-
-
-class Earlier(msgspec.Struct, frozen=True):
-    """A task placed before, seen from the clause that is being placed.
-
-    Attributes:
-        distance: 1 for the step right before; 0 for a task that is not upstream.
-        has_line: a line goes from it to the clause (the step before, and what the condition looks at).
-        gives_result: False where the line from it is taken only when it failed.
-    """
-
-    task_id: str
-    skill: Skill | None
-    inputs: dict[str, Any]
-    distance: int
-    has_line: bool
-    gives_result: bool
 
 
 class Placed(msgspec.Struct):

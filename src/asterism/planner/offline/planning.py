@@ -18,9 +18,9 @@ from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.planner.offline.clauses import Clause, split
 from asterism.planner.offline.mentions import FleetWords
-from asterism.planner.offline.placement import Earlier, Placed, place
-from asterism.planner.offline.refusal import ClauseRefused, PlanRefused, Refusal
-from asterism.planner.offline.spoken_condition import Spoken, Tied, Upstream, tie
+from asterism.planner.offline.placement import Placed, place
+from asterism.planner.offline.refusal import ClauseRefused, PlanRefused
+from asterism.planner.offline.spoken_condition import Earlier, Spoken, on_failure, tie
 
 MAX_REQUEST_LENGTH = 10_000
 """Characters."""
@@ -30,12 +30,12 @@ _CASCADES = frozenset({"missing_parameter", "bad_condition", "bad_structure"})
 
 
 class _Step(msgspec.Struct):
-    """A placed clause and the lines into it: source -> the condition, or None for SUCCESS_ONLY."""
+    """A placed clause and the lines into it: source -> the condition, empty for SUCCESS_ONLY."""
 
     task_id: str
     placed: Placed
     description: str
-    lines: dict[str, str | None]
+    lines: dict[str, str]
 
 
 class _Branch(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class _Weaver:
         self.fleet = fleet
         self.speech = speech
         self.steps: dict[str, _Step] = {}
-        self.refusals: list[Refusal] = []
+        self.refusals: list[ClauseRefused] = []
         self.stage: tuple[str, ...] = ()
         self.before: tuple[str, ...] = ()
         self.branch: _Branch | None = None
@@ -97,13 +97,13 @@ class _Weaver:
         except ClauseRefused as refused:
             # After a refusal, what depends on earlier steps would be refused for want of them: that is not news.
             if not self.refusals or refused.code not in _CASCADES or clause.problem is not None:
-                self.refusals.append(Refusal(clause.text, refused.code, refused.why, refused.nearest))
+                refused.clause = clause.text
+                self.refusals.append(refused)
 
     def _weave(self, clause: Clause, sharing: Clause | None) -> None:
         before, ties, beside = self._hang(clause)
-        failed = [tied.source for tied in ties if tied.on_failure]
-        lines: dict[str, str | None] = {} if failed else dict.fromkeys(before)
-        lines |= {tied.source: tied.condition or None for tied in ties}
+        failed = [source for source, condition in ties.items() if on_failure(condition)]
+        lines = ({} if failed else dict.fromkeys(before, "")) | ties
         earlier = self._earlier(failed or before, lines, failed)
         placed = place(clause, self.fleet, self.speech, earlier, sharing.tokens if sharing else ())
         step = _Step(f"task_{len(self.steps) + 1:03d}", placed, clause.text, lines)
@@ -112,12 +112,12 @@ class _Weaver:
         self.before = before
         if clause.condition is not None:
             self.split_ends |= bool(failed) or (self.branch is not None and self.branch.before == before)
-            self.branch = _Branch(clause.condition, before, tuple(tied.source for tied in ties))
+            self.branch = _Branch(clause.condition, before, tuple(ties))
         elif clause.otherwise:
             self.split_ends = True
             self.branch = None
 
-    def _hang(self, clause: Clause) -> tuple[tuple[str, ...], list[Tied], bool]:
+    def _hang(self, clause: Clause) -> tuple[tuple[str, ...], dict[str, str], bool]:
         """What a clause waits for, the conditions on it, and whether it joins the stage."""
         if clause.otherwise:
             if self.branch is None:
@@ -129,20 +129,20 @@ class _Weaver:
             sibling = self._sibling(clause.condition, self.branch)
             if sibling:
                 return self.branch.before, sibling, False
-        if clause.starts_sentence and self.split_ends:
+        if clause.after == "sentence" and self.split_ends:
             why = "only one of the branches before it runs, so it is open what it waits for; say it with 'then' in the branch it belongs to"
             raise ClauseRefused("bad_structure", why)
         before = self.before if clause.beside else self.stage
-        ties = tie(clause.condition, self._upstream(before)) if clause.condition is not None else []
+        ties = tie(clause.condition, self._upstream(before)) if clause.condition is not None else {}
         return before, ties, clause.beside
 
-    def _sibling(self, spoken: Spoken, branch: _Branch) -> list[Tied]:
+    def _sibling(self, spoken: Spoken, branch: _Branch) -> dict[str, str]:
         """The ties of a second "if" over the same result as the first: its alternative, not its successor. Empty where it is not."""
         try:
             ties = tie(spoken, self._upstream(branch.before))
         except ClauseRefused:
-            return []
-        return ties if tuple(tied.source for tied in ties) == branch.sources else []
+            return {}
+        return ties if tuple(ties) == branch.sources else {}
 
     def _distances(self, before: Sequence[str]) -> dict[str, int]:
         """Every task upstream and how many lines away, nearest first; O(n + e)."""
@@ -156,8 +156,9 @@ class _Weaver:
             distance += 1
         return found
 
-    def _upstream(self, before: Sequence[str]) -> list[Upstream]:
-        return [Upstream(task, self.steps[task].placed.skill, distance) for task, distance in self._distances(before).items()]
+    def _upstream(self, before: Sequence[str]) -> list[Earlier]:
+        found = ((task, self.steps[task].placed, distance) for task, distance in self._distances(before).items())
+        return [Earlier(task, placed.skill, placed.inputs, distance) for task, placed, distance in found]
 
     def _earlier(self, before: Sequence[str], lines: Collection[str], failed: Sequence[str]) -> list[Earlier]:
         distances = self._distances(before)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
 from asterism.errors import InvalidInput
 
 RefusalCode = Literal[
@@ -23,20 +21,23 @@ RefusalCode = Literal[
 ]
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """One clause that was not placed.
+class ClauseRefused(Exception):
+    """One clause cannot be placed. Never leaves the planner but as a part of ``PlanRefused``.
 
     Attributes:
-        clause: its words, as written.
         code: why, for machines.
         why: why, in words.
         nearest: up to three ``device.skill``, nearest first.
+        clause: its words, as written; empty until it is known which one it is.
     """
 
-    clause: str
-    code: RefusalCode
-    why: str
-    nearest: tuple[str, ...] = ()
+    clause = ""
+
+    def __init__(self, code: RefusalCode, why: str, nearest: Sequence[str] = ()) -> None:
+        self.code = code
+        self.why = why
+        self.nearest = tuple(nearest)
+        super().__init__(why)
 
 
 class PlanRefused(InvalidInput):
@@ -46,7 +47,7 @@ class PlanRefused(InvalidInput):
         refusals: one per clause that could not be placed, in the order of the request.
     """
 
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
+    def __init__(self, refusals: Sequence[ClauseRefused]) -> None:
         self.refusals = tuple(refusals)
         lines = []
         for refusal in self.refusals:
@@ -54,13 +55,3 @@ class PlanRefused(InvalidInput):
             lines.append(f"\n  {refusal.clause!r}: {refusal.why}{nearest}")
         clauses = "a part" if len(lines) == 1 else f"{len(lines)} parts"
         super().__init__(f"the offline planner cannot place {clauses} of the request, and planned nothing:{''.join(lines)}")
-
-
-class ClauseRefused(Exception):
-    """One clause cannot go on. Never leaves the planner: it becomes a ``Refusal``."""
-
-    def __init__(self, code: RefusalCode, why: str, nearest: Sequence[str] = ()) -> None:
-        self.code = code
-        self.why = why
-        self.nearest = tuple(nearest)
-        super().__init__(why)

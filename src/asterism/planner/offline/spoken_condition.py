@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -67,25 +67,27 @@ class Spoken(msgspec.Struct, frozen=True):
         return Spoken(self.atoms, self.joiner, not self.negated, self.text)
 
 
-class Upstream(msgspec.Struct, frozen=True):
-    """A task whose result a condition may speak of. ``distance`` 1 is a direct predecessor; skill None is an agent."""
+class Earlier(msgspec.Struct, frozen=True):
+    """A task placed before, seen from the clause that is being placed.
+
+    Attributes:
+        skill: None for an agent.
+        distance: 1 for the step right before; 0 for a task that is not upstream.
+        has_line: a line goes from it to the clause (the step before, and what the condition looks at).
+        gives_result: False where the line from it is taken only when it failed.
+    """
 
     task_id: str
     skill: Skill | None
+    inputs: dict[str, Any]
     distance: int
+    has_line: bool = False
+    gives_result: bool = True
 
 
-class Tied(msgspec.Struct, frozen=True):
-    """A line that carries a condition: from which task, of which type; ``condition`` is empty unless CONDITIONAL."""
-
-    source: str
-    type: Literal["CONDITIONAL", "SUCCESS_ONLY"]
-    condition: str = ""
-
-    @property
-    def on_failure(self) -> bool:
-        """True where the source gives no result to its successor."""
-        return self.condition.startswith("status == ")
+def on_failure(condition: str) -> bool:
+    """True for the condition of a line that is taken when its source failed, and so gave no result."""
+    return condition.startswith("status == ")
 
 
 def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], bool], text: str) -> tuple[Spoken, list[Token]]:
@@ -179,8 +181,8 @@ def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], opera
     return Atom(tuple(phrase), operator, value, negated), position
 
 
-def tie(spoken: Spoken, upstream: Sequence[Upstream]) -> list[Tied]:
-    """The lines a condition becomes, one per source; upstream nearest first.
+def tie(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
+    """The lines a condition becomes, as source -> CEL, empty for SUCCESS_ONLY; upstream nearest first.
 
     Raises:
         ClauseRefused: bad_condition.
@@ -188,7 +190,7 @@ def tie(spoken: Spoken, upstream: Sequence[Upstream]) -> list[Tied]:
     if not upstream:
         raise ClauseRefused("bad_condition", "nothing runs before it whose result the condition could speak of")
     if any(atom.operator in {"fails", "succeeds"} for atom in spoken.atoms):
-        return [_tie_status(spoken, upstream)]
+        return _tie_status(spoken, upstream)
     per_source: dict[str, list[str]] = {}
     phrase: tuple[str, ...] = ()
     for atom in spoken.atoms:
@@ -200,10 +202,10 @@ def tie(spoken: Spoken, upstream: Sequence[Upstream]) -> list[Tied]:
     joined = {source: f" {spoken.joiner} ".join(parts) for source, parts in per_source.items()}
     if spoken.negated and len(spoken.atoms) > 1:
         joined = {source: f"!({cel})" for source, cel in joined.items()}
-    return [Tied(source, "CONDITIONAL", cel) for source, cel in joined.items()]
+    return joined
 
 
-def _tie_status(spoken: Spoken, upstream: Sequence[Upstream]) -> Tied:
+def _tie_status(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
     if len(spoken.atoms) > 1:
         raise ClauseRefused("bad_condition", "whether a task fails cannot be combined with another condition")
     atom = spoken.atoms[0]
@@ -217,10 +219,10 @@ def _tie_status(spoken: Spoken, upstream: Sequence[Upstream]) -> Tied:
         what = " ".join(atom.phrase) or "it"
         raise ClauseRefused("bad_condition", f"{what!r} does not say which one of the earlier tasks is meant")
     fails = (atom.operator == "fails") ^ atom.negated ^ spoken.negated
-    return Tied(sources[0].task_id, "CONDITIONAL", 'status == "FAILED"') if fails else Tied(sources[0].task_id, "SUCCESS_ONLY")
+    return {sources[0].task_id: 'status == "FAILED"' if fails else ""}
 
 
-def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Upstream], *, flip: bool) -> tuple[str, str]:
+def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Earlier], *, flip: bool) -> tuple[str, str]:
     negated = atom.negated ^ flip
     subject = [word for word in phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS]
     if atom.operator == "bare" or (atom.operator == "is" and atom.value is not None and atom.value.kind == "word"):
@@ -240,7 +242,7 @@ def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Upstream],
     return found[0], f"{_reference(found[1])} {_OPPOSITE[operator] if negated else operator} {literal}"
 
 
-def _find(phrase: Sequence[str], upstream: Sequence[Upstream], types: set[str], must: str = "") -> tuple[str, str] | None:
+def _find(phrase: Sequence[str], upstream: Sequence[Earlier], types: set[str], must: str = "") -> tuple[str, str] | None:
     """(task, field) of a field of those types that the phrase names: the one that takes most of its words, then the nearest.
 
     The field must have the word ``must``.
@@ -270,7 +272,7 @@ def _fits(skill: Skill | None, field: str, types: set[str], stems: Sequence[str]
     return declared is None or not types.isdisjoint(declared if isinstance(declared, list) else [declared])
 
 
-def _find_unknown(phrase: Sequence[str], upstream: Sequence[Upstream]) -> tuple[str, str] | None:
+def _find_unknown(phrase: Sequence[str], upstream: Sequence[Earlier]) -> tuple[str, str] | None:
     """A direct predecessor whose result is not described may have the field; a plain identifier is taken at its word."""
     direct = [one for one in upstream if one.distance == 1]
     if len(direct) == 1 and len(phrase) == 1 and _IDENTIFIER.fullmatch(phrase[0]):
@@ -302,7 +304,7 @@ def _reference(field: str) -> str:
     return f"result.{field}" if field in _RESERVED else field
 
 
-def _no_field(phrase: str, upstream: Sequence[Upstream], kind: str) -> ClauseRefused:
+def _no_field(phrase: str, upstream: Sequence[Earlier], kind: str) -> ClauseRefused:
     fields = sorted({f"{field} ({one.task_id})" for one in upstream if one.skill for field in one.skill.output_fields() or ()})
     known = f"what they return: {', '.join(fields)}" if fields else "their results are not described"
     return ClauseRefused("bad_condition", f"no earlier task returns {phrase!r} as {kind}; {known}")
