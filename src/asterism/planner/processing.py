@@ -89,6 +89,9 @@ class ProcessingResult:
 Strategy = Callable[[ConstellationProcessorContext], Awaitable[dict[str, Any]]]
 """What is done in a phase; returns what it provides, by key."""
 
+Work = Callable[[ConstellationProcessorContext], Awaitable[tuple[Any, ...]]]
+"""The same as it is written: ``provides`` names the values that it returns."""
+
 
 def depends_on(*keys: ContextNames) -> Callable[[Strategy], Strategy]:
     """Declare what a strategy reads. Where an earlier phase has not provided it, the strategy raises ``LookupError``."""
@@ -105,13 +108,13 @@ def depends_on(*keys: ContextNames) -> Callable[[Strategy], Strategy]:
     return declare
 
 
-def provides(*keys: ContextNames) -> Callable[[Callable[[ConstellationProcessorContext], Awaitable[tuple[Any, ...]]]], Strategy]:
+def provides(*keys: ContextNames) -> Callable[[Work], Strategy]:
     """Declare what a strategy returns: one value for each key, in this order."""
 
-    def declare(strategy: Callable[[ConstellationProcessorContext], Awaitable[tuple[Any, ...]]]) -> Strategy:
-        @functools.wraps(strategy)
+    def declare(work: Work) -> Strategy:
+        @functools.wraps(work)
         async def keyed(context: ConstellationProcessorContext) -> dict[str, Any]:
-            return dict(zip(keys, await strategy(context), strict=True))
+            return dict(zip(keys, await work(context), strict=True))
 
         return keyed
 
@@ -131,9 +134,9 @@ async def run_phase(phase: ProcessingPhase, strategy: Strategy, context: Constel
     with _tracer.start_as_current_span(phase, attributes=attributes, record_exception=False, set_status_on_exception=False) as span:
         try:
             result = ProcessingResult(phase=phase, success=True, data=await strategy(context))
-        except Exception as error:  # boundary: an error in a phase that is not required leaves the reply as it is
+        except BaseException as error:  # boundary: the span says what ended the phase; a required one raises it
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
-            if phase in REQUIRED:
+            if phase in REQUIRED or not isinstance(error, Exception):
                 raise
             log.debug("%s: %s failed", question.key, phase)
             return ProcessingResult(phase=phase, success=False, data={"error": f"{phase} failed: {type(error).__name__}: {error}"})
