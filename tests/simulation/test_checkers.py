@@ -347,8 +347,8 @@ def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.Monkey
 def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = moves.take_in
 
-    def eager(memory: FlowMemory, event: Handled) -> None:
-        real(memory, event)
+    def eager(memory: FlowMemory, event: Handled, turn: Turn) -> None:
+        real(memory, event, turn)
         memory.last_act = "again" if memory.unclear else memory.last_act
 
     monkeypatch.setattr(flow_table, "take_in", eager)

@@ -71,6 +71,8 @@ class _Batch:
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
+        self._removed_tasks: dict[str, None] = {}
+        self._removed_lines: dict[str, None] = {}
         self._notes: list[str] = []
         self._was_at_rest = not constellation.restless
 
@@ -82,6 +84,8 @@ class _Batch:
             changed=bool(self._undo),
             tasks=tuple(task_id for task_id in self._tasks if task_id in self._it.tasks),
             lines=tuple(line_id for line_id in self._lines if line_id in self._it.lines),
+            removed_tasks=tuple(self._removed_tasks),
+            removed_lines=tuple(self._removed_lines),
             notes=tuple(self._notes),
         )
 
@@ -259,6 +263,7 @@ class _Batch:
         constellation, task_id = self._it, task.task_id
         ordinal = constellation.ordinal(task_id)
         constellation.delete_task(task_id)
+        self._removed_tasks[task_id] = None
         self._bury(constellation.removed_tasks, task_id)
         self._undo.append((lambda task: constellation.insert_task(task, ordinal), task))
 
@@ -287,6 +292,7 @@ class _Batch:
 
     def _take_line(self, line: TaskStarLine) -> None:
         self._it.delete_line(line.line_id)
+        self._removed_lines[line.line_id] = None
         self._bury(self._it.removed_lines, line.line_id)
         self._undo.append((self._it.insert_line, line))
 

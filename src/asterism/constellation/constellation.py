@@ -163,9 +163,13 @@ class TaskConstellation:
         else:
             self.referring.pop(task_id, None)
 
+    def awaiting(self, task_id: str) -> tuple[str, ...]:
+        """Ids of the dependencies that may be judged when the task has settled: those it is the source of, or is asked about in."""
+        return (*self._out[task_id].values(), *self._asking.get(task_id, ()))
+
     def source_settled(self, task_id: str) -> None:
         """A task has settled: what waits for it, or asks about it, wants a verdict now."""
-        for line_id in (*self._out[task_id].values(), *self._asking.get(task_id, ())):
+        for line_id in self.awaiting(task_id):
             if (line := self.lines[line_id]).verdict is None:
                 self._want_verdict(line)
 

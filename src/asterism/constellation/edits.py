@@ -123,12 +123,15 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         changed: False when every edit was there already.
         tasks: ids of tasks added or changed.
         lines: ids of dependencies added or changed.
+        removed_tasks, removed_lines: ids of those that were removed; also where one of that id was added again.
         notes: what changed nothing, in words.
     """
 
     changed: bool = False
     tasks: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    removed_tasks: tuple[str, ...] = ()
+    removed_lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

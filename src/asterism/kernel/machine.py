@@ -111,6 +111,7 @@ class Turn(msgspec.Struct):
             computes and records them; a replayed turn is given them.
         replayed: it is made from the journal, and not for the first time.
         effects: asked for so far.
+        touched: ``(kind, id)`` of the parts of the memory that the move may have changed, for views. No journal has them.
     """
 
     run: str
@@ -125,6 +126,7 @@ class Turn(msgspec.Struct):
     facts: dict[str, Any] = {}
     replayed: bool = False
     effects: list[Effect] = []
+    touched: dict[tuple[str, str], None] = {}
 
     def perform(self, effect: Effect) -> str:
         """Ask for an effect; returns its id, which is also its idempotency key."""
@@ -134,6 +136,10 @@ class Turn(msgspec.Struct):
     def abandon(self, effect: str) -> None:
         """Drop the outcome of an outstanding effect: when it comes, it is journaled and no move sees it."""
         self.abandoned.add(effect)
+
+    def touch(self, kind: str, *ids: str) -> None:
+        """Note that parts of the memory may have changed, so that a view shows them as they are now."""
+        self.touched.update(dict.fromkeys([(kind, part) for part in ids]))
 
     def recorded(self, name: str, compute: Callable[[], T]) -> T:
         """The recorded verdict of that name; computed and recorded when this turn is live."""

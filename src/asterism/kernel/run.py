@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 import enum
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -38,6 +38,7 @@ class Run(Generic[M]):
         rules: version of the rules that it moves by: those of its last claim, or of its first entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
         abandoned: ids among them whose outcome will have no consequence.
+        touched: parts of the memory that the last move may have changed (``Turn.touched``).
         fixed_requests: requests that were made when their effect was issued, by the ids of outstanding effects.
     """
 
@@ -50,6 +51,7 @@ class Run(Generic[M]):
         self.rules = 0
         self.outstanding: dict[str, Effect] = {}
         self.abandoned: set[str] = set()
+        self.touched: Mapping[tuple[str, str], None] = {}
         self.fixed_requests: dict[str, Any] = {}
         self._fixed = frozenset(kind for kind, it in machine.requests.items() if it.fixed) if performs else frozenset()
         self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
@@ -162,6 +164,7 @@ class Run(Generic[M]):
             raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.story)) from None
         if target is None:
             return None
+        self.touched = turn.touched
         asked = tuple(turn.effects)
         effects = journaled if asked == journaled else tuple([_read_back(self.machine, effect) for effect in asked])
         entry = Entry(

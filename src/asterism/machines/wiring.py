@@ -103,6 +103,7 @@ def move_task(board: Board, task: TaskStar, event: Event, turn: Turn) -> None:
     """Move one task by its table, then everything that follows from it."""
     target = TASK_LIFECYCLE.step(task.status, task, event, turn)
     task.status = cast("TaskStatus", target or task.status)
+    turn.touched["task", task.task_id] = None
     COUPLING[task.status](board, task)
     settle(board, turn)
 
@@ -128,6 +129,7 @@ def _refresh(board: Board, task: TaskStar, turn: Turn) -> None:
     if ready != (task.status is TaskStatus.PENDING):
         event: Event = Unblocked() if ready else Blocked()
         task.status = cast("TaskStatus", TASK_LIFECYCLE.step(task.status, task, event, turn) or task.status)
+        turn.touched["task", task.task_id] = None
         COUPLING[task.status](board, task)
     if board.constellation.is_doomed(task.task_id):
         board.doomed[task.task_id] = None

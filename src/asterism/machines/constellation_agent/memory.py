@@ -13,7 +13,7 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
-from asterism.kernel.machine import Outcome
+from asterism.kernel.machine import Outcome, Turn
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
 from asterism.machines.constellation_agent.planning_state import Idle, PlanningState, PlanRequest
 from asterism.machines.control import Governed
@@ -128,12 +128,14 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
         roots = [*self.open_request.batch, *self.batch]
         return set().union(*(constellation.descendants(task_id) for task_id in roots if task_id in constellation.tasks))
 
-    def postpone(self, by_s: float) -> None:
+    def postpone(self, by_s: float, turn: Turn) -> None:
         """Move every time that lies ahead."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
         for task in self.constellation.tasks.values():
-            task.not_before += by_s if task.not_before else 0.0
+            if task.not_before:
+                task.not_before += by_s
+                turn.touch("task", task.task_id)
 
     def budget_left(self) -> Usage | None:
         """What planning may still use, all tokens as ``input_tokens``; None where nothing is limited.

@@ -51,8 +51,14 @@ def drafted(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> TaskConstell
 def begin(memory: AgentMemory, constellation: TaskConstellation, turn: Turn) -> None:
     """Make a constellation the current one."""
     memory.board = Board(constellation)
+    _touch_all(constellation, turn)
     _wake_at_deadlines(memory, constellation, constellation.tasks)
     settle(memory.board, turn)
+
+
+def _touch_all(constellation: TaskConstellation, turn: Turn) -> None:
+    turn.touch("task", *constellation.tasks)
+    turn.touch("line", *constellation.lines)
 
 
 def take_given(memory: AgentMemory, plan: PlanDocument, turn: Turn) -> ConstellationAgentStatus:
@@ -176,6 +182,8 @@ def _change(memory: AgentMemory, board: Board, edits: list[Edit], turn: Turn) ->
     if applied.notes:
         turn.recorded("notes", lambda: list(applied.notes))
     if applied.changed:
+        turn.touch("task", *applied.tasks, *applied.removed_tasks)
+        turn.touch("line", *applied.lines, *applied.removed_lines)
         board.forget_removed()
         settle(board, turn)
 
@@ -213,6 +221,7 @@ def restart(memory: AgentMemory, board: Board, why: str, turn: Turn) -> Constell
         return give_up(memory, "restarts", f"the planner wanted more than {memory.options.max_restarts} restarts", turn)
     stop_all(memory, board, f"restart: {why}" if why else "restart", turn)
     memory.archive.append(board.constellation.to_dict())
+    _touch_all(board.constellation, turn)
     memory.restarts += 1
     memory.board = None
     memory.summary = {}

@@ -70,6 +70,7 @@ def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
             raise
     memory.request, memory.earlier = event.request, event.earlier
     memory.folder, memory.fleet_file = event.folder, event.fleet_file
+    turn.touch("device", *memory.fleet)
     memory.wake(turn.at + event.options.wall_limit_s)
     return state
 
@@ -191,11 +192,13 @@ def _raised(memory: AgentMemory, event: RaiseLimits, turn: Turn) -> StrEnum:
 
 def _lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> StrEnum:
     memory.lost[event.device] = event.reason
+    turn.touch("device", event.device)
     return turn.state
 
 
 def _found(memory: AgentMemory, event: DeviceFound, turn: Turn) -> StrEnum:
     memory.lost.pop(event.device, None)
+    turn.touch("device", event.device)
     return turn.state
 
 
@@ -208,11 +211,12 @@ def _stay(memory: AgentMemory, event: Drained, turn: Turn) -> None:
 
 
 def _claimed(memory: AgentMemory, event: Claimed, turn: Turn) -> None:
+    turn.touch("device", *memory.lost)
     memory.lost.clear()  # another owner, other connections: it will be told what is lost for it
 
 
 def _forked(memory: AgentMemory, event: Forked, turn: Turn) -> None:
-    memory.postpone(event.idle_s)
+    memory.postpone(event.idle_s, turn)
     if memory.board and turn.state is CONTINUE:
         decide_anew(memory, memory.board, event, turn)
     ask_approval_anew(memory, turn)

@@ -191,6 +191,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     misses: int = msgspec.field(default=0, name="retries")
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """Names of the fields that something is known of."""
+        asked = (self.asking,) if self.asking else ()
+        return tuple(dict.fromkeys((*self.fields, *self.defaults, *self.withheld, *asked)))
+
+    @property
     def shown(self) -> dict[str, Any]:
         """What a yes is asked for, and bound to: what was said, and the defaults of what was not."""
         return {**self.fields, **self.defaults}

@@ -43,6 +43,7 @@ class FlowMemory(Governed, kw_only=True):
         agent, tenant, limits, requires_approval: as it began.
         view: what handlers have left of the agent.
         history: what was said, the last ``HISTORY`` of it.
+        said: how many utterances there were in all.
         queue: messages that no handler has been given.
         handler: what the handler is doing.
         last_act: what came of ``on_running``.
@@ -65,6 +66,7 @@ class FlowMemory(Governed, kw_only=True):
     requires_approval: bool = False
     view: View = View()
     history: list[Utterance] = msgspec.field(default_factory=list)
+    said: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)
     handler: HandlerState = Idle()
     last_act: LastAct = "none"
@@ -134,3 +136,4 @@ class FlowMemory(Governed, kw_only=True):
         """Remember what was said."""
         if text:
             self.history = [*self.history, Utterance(by, text)][-HISTORY:]
+            self.said += 1

@@ -27,6 +27,7 @@ from asterism.machines.flow_agent.events import (
     Handled,
     Handler,
     Message,
+    View,
     Wake,
     is_before_approval,
 )
@@ -101,7 +102,7 @@ def check_path(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatu
         state = target
 
 
-def take_in(memory: FlowMemory, event: Handled) -> None:
+def take_in(memory: FlowMemory, event: Handled, turn: Turn) -> None:
     """Take in what a handler did; its transitions follow one by one."""
     was, memory.handler = memory.handler, Idle()
     memory.resting.discard(event.effect)
@@ -115,7 +116,7 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
         memory.last_act = "again"
     elif isinstance(was, Acting):
         memory.last_act = "ended"
-    memory.view = event.view or memory.view
+    take_view(memory, event.view or memory.view, turn)
     memory.prompt = event.text or ("" if event.path else memory.prompt)
     memory.say("agent", event.text)
     memory.data = event.data or memory.data
@@ -123,6 +124,12 @@ def take_in(memory: FlowMemory, event: Handled) -> None:
         memory.code, memory.reason = event.code, event.reason
     if event.leave:
         memory.wants, memory.wanted_by = "cancel", event.reason
+
+
+def take_view(memory: FlowMemory, view: View, turn: Turn) -> None:
+    """Take what a handler has left of the agent."""
+    turn.touch("field", *memory.view.named, *view.named)
+    memory.view = view
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, turn: Turn) -> AgentStatus:

@@ -41,7 +41,20 @@ from asterism.machines.flow_agent.events import (
     Woken,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.moves import ASIDE, answer, arrive, begin, check_path, hear, leave, look, step_on, take_in, want_cancel
+from asterism.machines.flow_agent.moves import (
+    ASIDE,
+    answer,
+    arrive,
+    begin,
+    check_path,
+    hear,
+    leave,
+    look,
+    step_on,
+    take_in,
+    take_view,
+    want_cancel,
+)
 from asterism.machines.flow_agent.requests import REQUESTS
 from asterism.machines.flow_agent.starting import first_event
 from asterism.machines.flow_agent.states import Acting, Asked, Called, Idle
@@ -60,14 +73,15 @@ def _entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | No
     was = memory.handler
     if isinstance(was, Called):
         memory.handler = Acting(effect=was.effect, handler=was.handler, resumable=was.resumable)
-    memory.view, memory.path, memory.last_act = event.view, [*event.path], "none"
+    take_view(memory, event.view, turn)
+    memory.path, memory.last_act = [*event.path], "none"
     return step_on(memory, state, turn)
 
 
 def _handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
     state = AgentStatus(turn.state)
     check_path(memory, state, event.path)
-    take_in(memory, event)
+    take_in(memory, event, turn)
     return step_on(memory, state, turn)
 
 
@@ -157,7 +171,7 @@ def _forked(memory: FlowMemory, event: Forked, turn: Turn) -> None:
     if not isinstance(was, Idle):  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
         call_off(was.effect, turn)
     if isinstance(was, Acting):
-        take_in(memory, Handled(effect=was.effect, interrupted=True))
+        take_in(memory, Handled(effect=was.effect, interrupted=True), turn)
     elif isinstance(was, Called):
         memory.handler = Idle()
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had

@@ -16,6 +16,7 @@ def stop(memory: LoopMemory, turn: Turn) -> None:
     for activity in memory.active.values():
         for effect in activity.effects():
             call_off(effect, turn, memory.reason)
+    turn.touch("task", *memory.active)
     memory.active.clear()
 
 

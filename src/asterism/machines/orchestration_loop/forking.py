@@ -19,6 +19,7 @@ def decide_anew(memory: LoopMemory, event: Forked, turn: Turn) -> None:
     if memory.asking:
         call_off(memory.asking, turn)
         memory.asking = ""
+    turn.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:
             _call_anew(memory, activity, call, event, turn)

@@ -60,15 +60,17 @@ def take_answer(memory: LoopMemory, event: Answered, turn: Turn) -> None:
     Raises:
         Refused: it is not asked any more, or does not take this answer; the question stays open.
     """
-    for activity in memory.active.values():
+    for step_id, activity in memory.active.items():
         if activity.question.inquiry == event.effect:
             _check(activity.question, event)
             _about_step(activity, event, turn)
+            turn.touch("task", step_id)
             return
         for call in activity.calls:
             if call.question.inquiry == event.effect:
                 _check(call.question, event)
                 _about_call(memory, activity, call, event, turn)
+                turn.touch("task", step_id)
                 return
     raise not_asked(event)
 
@@ -166,6 +168,7 @@ def expire(memory: LoopMemory, turn: Turn) -> bool:
 
 def _expired(memory: LoopMemory, activity: Activity, inquiry: str, turn: Turn) -> None:
     call_off(inquiry, turn)
+    turn.touch("task", activity.step.step_id)
     why = "nobody answered in time"
     if activity.question.inquiry == inquiry:
         about, activity.question = activity.question.about, Question()

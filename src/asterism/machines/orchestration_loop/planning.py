@@ -33,12 +33,13 @@ def take_plan(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
         return State.PLANNING
     memory.refused = 0
     memory.told = ""
-    adopt(memory, named)
+    adopt(memory, named, turn)
     return memory.enter(State.EXECUTING)
 
 
-def adopt(memory: LoopMemory, steps: Sequence[Step]) -> None:
+def adopt(memory: LoopMemory, steps: Sequence[Step], turn: Turn) -> None:
     """Make these the plan."""
+    turn.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
 

@@ -116,6 +116,7 @@ def _apply(memory: LoopMemory, strategy: Strategy, turn: Turn) -> State:
             why = f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}"
             return fail(memory, "max_attempts", why, turn)
         memory.again.append(again)
+        turn.touch("task", finding.step_id)
     return memory.enter(State.EXECUTING)
 
 

@@ -58,7 +58,7 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, turn: Turn) -> State:
     memory.critiques = event.critiques
     memory.started_at = turn.at
     if plan:
-        adopt(memory, plan)
+        adopt(memory, plan, turn)
         return EXECUTING
     return PLANNING
 
@@ -136,7 +136,7 @@ def _observed(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
         return fail(memory, *past, turn)
     if memory.paused:
         return None
-    observe(memory)
+    observe(memory, turn)
     memory.stage, memory.critique = "reflect", ""
     entered = memory.enter(REFLECTING)
     return _ask(memory, turn) or entered

@@ -37,6 +37,7 @@ def claim(memory: LoopMemory, turn: Turn) -> State | None:
         begun = _next_group(memory)
         memory.position += len(begun)
         memory.active = {step.step_id: Activity(step=step, worker=step.worker) for step in begun}
+    turn.touch("task", *memory.active)
     memory.steps += len(memory.active)
     if memory.steps > memory.options.max_steps:
         return fail(memory, "max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", turn)
@@ -61,6 +62,7 @@ def start_ready(memory: LoopMemory, turn: Turn) -> bool:
             continue
         if not activity.under_way and at_once >= memory.options.max_parallel:
             continue
+        turn.touch("task", activity.step.step_id)
         was_under_way = activity.under_way
         changed = _start(memory, activity, turn) or changed
         at_once += activity.under_way and not was_under_way
@@ -119,6 +121,7 @@ def standing(memory: LoopMemory) -> State:
 def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> None:
     """Take what has come of something that was done for a step."""
     activity = next(activity for activity in memory.active.values() if event.effect in activity.effects())
+    turn.touch("task", activity.step.step_id)
     match event:
         case WorkerEnded():
             _take_end(memory, activity, event, turn)
@@ -154,10 +157,11 @@ def _take_child_end(activity: Activity, event: ChildEnded) -> None:
         activity.settle(Finding(status="timeout" if late else "failed", reason=event.reason or event.outcome))
 
 
-def observe(memory: LoopMemory) -> None:
+def observe(memory: LoopMemory, turn: Turn) -> None:
     """Take what the steps have found into the record, and note what the reflection should know of it."""
     seen = [finding.output for finding in memory.findings]
     found = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+    turn.touch("task", *memory.active)
     memory.active.clear()
     memory.findings += found
     memory.latest = len(found)
