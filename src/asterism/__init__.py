@@ -8,6 +8,7 @@ The house, from the ground up, in the order to read it; imports point down (``.i
     machines                              pure: the tables, and the wiring between them
     runtime                               the ports, and the driver: the only loop that moves runs
     planner, devices, stores, telemetry   the adapters, which do not know each other
+    views                                 pure: what a journal shows, as rows and lines of text
     constellations, loops, flows          each form of work in Python, and how its effects are carried out
     simulation, servers                   the same machines in a world of virtual time and seeded faults; the editor for MCP clients
     settings, bootstrap, cli              what was asked for, the one place that knows every class, the command

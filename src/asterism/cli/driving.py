@@ -26,7 +26,6 @@ from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.stories.story import Story
 from asterism.cli.stories.telling import story_for
-from asterism.cli.words import duration, plain
 from asterism.errors import AsterismError, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
@@ -35,6 +34,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.private import opener
 from asterism.runtime.runtime import Runtime
+from asterism.views.words import duration, plain
 
 
 class Watch:

@@ -21,7 +21,6 @@ from asterism.cli.keyboard import confided, heard, terminal
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
 from asterism.cli.stories.proposals import answer_line
-from asterism.cli.words import plain
 from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent
@@ -36,6 +35,7 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
+from asterism.views.words import plain
 
 Agents = Annotated[
     str, Parameter(name="AGENTS", help="Where the agents are: file.py, package.module or an entry point; file.py:Name for one.")

@@ -13,12 +13,12 @@ from asterism.bootstrap import open_devices, open_planner, open_runtime
 from asterism.cli.finding import actor, connected
 from asterism.cli.options import Database, JsonEvents, OtherFleet, ResultFile, RunId
 from asterism.cli.running import begin
-from asterism.cli.words import plain
 from asterism.constellations.goal import goal_of, rehearse
 from asterism.constellations.resumption import first_of, fleet_file_of
 from asterism.constellations.rounds import round_after, submit
 from asterism.runtime.lookup import find_run
 from asterism.settings import database_path
+from asterism.views.words import plain
 
 
 def follow(

@@ -17,13 +17,13 @@ from asterism.cli.finding import actor, connected, machine_of, reading
 from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
 from asterism.cli.output import put
 from asterism.cli.running import take_up
-from asterism.cli.words import count, plain
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.settings import database_path
+from asterism.views.words import count, plain
 
 DAY_S = 86_400.0
 MEGABYTE = 1_000_000

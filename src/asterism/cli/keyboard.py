@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from asterism.cli.finding import actor
 from asterism.cli.output import put
 from asterism.cli.stories.proposals import subject_of
-from asterism.cli.words import plain
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
 from asterism.flows.vault import process_vault
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.runtime import Runtime
+from asterism.views.words import plain
 
 MAX_SHOWN = 2000
 """Characters of a question that are printed."""

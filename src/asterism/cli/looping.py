@@ -13,13 +13,13 @@ from asterism.bootstrap import check_database, open_devices, open_runtime, open_
 from asterism.cli.finding import actor
 from asterism.cli.options import Database, JsonEvents, ResultFile
 from asterism.cli.running import begin
-from asterism.cli.words import plain
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.run import Run
 from asterism.loops.definition import OrchestrationLoop, find_loop
 from asterism.loops.models import opened
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.settings import database_path
+from asterism.views.words import plain
 
 
 def run(

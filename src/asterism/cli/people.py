@@ -17,7 +17,7 @@ from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
 from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.cli.stories.proposals import answer_line, how_to_edit, proposal_lines, subject_of
-from asterism.cli.words import duration, message, moment, plain
+from asterism.cli.words import message, moment
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.control import Answered
 from asterism.runtime.client import Client
@@ -25,6 +25,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.settings import database_path
+from asterism.views.words import duration, plain
 
 ALWAYS = {"always": True}
 """The value of a yes to a tool for the rest of a run."""

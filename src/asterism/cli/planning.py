@@ -18,7 +18,6 @@ from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
 from asterism.cli.stories.drawing import mermaid_flowchart
 from asterism.cli.stories.picture import plan_lines
-from asterism.cli.words import count, plain
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
@@ -32,6 +31,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 from asterism.planner.model_choice import ModelChoice
 from asterism.settings import model_choice
+from asterism.views.words import count, plain
 
 _MACHINES: Mapping[str, Machine[Any]] = {
     "constellation-agent": CONSTELLATION_AGENT,

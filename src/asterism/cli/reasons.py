@@ -19,7 +19,7 @@ from asterism.cli.output import console, put, put_line
 from asterism.cli.stories.chronicle import Chronicle, Decision, change_words
 from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.story import Happening
-from asterism.cli.words import plain, time_of_day
+from asterism.cli.words import time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
@@ -28,6 +28,7 @@ from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handled
 from asterism.runtime.lookup import find_run
+from asterism.views.words import plain
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,10 @@ from rich.text import Text
 from asterism.cli.output import complain, put, put_line
 from asterism.cli.stories.picture import plan_lines
 from asterism.cli.stories.story import Happening, Story
-from asterism.cli.words import duration, plain, time_of_day
+from asterism.cli.words import time_of_day
 from asterism.kernel.journal import Record
 from asterism.runtime.clock import Clock
+from asterism.views.words import duration, plain
 
 FRAME_S = 0.2
 """The shortest time between two pictures."""

@@ -27,7 +27,6 @@ from asterism.cli.options import (
     RunId,
 )
 from asterism.cli.output import put
-from asterism.cli.words import count, plain
 from asterism.constellations.goal import goal_of, rehearse
 from asterism.constellations.rounds import submit
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
@@ -40,6 +39,7 @@ from asterism.runtime.lookup import find_run, unowned
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
+from asterism.views.words import count, plain
 
 WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
 """Which exit code counts when several runs were driven."""

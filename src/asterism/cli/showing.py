@@ -25,7 +25,7 @@ from asterism.cli.stories.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.stories.story import Happening, Story
 from asterism.cli.stories.telling import differences, story_for
-from asterism.cli.words import count, duration, moment, place_of, plain, preview, time_of_day
+from asterism.cli.words import moment, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
@@ -36,6 +36,7 @@ from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
+from asterism.views.words import count, duration, place_of, plain, preview
 
 FOLLOW_S = 0.2
 """How often a followed journal is looked at."""

@@ -6,6 +6,6 @@
 ``client`` what a program does with runs that it need not drive · ``runtime`` a client and a driver in one ·
 ``lookup`` what a person named ·
 ``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``rules`` the code that moves a run ·
-``submission``, ``snapshots``, ``transplant`` journals written, shortened, moved ·
+``submission``, ``snapshots``, ``transplant``, ``following`` journals written, shortened, moved, read as they grow ·
 ``clock`` time and ids · ``current`` the runtime at hand · ``private`` files for their user only.
 """

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.cli.words import MAX_VALUE, count, duration, last_line, message, moment, plain, preview, time_of_day
+from asterism.cli.words import message, moment, time_of_day
+from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
 
 
 @given(st.text())

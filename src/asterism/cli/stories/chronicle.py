@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from asterism.cli.words import count, duration, plain, preview
 from asterism.constellation.changes import Change, changes, written
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Machine
@@ -20,6 +19,7 @@ from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.constellation_agent.planning_state import AskedPerson
 from asterism.machines.control import Answered, Ask
 from asterism.machines.usage import Usage
+from asterism.views.words import count, duration, plain, preview
 
 MAX_CHANGES = 20
 """Changes of one decision that are told; the journal has all."""

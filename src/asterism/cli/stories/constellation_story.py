@@ -9,8 +9,7 @@ import msgspec
 from rich.text import Text
 
 from asterism.cli.stories.picture import Sign, count_words, status_lines
-from asterism.cli.stories.story import Happening, Story, Weight, answer_words, control_words
-from asterism.cli.words import count, duration, last_line, plain, preview
+from asterism.cli.stories.story import Happening, Story, Weight
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import (
     AddDependency,
@@ -45,6 +44,7 @@ from asterism.machines.constellation_agent.events import (
 )
 from asterism.machines.constellation_agent.memory import AgentMemory
 from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.views.words import answer_words, control_words, count, duration, last_line, plain, preview
 
 
 class ConstellationStory(Story):

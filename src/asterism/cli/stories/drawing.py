@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from asterism.cli.words import place_of
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, TaskStarLine
+from asterism.views.words import place_of
 
 MAX_LANES = 24
 """A drawing that needs more side by side is a list with words instead."""

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.stories.story import Happening, Story, answer_words, control_words, last_lines
-from asterism.cli.words import count, plain, preview, time_of_day
+from asterism.cli.stories.story import Happening, Story, last_lines
+from asterism.cli.words import time_of_day
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, kind_of
 from asterism.machines.children import ChildEnded, StartChild, child_of
@@ -19,6 +19,7 @@ from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled,
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE
 from asterism.machines.flow_agent.states import Acting
+from asterism.views.words import answer_words, control_words, count, plain, preview
 
 
 class FlowStory(Story):

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.stories.story import Happening, Story, answer_words, control_words, last_lines
-from asterism.cli.words import count, plain, preview, time_of_day
+from asterism.cli.stories.story import Happening, Story, last_lines
+from asterism.cli.words import time_of_day
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Outcome, kind_of
 from asterism.machines.children import ChildEnded, StartChild, child_of
@@ -29,6 +29,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
+from asterism.views.words import answer_words, control_words, count, plain, preview
 
 _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
 _QUIET_WORDS: dict[type[Effect], str] = {

@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from asterism.cli.stories.drawing import NODE, DrawnRow, draw
-from asterism.cli.words import count, duration, place_of, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.views.words import count, duration, place_of, plain, preview
 
 MAX_NAME = 28
 BAR_CELLS = 12

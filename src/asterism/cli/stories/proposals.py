@@ -10,11 +10,11 @@ import msgspec
 
 from asterism.cli.stories.chronicle import change_words
 from asterism.cli.stories.picture import plan_lines
-from asterism.cli.words import plain
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.store import InboxRow, InquiryRow
+from asterism.views.words import plain
 
 MAX_LINES = 200
 """Lines of one picture; ``asterism inbox --json`` has all."""

@@ -12,15 +12,14 @@ from typing import Any, Literal
 import msgspec
 from rich.text import Text
 
-from asterism.cli.words import duration, plain, preview
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, Machine, Outcome, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.children import Relay, StartChild
-from asterism.machines.constellation_agent.events import RaiseLimits
-from asterism.machines.control import Answered, Broke, Cancel, Claimed, Forked, Pause, Unpause, Withdraw
+from asterism.machines.control import Answered, Claimed, Forked, Withdraw
+from asterism.views.words import duration, plain
 
 Weight = Literal["event", "progress", "detail"]
 """What a line is worth: a step of the run, a sign of life, or the machinery at work."""
@@ -176,32 +175,6 @@ class Story:
         raise NotImplementedError
 
 
-def answer_words(entry: Entry, event: Answered) -> str:
-    """Who answers a question, and what."""
-    value = f" {preview(event.value)}" if event.value is not None else ""
-    return f"{plain(entry.actor)} answers {event.verb}{value}" + (f": {plain(event.reason)}" if event.reason else "")
-
-
 def last_lines(lines: list[Text], limit: int) -> list[Text]:
     """The last of the lines, and how many are above them."""
     return lines if len(lines) <= limit else [Text(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
-
-
-def control_words(entry: Entry) -> str:
-    """What was done to a run from outside, or what became of it, in words."""
-    actor, event = plain(entry.actor), entry.event
-    match event:
-        case Pause(reason=reason) | Cancel(reason=reason):
-            return f"{'paused' if isinstance(event, Pause) else 'cancelled'} by {actor}" + (f": {plain(reason)}" if reason else "")
-        case RaiseLimits(max_tokens=tokens, max_cost_usd=cost):
-            limits = [f"{tokens} tokens"] if tokens is not None else []
-            limits += [f"{cost:g} dollars"] if cost is not None else []
-            return f"planning may use {' and '.join(limits)}, says {actor}"
-        case Unpause():
-            return f"goes on, says {actor}"
-        case Forked(origin=origin, seq=seq):
-            return f"forked from {plain(origin)} at entry {seq}"
-        case Broke(event=broken, reason=reason):
-            return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
-        case _:
-            return kind_of(event)

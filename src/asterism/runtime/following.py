@@ -1,0 +1,58 @@
+"""Following a journal as it grows: what a live picture, a stream and `log --follow` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from asterism.kernel.journal import Entry, Record, check_whole
+from asterism.kernel.machine import Machine
+from asterism.kernel.packing import packer
+from asterism.runtime.ports.store import Store
+
+POLL_S = 0.2
+"""How often a journal is looked at."""
+MAX_RECORDS = 1000
+"""Records of one batch."""
+
+
+async def _poll() -> None:
+    await asyncio.sleep(POLL_S)
+
+
+async def follow(
+    store: Store, run_id: str, after: int = 0, *, until_now: bool = False, wait: Callable[[], Awaitable[None]] = _poll
+) -> AsyncIterator[list[Record]]:
+    """Yield the records of a run's journal after an entry, in batches, as they are written; end when the run has ended.
+
+    Args:
+        store: where the journal is.
+        run_id: of the run.
+        after: seq of the last entry that is known already.
+        until_now: end with the last record that there is, whether or not the run goes on.
+        wait: called when all that is there was yielded; it returns when there may be more. By default it waits ``POLL_S``.
+
+    Raises:
+        RunNotFound: no such run.
+        JournalMismatch: the journal ends before the run's row says.
+    """
+    while True:
+        row = await store.run(run_id)  # before its records: what it lists is there
+        records = await store.records(run_id, after=after, limit=MAX_RECORDS)
+        if records:
+            after = records[-1].seq
+            yield records
+        if len(records) == MAX_RECORDS:
+            continue
+        check_whole(run_id, row.seq, after)
+        if until_now or row.status == "ended":
+            return
+        await wait()
+
+
+async def follow_entries(store: Store, machine: Machine[Any], run_id: str, after: int = 0) -> AsyncIterator[list[Entry]]:
+    """Yield the entries of a run of a machine as ``follow`` yields its records: what a view reads."""
+    unpack = packer(machine).unpack
+    async for records in follow(store, run_id, after):
+        yield [unpack(record) for record in records]

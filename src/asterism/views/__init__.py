@@ -1,0 +1,12 @@
+"""The read model: what a journal shows, as rows and lines of text. Pure, and without a terminal; everything that shows a run reads it.
+
+``delta`` what one entry changes, and ``fold`` · ``view`` the view of any machine · ``constellation``, ``loop``, ``flow`` the views of the
+three machines · ``of_machine`` the view that a machine has · ``words`` values and commands in words.
+"""
+
+from __future__ import annotations
+
+from asterism.views.delta import Delta, LogLine, Weight, fold, is_story
+from asterism.views.view import MachineView, RunView
+
+__all__ = ["Delta", "LogLine", "MachineView", "RunView", "Weight", "fold", "is_story"]

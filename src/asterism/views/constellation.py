@@ -1,0 +1,386 @@
+"""The view of a constellation: tasks, dependencies and devices as rows, and what became of them in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import (
+    AddDependency,
+    AddTask,
+    BuildConstellation,
+    Edit,
+    RemoveDependency,
+    RemoveTask,
+    UpdateDependency,
+    UpdateTask,
+    parse_action,
+    refusal_of,
+)
+from asterism.constellation.line import TaskStarLine
+from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Outcome, kind_of
+from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
+from asterism.machines.constellation_agent.approval import why_rejected
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    DeviceFound,
+    DeviceLost,
+    Dispatch,
+    Edited,
+    Planned,
+    PlanningFailed,
+    Progressed,
+    RaiseLimits,
+    Submitted,
+    TaskEnded,
+    WeavingMode,
+)
+from asterism.machines.constellation_agent.memory import NAMED, AgentMemory
+from asterism.machines.constellation_agent.planning_state import AskedPerson, AskedPlanner, Deferred
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.views.delta import LogLine, Weight, brief
+from asterism.views.view import MachineView, Settled
+from asterism.views.words import answer_words, control_words, count, duration, last_line, plain, preview
+
+_SETTLED = frozenset(map(str, SETTLED))
+_PLAIN_WORDS = {Drained: "looked at the whole", Withdrawn: "called off"}
+
+
+class ConstellationRunView(MachineView):
+    """The view of a run of a constellation agent; its parts are tasks."""
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The agent's memory."""
+        memory: AgentMemory = self.run.memory
+        return memory
+
+    # -- state rows --------------------------------------------------------------------------------
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Yield kind and key of every state row there may be."""
+        yield from super().parts()
+        yield from (("device", device) for device in self.memory.fleet)
+        constellation = self.memory.constellation
+        yield from (("task", task.task_id) for task in constellation.in_order())
+        yield from (("line", line_id) for line_id in constellation.lines)
+
+    def row(self, kind: str, key: str) -> dict[str, Any] | None:
+        """Return a state row; None where there is none (any more)."""
+        constellation = self.memory.constellation
+        match kind:
+            case "task":
+                return self._task_row(constellation, constellation.tasks[key]) if key in constellation.tasks else None
+            case "line":
+                return line_row(constellation.lines[key]) if key in constellation.lines else None
+            case "device":
+                return self._device_row(key)
+            case _:
+                return super().row(kind, key)
+
+    def touched(self, entry: Entry) -> Iterator[tuple[str, str]]:
+        """Yield the parts that an entry may have changed; with a task that has settled, the dependencies that it has judged."""
+        constellation = self.memory.constellation
+        for kind, key in super().touched(entry):
+            yield kind, key
+            if kind == "task" and key in constellation.tasks and constellation.tasks[key].settled:
+                yield from (("line", line_id) for line_id in constellation.awaiting(key))
+
+    def run_row(self) -> dict[str, Any]:
+        """Return the row of the run, with its constellation as a whole and what is being decided about it."""
+        memory = self.memory
+        constellation, options = memory.constellation, memory.options
+        return {
+            **super().run_row(),
+            "request": brief(memory.request, 1),
+            "started_at": memory.started_at,
+            "ends_at": memory.started_at + options.wall_limit_s,
+            "constellation_id": constellation.constellation_id,
+            "name": constellation.name,
+            "version": constellation.version,
+            "generation": memory.restarts,
+            "deciding": _deciding(memory),
+            "limit": memory.limit or None,
+            "asks": memory.asks,
+            "used": msgspec.structs.asdict(memory.used),
+        }
+
+    def _task_row(self, constellation: TaskConstellation, task: TaskStar) -> dict[str, Any]:
+        child = task.effect if isinstance(self.run.outstanding.get(task.effect), StartChild) else ""
+        return {
+            "name": task.name,
+            "order": constellation.ordinal(task.task_id),
+            "device": task.device,
+            "skill": task.resolved_skill or task.skill,
+            "inputs": brief(task.inputs),
+            "tasks": len(task.constellation["tasks"]) if task.constellation is not None else None,
+            "requires_approval": task.requires_approval,
+            "status": str(task.status),
+            "attempts": task.attempts,
+            "effect": task.effect or None,
+            "ask": task.inquiry or None,
+            "child": child_of(child) if child else None,
+            "result": brief(task.result),
+            "error": {"code": task.error.code, "message": brief(task.error.message)} if task.error else None,
+            "not_before": task.not_before or None,
+            "pending_at": task.became_pending_at or None,
+            "started_at": task.started_at or None,
+            "ended_at": task.ended_at or None,
+        }
+
+    def _device_row(self, device: str) -> dict[str, Any] | None:
+        profile, memory = self.memory.fleet.get(device), self.memory
+        if profile is None:
+            return None
+        lost = device in memory.lost
+        return {"kind": profile.kind, "description": profile.description, "lost": lost, "reason": memory.lost[device] if lost else None}
+
+    # -- story rows --------------------------------------------------------------------------------
+
+    def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
+        """Return the story row that an effect begins: an attempt at a task, or planning."""
+        match effect:
+            case AskPlanner():
+                batch, told = [*effect.batch[:NAMED]], brief(effect.told, seq)
+                return "planning", {"number": effect.number, "mode": str(effect.mode), "about": batch, "feedback": told}
+            case Dispatch():
+                where = {"device": effect.device, "skill": effect.skill, "number": effect.number}
+                return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
+            case _:
+                return super().begun(effect_id, effect, seq)
+
+    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+        """Return what an outcome adds to the story row of its effect."""
+        match event:
+            case TaskEnded(result=result, error=error):
+                return {
+                    "result": brief(result, seq),
+                    "error": {"code": error.code, "message": brief(error.message, seq)} if error else None,
+                }
+            case Planned():
+                said = {"thought": brief(event.thought, seq), "edits": len(event.actions), "usage": msgspec.structs.asdict(event.usage)}
+                return {"status": str(event.status), "tasks": len(event.plan.tasks) if event.plan else None, **said}
+            case PlanningFailed():
+                return {"status": None, "reason": brief(event.reason, seq), "usage": msgspec.structs.asdict(event.usage)}
+            case _:
+                return super().ended(event, seq)
+
+    def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield ids and fields of the story rows that an entry adds to: of an attempt its last sign of life, too."""
+        yield from super().story(entry, settled)
+        if isinstance(entry.event, Progressed):
+            sign = {"fraction": entry.event.fraction, "message": brief(entry.event.message, entry.seq), "seen_at": entry.at}
+            yield f"attempt:{entry.event.of}", sign
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def part_of(self, effect_id: str, effect: Effect | None) -> str:
+        """Return the task that an effect is for; empty for none, and for a child that was called off."""
+        match effect:
+            case Dispatch(task_id=task_id):
+                return task_id
+            case StartChild():
+                return self.memory.attempts[effect_id].task_id if effect_id in self.memory.attempts else ""
+            case Ask(subject=subject):
+                return str(subject.get("task_id", ""))
+            case _:
+                return ""
+
+    def noted(self, entry: Entry) -> str:
+        """Return why an entry changed nothing."""
+        if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
+            return f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
+        return super().noted(entry)
+
+    def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
+        """Yield what an entry says: its event, its effects, and which tasks it settled besides."""
+        was, memory = self.rows.get("run", {}), self.memory
+        said = [*self.event_lines(entry, settled), *self._all_effect_lines(entry), *self._settled_lines(settled)]
+        if isinstance(entry.event, Edited) and memory.constellation.version == was.get("version"):  # it was so already; its notes say that
+            said = [it for it in said if it.weight == "detail"]
+        if memory.limit and memory.limit != was.get("limit"):
+            said.append(LogLine(f"the run pauses itself: {plain(memory.limit)}"))
+        if entry.state != was.get("state") and memory.code and memory.code != "cancelled":  # that was said already
+            said.append(LogLine("the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
+        if not said and (words := _PLAIN_WORDS.get(type(entry.event))):
+            said.append(LogLine(words, weight="detail"))
+        return said
+
+    def _settled_lines(self, settled: Settled | None) -> Iterator[LogLine]:
+        """Yield the tasks that an entry has settled though its event is about another one, or about none."""
+        memory, about = self.memory, settled.part if settled else ""
+        restarted = memory.restarts > self.rows.get("run", {}).get("generation", 0)
+        thrown = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}
+        for kind, task_id in self.run.touched:
+            task = thrown.get(task_id) or memory.constellation.tasks.get(task_id) if kind == "task" else None
+            before = self.rows.get(f"task:{task_id}")
+            if task is None or not task.settled or before is None or before["status"] in _SETTLED or task_id == about:
+                continue
+            why = f": {plain(task.error.message)}" if task.error else ""
+            yield LogLine(f"{str(task.status).lower()}{why}", task_id)
+
+    def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
+        """Yield what the event of an entry says."""
+        event = entry.event
+        match event:
+            case Submitted():
+                plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
+                yield LogLine(f"submitted{plan}: {plain(event.request)}", weight="detail")
+            case Claimed():
+                yield from self._claimed(event)
+            case Planned() | PlanningFailed():
+                yield LogLine(_planned(event, settled))
+            case TaskEnded() | ChildEnded() | Answered():
+                yield self._outcome(entry, event, settled)
+            case ChildRested(of=of, resting=resting):
+                words = "waits for a person, or is paused" if resting else "goes on"
+                yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "event" if resting else "detail")
+            case Progressed(of=of, fraction=fraction):
+                percent = f"{fraction:.0%} " if fraction is not None else ""
+                words = f"{percent}{plain(last_line(event.message))}".strip()
+                yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "progress")
+            case Edited():
+                yield from self._edited(entry, event)
+            case DeviceLost() | DeviceFound():
+                said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
+                yield LogLine(f"device {plain(event.device)} is {said}")
+            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | Broke():
+                yield LogLine(control_words(entry))
+            case _:
+                pass
+
+    def _claimed(self, event: Claimed) -> Iterator[LogLine]:
+        again = "taken" if event.epoch == 1 else "taken up again"
+        yield LogLine(f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
+        for effect_id in event.redone:
+            if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # the journal of a child says how it is taken up
+                yield LogLine("made again, under the same key", effect.task_id)
+
+    def _edited(self, entry: Entry, event: Edited) -> Iterator[LogLine]:
+        """Yield a line for each edit that somebody has made."""
+        for number, action in enumerate(event.actions, start=1):
+            after = f", version {self.memory.constellation.version}" if number == len(event.actions) else ""
+            task_id, words = edit_words(parse_action(action))
+            yield LogLine(f"{plain(entry.actor)} {words}{after}", task_id)
+        for note in entry.facts.get("notes", ()):
+            yield LogLine(plain(note), weight="detail")
+
+    def _outcome(self, entry: Entry, event: TaskEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
+        """Return the end of an attempt, or an answer."""
+        task_id = settled.part if settled else ""
+        task = self.memory.constellation.tasks.get(task_id)
+        if isinstance(event, Answered):
+            if event.withdrawn:
+                return LogLine("the question is withdrawn", task_id, "detail")
+            return LogLine(answer_words(entry, event), task_id)
+        is_called_off = (
+            task.status is TaskStatus.CANCELLED if task else not task_id
+        )  # of a child that was called off, the task is not known
+        weight: Weight = "detail" if is_called_off else "event"
+        return LogLine(_end_words(event, task, entry.at), task_id, weight)
+
+    def _all_effect_lines(self, entry: Entry) -> Iterator[LogLine]:
+        # A child that this entry calls off is for the task that was waiting for it until now.
+        called_off = {
+            self.rows[row]["effect"]: key for kind, key in self.run.touched if kind == "task" and (row := f"task:{key}") in self.rows
+        }
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, Withdraw | Relay):
+                part = called_off.get(effect.target) or self.part_of(effect.target, self.run.outstanding.get(effect.target))
+                told = (
+                    f"its run is told to {plain(effect.command.get('type', ''))}"
+                    if isinstance(effect, Relay)
+                    else "an effect is called off"
+                )
+                yield LogLine(told, part, "detail")
+            else:
+                yield from self.effect_lines(effect_id, effect)
+
+    def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
+        """Yield what an effect says that was asked for."""
+        task_id = self.part_of(effect_id, effect)
+        match effect:
+            case Dispatch():
+                task = self.memory.constellation.tasks.get(task_id)
+                skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
+                again = f", attempt {effect.number}" if effect.number > 1 else ""
+                yield LogLine(f"started{skill} on {plain(effect.device)}{again}", task_id)
+            case AskPlanner():
+                told = f": {plain(why_rejected(effect.told))}" if effect.told else ""
+                yield LogLine(f"the planner is asked{told}", weight="event" if effect.told else "detail")
+            case StartChild():
+                yield LogLine(f"started as run {plain(child_of(effect_id))}", task_id)
+            case _:
+                yield from super().effect_lines(effect_id, effect)
+
+
+def line_row(line: TaskStarLine) -> dict[str, Any]:
+    """Return the row of a dependency."""
+    verdict = line.verdict
+    return {
+        "from": line.source,
+        "to": line.target,
+        "type": str(line.type),
+        "condition": line.condition or None,
+        "satisfied": verdict.satisfied if verdict else None,
+        "reason": verdict.reason or None if verdict else None,
+    }
+
+
+def _deciding(memory: AgentMemory) -> dict[str, Any] | None:
+    """Return what is being decided about the constellation, by whom, and about which tasks (the first of them)."""
+    planning = memory.planning
+    match planning:
+        case AskedPlanner() | AskedPerson():
+            by = "planner" if isinstance(planning, AskedPlanner) else "person"
+            return {"by": by, "effect": planning.effect, "about": [*planning.request.batch[:NAMED]], "tasks": len(planning.request.batch)}
+        case Deferred(request=request):
+            return {"by": "nobody yet", "effect": None, "about": [*request.batch[:NAMED]], "tasks": len(request.batch)}
+        case _:
+            return None
+
+
+def _planned(event: Planned | PlanningFailed, settled: Settled | None) -> str:
+    editing = settled is not None and isinstance(settled.effect, AskPlanner) and settled.effect.mode is WeavingMode.EDITING
+    if isinstance(event, PlanningFailed):
+        return f"{'no edit' if editing else 'no plan'} can be had: {plain(event.reason, 2000)}"
+    if editing:
+        return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
+    return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"the planner answers {event.status}, without a plan"
+
+
+def edit_words(edit: Edit) -> tuple[str, str]:
+    """Return the task that an edit is about, if it is about one; and what it does, after the name of whoever does it."""
+    task_id = words = ""
+    match edit:
+        case BuildConstellation(plan=plan, clear=clear):
+            words = f"{'builds it anew with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
+        case AddTask(task=task):
+            task_id, words = task.task_id, f"adds it on {plain(task.device)}" if task.device else "adds it"
+        case RemoveTask(task_id=task_id):
+            words = "removes it"
+        case UpdateTask(task_id=task_id, changes=changes):
+            words = f"changes it: {preview(changes)}"
+        case AddDependency(dependency=line):
+            words = f"adds the dependency {plain(line.line_id)}" + (f" if {plain(line.condition)}" if line.condition else "")
+        case RemoveDependency(dependency_id=line_id):
+            words = f"removes the dependency {plain(line_id)}"
+        case UpdateDependency(dependency_id=line_id, type=kind, condition=condition):
+            words = f"changes the dependency {plain(line_id)}: {plain(' '.join(filter(None, (kind, condition))))}"
+    return task_id, words
+
+
+def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
+    finished = event.error is None if isinstance(event, TaskEnded) else event.outcome == "finished"
+    if finished:
+        return f"completed: {preview(event.result)}"
+    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
+    if task is not None and task.status is TaskStatus.PENDING:
+        wait_s = task.not_before - at
+        return f"{said}; again{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
+    return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said

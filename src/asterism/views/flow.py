@@ -1,0 +1,198 @@
+"""The view of a conversation: its fields as rows, what was said, and what its handlers did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Outcome, kind_of
+from asterism.machines.children import ChildEnded, StartChild, child_of
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
+from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said, Wake
+from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.moves import ASIDE
+from asterism.machines.flow_agent.states import Acting, Idle
+from asterism.views.delta import LogLine, brief
+from asterism.views.view import MachineView, Settled
+from asterism.views.words import answer_words, control_words, plain, preview
+
+
+class FlowRunView(MachineView):
+    """The view of a conversation; its parts are fields, and the keys of its children."""
+
+    @property
+    def memory(self) -> FlowMemory:
+        """The conversation's memory."""
+        memory: FlowMemory = self.run.memory
+        return memory
+
+    # -- state rows --------------------------------------------------------------------------------
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Yield kind and key of every state row there may be."""
+        yield from super().parts()
+        yield from (("field", name) for name in self.memory.view.named)
+
+    def row(self, kind: str, key: str) -> dict[str, Any] | None:
+        """Return a state row; None where there is none (any more)."""
+        view = self.memory.view
+        match kind:
+            case "field" if key in view.named:
+                how = (
+                    "said" if key in view.fields else "withheld" if key in view.withheld else "default" if key in view.defaults else "open"
+                )
+                value = view.fields.get(key, view.defaults.get(key))
+                return {"status": how, "value": brief(value), "asked": key == view.asking}
+            case "field":
+                return None
+            case _:
+                return super().row(kind, key)
+
+    def run_row(self) -> dict[str, Any]:
+        """Return the row of the run, with what the agent said last."""
+        memory = self.memory
+        handler = memory.handler
+        return {
+            **super().run_row(),
+            "agent": memory.agent,
+            "handler": None if isinstance(handler, Idle) else handler.handler,
+            "acting": isinstance(handler, Acting),
+            "prompt": brief(memory.prompt),
+            "said": memory.said,
+            "queued": len(memory.queue),
+            "metadata": brief(memory.view.metadata),
+            "outputs": brief({**memory.view.outputs, **memory.data}),
+            "ends_at": memory.ends_at,
+        }
+
+    # -- story rows --------------------------------------------------------------------------------
+
+    def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
+        """Return the story row that an effect begins: a handler that is called, or a child."""
+        match effect:
+            case Handle(handler=handler):
+                return "attempt", {"kind": kind_of(effect), "part": handler}
+            case Wake():
+                return None
+            case _:
+                return super().begun(effect_id, effect, seq)
+
+    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+        """Return what an outcome adds to the story row of its effect."""
+        if isinstance(event, Handled):
+            transitions = [str(state) for state in event.path]
+            return {
+                "interrupted": event.interrupted,
+                "transitions": transitions,
+                "code": event.code or None,
+                "reason": brief(event.reason, seq),
+            }
+        return super().ended(event, seq)
+
+    def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield ids and fields of the story rows that an entry adds to: what was said, too."""
+        yield from super().story(entry, settled)
+        memory = self.memory
+        new = memory.said - self.rows.get("run", {}).get("said", 0)
+        for number, utterance in enumerate(memory.history[len(memory.history) - new :], start=memory.said - new + 1):
+            yield f"message:{number}", {"at": entry.at, "by": utterance.by, "text": brief(utterance.text, entry.seq)}
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def part_of(self, effect_id: str, effect: Effect | None) -> str:
+        """Return the key of the child that an effect has started; empty for any other effect."""
+        if not isinstance(effect, StartChild):
+            return ""
+        return next((key for key, child in self.memory.children.items() if child.effect == effect_id), "")
+
+    def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
+        """Yield what an entry says: its event, the fields it changed, the change of state, its effects."""
+        was, state = self.rows.get("run", {}).get("state", str(self.run.machine.initial)), self.run.state
+        yield from self.event_lines(entry, settled)
+        yield from self._field_lines()
+        if state != was:
+            sub_state = self.memory.view.metadata.get("sub_state")
+            yield LogLine(f"{was} → {state}" + (f" ({plain(str(sub_state))})" if sub_state else ""))
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            yield from self.effect_lines(effect_id, effect)
+
+    def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
+        """Yield what the event of an entry says."""
+        event = entry.event
+        match event:
+            case Begun() | Said() | Answered():
+                if words := _said_words(entry, event):
+                    yield LogLine(words)
+            case Claimed(epoch=epoch, owner=owner):
+                yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail")
+            case Entered():
+                yield LogLine("on_running is entered")
+            case Handled(text=text):
+                yield LogLine(self._handled_words(event, settled), weight="event" if text or event.interrupted else "detail")
+            case Reported(text=text):
+                yield LogLine(plain(text), weight="progress")
+            case ChildEnded(outcome=outcome, reason=reason):
+                how = f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"
+                yield LogLine(f"its run {how}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
+            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                yield LogLine(control_words(entry))
+            case _:
+                pass
+
+    def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
+        """Yield what an effect says that was asked for."""
+        match effect:
+            case Handle(handler=handler):
+                yield LogLine(f"{handler} is called", weight="detail")
+            case StartChild(title=title):
+                yield LogLine(f"started as run {plain(child_of(effect_id))}: {plain(title)}", self.part_of(effect_id, effect))
+            case Ask(prompt=prompt):
+                yield LogLine(f"waits for a person: {plain(prompt)}", weight="detail")
+            case _:
+                pass
+
+    def _field_lines(self) -> Iterator[LogLine]:
+        """Yield what a handler has given to fields, and by which words; ``on_running`` itself was given none."""
+        memory = self.memory
+        was_acting, message = self.rows.get("run", {}).get("acting", False), memory.message
+        by_words = " in on_running" if was_acting else f", said {plain(message.by)}: {preview(message.text or message.values)}"
+        for kind, name in self.run.touched:
+            if kind != "field":
+                continue
+            row = self.row(kind, name) or {"status": "open", "value": None}
+            before = self.rows.get(f"field:{name}", {"status": "open", "value": None})
+            if row["status"] == "withheld":
+                how = "given, a secret" if before["status"] != "withheld" else ""
+            elif row["status"] != "said":
+                how = "taken back" if before["status"] == "said" else ""
+            else:
+                how = (
+                    f"becomes {preview(memory.view.fields[name])}" if before["status"] != "said" or row["value"] != before["value"] else ""
+                )
+            if how:
+                yield LogLine(how + by_words, name, "detail")
+
+    def _handled_words(self, event: Handled, settled: Settled | None) -> str:
+        if event.interrupted:
+            handler = settled.effect.handler if settled is not None and isinstance(settled.effect, Handle) else "a handler"
+            if self.memory.unclear and handler not in ASIDE:
+                return "on_running was interrupted; what came of it is not known"
+            return f"{handler} was interrupted: {plain(event.reason)}"
+        words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
+        is_said = event.reason.rstrip(".") in event.text
+        return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
+
+
+def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
+    """Return what a person said; empty where nobody did."""
+    who = plain(entry.actor)
+    match event:
+        case Begun(agent=agent, message=message):
+            return f"{who} begins {plain(agent)}: {preview(message.text or message.values)}"
+        case Said(text=text, values=values):
+            return f"{who} says {preview(text or values)}"
+        case Answered(withdrawn=True):
+            return ""
+        case Answered():
+            return answer_words(entry, event)

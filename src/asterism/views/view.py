@@ -1,0 +1,301 @@
+"""The view of a run, of any machine: its own row, its open questions, its child runs, and what it has done.
+
+The views of the three machines extend it, and so can that of a machine of one's own: ``row`` and ``parts`` for more state rows,
+``begun`` and ``ended`` for what story rows say, ``lines`` for words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, Event, Outcome, kind_of
+from asterism.kernel.run import Run
+from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
+from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause, Withdraw
+from asterism.views.delta import Delta, LogLine, Rows, brief
+from asterism.views.words import answer_words, control_words, plain
+
+_encode = msgspec.json.encode
+
+
+class RunView(Protocol):
+    """What a run shows.
+
+    Attributes:
+        run: the run, as far as it was read.
+        rows: its state rows.
+    """
+
+    run: Run[Any]
+    rows: Rows
+
+    def read(self, entries: Iterable[Entry]) -> list[Delta]:
+        """Read on; return one delta for each entry.
+
+        Raises:
+            JournalMismatch: these are not the entries that follow.
+        """
+        ...
+
+    @classmethod
+    def at(cls, run: Run[Any]) -> Self:
+        """Return the view of a run as it is now, from its memory alone. The view takes the run over: ``read`` moves it."""
+        ...
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The effect that an outcome settles, as it was before.
+
+    Attributes:
+        effect: the effect.
+        part: the part that it was for; empty for none.
+        abandoned: it had been called off.
+    """
+
+    effect: Effect
+    part: str
+    abandoned: bool
+
+
+class MachineView:
+    """The view of a run of any machine; see ``RunView``."""
+
+    def __init__(self, run: Run[Any]) -> None:
+        self.run = run
+        self.rows: Rows = {}
+        for kind, key in self.parts() if run.seq else ():
+            if (row := self.row(kind, key)) is not None:
+                self.rows[row_id(kind, key)] = row
+
+    @classmethod
+    def at(cls, run: Run[Any]) -> Self:
+        """Return the view of a run as it is now; a run without entries has no rows yet."""
+        return cls(run)
+
+    def read(self, entries: Iterable[Entry]) -> list[Delta]:
+        """Read on; return one delta for each entry."""
+        return [self._take(entry) for entry in entries]
+
+    # -- state rows --------------------------------------------------------------------------------
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Yield kind and key of every state row there may be."""
+        yield "run", ""
+        for key, effect in self.run.outstanding.items():
+            if isinstance(effect, Ask):
+                yield "ask", key
+            elif isinstance(effect, StartChild):
+                yield "child", key
+
+    def row(self, kind: str, key: str) -> dict[str, Any] | None:
+        """Return a state row with all its fields, from memory; None where there is none (any more)."""
+        run = self.run
+        match kind, run.outstanding.get(key):
+            case "run", _:
+                return self.run_row()
+            case "ask", Ask() as ask if key not in run.abandoned:
+                return ask_row(key, ask, self.part_of(key, ask))
+            case "child", StartChild() as child:
+                blocked, cancelling = key in run.memory.resting, key in run.abandoned
+                row = {"run": child_of(key), "machine": child.machine, "title": child.title}
+                return {**row, "blocked": blocked, "cancelling": cancelling}
+            case _:
+                return None
+
+    def run_row(self) -> dict[str, Any]:
+        """Return the row of the run itself. Made for every entry: it must not grow with the run."""
+        run, memory = self.run, self.run.memory
+        ended = run.ended
+        return {
+            "machine": run.machine.name,
+            "state": str(run.state),
+            "paused": memory.paused,
+            "ended": ended,
+            "outcome": memory.outcome() if ended else None,
+            "code": memory.code or None,
+            "reason": brief(memory.reason) or None,
+            "summary": brief(memory.result().get("summary")) if ended else None,
+        }
+
+    # -- story rows --------------------------------------------------------------------------------
+
+    def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
+        """Return the kind and the fields of the story row that an effect begins; None where it begins none.
+
+        Args:
+            effect_id: its id.
+            effect: the effect.
+            seq: of the entry that asks for it.
+        """
+        if isinstance(effect, StartChild):
+            return "attempt", {"kind": kind_of(effect), "part": self.part_of(effect_id, effect), "child": child_of(effect_id)}
+        if not effect.performed_outside or isinstance(effect, Relay | Withdraw):
+            return None
+        part = self.part_of(effect_id, effect)
+        return "attempt", {"kind": kind_of(effect), "part": part, "given": brief(_data(effect), seq)}
+
+    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+        """Return what an outcome adds to the story row of its effect."""
+        if isinstance(event, ChildEnded):
+            return {"outcome": event.outcome, "result": brief(event.result, seq), "reason": brief(event.reason, seq)}
+        return {"outcome": kind_of(event), "result": brief(_data(event), seq)}
+
+    def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield ids and fields of the story rows that an entry adds to; ``rows`` are still as they were before it."""
+        event = entry.event
+        if settled is not None and isinstance(event, Outcome) and (begun := self.begun(event.effect, settled.effect, entry.seq)):
+            yield row_id(begun[0], event.effect), {"ended_at": entry.at, "abandoned": settled.abandoned, **self.ended(event, entry.seq)}
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if begun := self.begun(effect_id, effect, entry.seq):
+                yield row_id(begun[0], effect_id), {"began_at": entry.at, **begun[1]}
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def part_of(self, effect_id: str, effect: Effect | None) -> str:  # noqa: ARG002 - for a machine that has parts
+        """Return the part that an effect is for, as far as memory or the effect say; empty for none."""
+        return ""
+
+    def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
+        """Yield what an entry says. ``run`` is as it is after it, ``rows`` are still as they were before."""
+        event, was = entry.event, self.rows.get("run", {}).get("state", entry.state)
+        yield from self.event_lines(entry, settled)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            yield from self.effect_lines(effect_id, effect)
+        if was != entry.state:
+            yield LogLine(f"{was} → {entry.state}", weight="detail" if isinstance(event, Claimed) else "event")
+
+    def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
+        """Yield what the event of an entry says."""
+        event = entry.event
+        match event:
+            case Claimed(epoch=epoch, owner=owner):
+                yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
+            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+                yield LogLine(control_words(entry))
+            case Answered(withdrawn=False):
+                yield LogLine(answer_words(entry, event), settled.part if settled else "")
+            case ChildEnded(outcome=outcome, reason=reason):
+                yield LogLine(f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
+            case _:
+                pass
+
+    def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
+        """Yield what an effect says that was asked for."""
+        part = self.part_of(effect_id, effect)
+        match effect:
+            case Ask(prompt=prompt):
+                yield LogLine(f"waits for a person: {plain(prompt)}", part)
+            case StartChild(title=title):
+                yield LogLine(f"started as run {plain(child_of(effect_id))}" + (f": {plain(title)}" if title else ""), part)
+            case _:
+                pass
+
+    def noted(self, entry: Entry) -> str:
+        """Return why an entry changed nothing."""
+        if isinstance(entry.event, Answered):
+            return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
+        return f"{kind_of(entry.event)} by {entry.actor} was noted only: {entry.note}"
+
+    # -- one entry ---------------------------------------------------------------------------------
+
+    def _take(self, entry: Entry) -> Delta:
+        event, run = entry.event, self.run
+        if entry.note:
+            run.replay([entry])
+            return _delta(entry, [LogLine(plain(self.noted(entry)), weight="event" if entry.key else "detail")], {}, ())
+        settled = None
+        if isinstance(event, Outcome) and (effect := run.outstanding.get(event.effect)):
+            settled = Settled(effect, self.part_of(event.effect, effect), event.effect in run.abandoned)
+        run.replay([entry])
+        lines = list(self.lines(entry, settled)) or [LogLine(kind_of(event), weight="detail")]
+        story = list(self.story(entry, settled))
+        put, drop = self._changed(entry)
+        for story_id, fields in story:
+            put[story_id] = put.get(story_id, {}) | fields
+        return _delta(entry, lines, put, tuple(drop))
+
+    def _changed(self, entry: Entry) -> tuple[Rows, list[str]]:
+        """Make the rows of what the entry has touched, and return which fields of them have changed, and which rows are gone."""
+        put: Rows = {}
+        drop = []
+        for kind, key in dict.fromkeys(self.touched(entry)):
+            its_id = row_id(kind, key)
+            now, was = self.row(kind, key), self.rows.get(its_id)
+            if now is None:
+                if was is not None:
+                    del self.rows[its_id]
+                    drop.append(its_id)
+            elif fields := now if was is None else {name: value for name, value in now.items() if not _same(value, was[name])}:
+                self.rows[its_id], put[its_id] = now, fields
+        return put, drop
+
+    def touched(self, entry: Entry) -> Iterator[tuple[str, str]]:
+        """Yield the parts that an entry may have changed: by its event and effects, and by what its move says."""
+        yield "run", ""
+        event, targets = entry.event, []
+        match event:
+            case Outcome(effect=effect):
+                targets.append(effect)
+            case ChildRested(of=of):
+                targets.append(of)
+            case Claimed() | Forked():
+                targets += [key for key, effect in self.run.outstanding.items() if isinstance(effect, StartChild)]
+            case _:
+                pass
+        for effect_id, asked in zip(entry.effect_ids(), entry.effects, strict=True):
+            targets.append(asked.target if isinstance(asked, Relay | Withdraw) else effect_id)
+        for target in targets:
+            yield "ask", target
+            yield "child", target
+        yield from self.run.touched
+
+
+def row_id(kind: str, key: str) -> str:
+    """Return the id of a row."""
+    return f"{kind}:{key}" if key else kind
+
+
+def ask_row(key: str, ask: Ask, part: str) -> dict[str, Any]:
+    """Return the row of an open question."""
+    seq = int(key.rpartition(":")[2].partition(".")[0])
+    return {
+        "part": part,
+        "prompt": brief(ask.prompt, seq),
+        "subject": brief(ask.subject, seq),
+        "verbs": list(ask.verbs),
+        "schema": brief(ask.schema, seq),
+        "risk": ask.risk,
+        "expires_at": ask.expires_at or None,
+    }
+
+
+def _delta(entry: Entry, lines: list[LogLine], put: Rows, drop: tuple[str, ...]) -> Delta:
+    first, *more = lines
+    return Delta(
+        seq=entry.seq,
+        at=entry.at,
+        kind=kind_of(entry.event),
+        actor=entry.actor,
+        state=str(entry.state),
+        text=first.text,
+        part=first.part,
+        weight=first.weight,
+        more=tuple(more),
+        put=put,
+        drop=drop,
+    )
+
+
+def _data(it: Event | Effect) -> dict[str, Any]:
+    """Return the fields of an event or effect as JSON."""
+    data: dict[str, Any] = msgspec.json.decode(_encode(it))
+    return {name: value for name, value in data.items() if name not in ("type", "effect_id")}
+
+
+def _same(now: Any, was: Any) -> bool:
+    """Return whether two JSON values are the same; in Python 1 == True, in JSON they differ."""
+    return now is was or (now == was and _encode(now) == _encode(was))

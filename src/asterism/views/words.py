@@ -1,0 +1,112 @@
+"""Values and commands in words, and foreign text made harmless: what a device says may hold anything, and a terminal obeys some of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from asterism.constellation.task import TaskStar
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import kind_of
+from asterism.machines.constellation_agent.events import RaiseLimits
+from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Unpause
+
+MAX_FIELDS = 8
+"""Fields of a result that a line shows."""
+MAX_VALUE = 40
+"""Characters of one field."""
+
+_MINUTE, _HOUR, _DAY, _AGES = 60.0, 3600.0, 86400.0, 1e12
+
+
+def plain(text: object, limit: int = 300) -> str:
+    """Text as one line without control characters, direction marks or other things that cannot be seen.
+
+    Args:
+        text: anything; its ``str`` is shown.
+        limit: characters of the line; what is longer ends in an ellipsis.
+    """
+    whole = str(text)
+    line = printable(" ".join(whole[: limit * 4].split()))
+    return line if len(line) <= limit and len(whole) <= limit * 4 else line[: limit - 1] + "…"
+
+
+def printable(line: str) -> str:
+    """Return text with every character that cannot be seen written as an escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
+
+
+def last_line(text: str) -> str:
+    """The last line that says anything: what a device reported most recently."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def preview(value: Any, limit: int = 160) -> str:
+    """A JSON value in one line: the fields of an object as ``name=value``, anything else as JSON."""
+    if isinstance(value, Mapping):
+        shown = [f"{name}={_field(item)}" for name, item in list(value.items())[:MAX_FIELDS]]
+        more = [f"… {len(value) - MAX_FIELDS} more"] if len(value) > MAX_FIELDS else []
+        return plain(" ".join([*shown, *more]), limit)
+    return plain(json.dumps(value, ensure_ascii=False), limit)
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE * 10)
+    if len(text) <= MAX_VALUE:
+        return text
+    # Of a path, the end says what it is.
+    return f"…{text[1 - MAX_VALUE :]}" if "/" in text and " " not in text else plain(text, MAX_VALUE)
+
+
+def duration(seconds: float) -> str:
+    """A length of time, as exact as one wants to read it."""
+    if seconds < _MINUTE:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"  # noqa: PLR2004 - two digits are enough
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)} min {int(seconds % _MINUTE):02} s"
+    if seconds < _DAY:
+        return f"{int(seconds // _HOUR)} h {int(seconds % _HOUR // _MINUTE):02} min"
+    if not seconds < _AGES:
+        return f"{seconds:g} s"
+    return f"{int(seconds // _DAY)} d {int(seconds % _DAY // _HOUR):02} h"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 task``, ``2 tasks``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def place_of(task: TaskStar) -> str:
+    """Where a task is carried out: its device, or how many tasks its own constellation has."""
+    if task.constellation is None:
+        return plain(task.device)
+    return f"({count(len(task.constellation['tasks']), 'task')} of its own)"
+
+
+def answer_words(entry: Entry, event: Answered) -> str:
+    """Who answers a question, and what."""
+    value = f" {preview(event.value)}" if event.value is not None else ""
+    return f"{plain(entry.actor)} answers {event.verb}{value}" + (f": {plain(event.reason)}" if event.reason else "")
+
+
+def control_words(entry: Entry) -> str:
+    """What was done to a run from outside, or what became of it, in words."""
+    actor, event = plain(entry.actor), entry.event
+    match event:
+        case Pause(reason=reason) | Cancel(reason=reason):
+            return f"{'paused' if isinstance(event, Pause) else 'cancelled'} by {actor}" + (f": {plain(reason)}" if reason else "")
+        case RaiseLimits(max_tokens=tokens, max_cost_usd=cost):
+            limits = [f"{tokens} tokens"] if tokens is not None else []
+            limits += [f"{cost:g} dollars"] if cost is not None else []
+            return f"planning may use {' and '.join(limits)}, says {actor}"
+        case Unpause():
+            return f"goes on, says {actor}"
+        case Forked(origin=origin, seq=seq):
+            return f"forked from {plain(origin)} at entry {seq}"
+        case Broke(event=broken, reason=reason):
+            return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
+        case _:
+            return kind_of(event)
