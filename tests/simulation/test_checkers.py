@@ -35,7 +35,7 @@ from asterism.machines.orchestration_loop import reflecting, working
 from asterism.machines.orchestration_loop import table as loop_table
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
-from asterism.machines.wiring import Board
+from asterism.machines.wiring import Board, move_task
 from asterism.runtime import children
 from asterism.runtime.children import RelayPerformer
 from asterism.runtime.driver import Driver
@@ -384,3 +384,12 @@ def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
     assert "again: python -m tests.simulation --profile calm --one " in told
     assert "invariant 8 (every run ends, or waits on something it can name) is violated" in told
     assert " by system -> CONTINUE" in told
+
+
+def test_a_move_that_does_not_say_what_it_has_touched_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(board: Board, task: Any, event: Any, turn: Turn) -> None:
+        move_task(board, task, event, turn)
+        turn.touched.pop(("task", task.task_id), None)
+
+    monkeypatch.setattr("asterism.machines.constellation_agent.tasks.move_task", silent)
+    assert "task:" in (found({12}, "calm").broken or ("", "", ""))[2]

@@ -63,6 +63,7 @@ class Driver:
         spacing: characters of journal between two snapshots of a run, at least.
 
     Attributes:
+        views: classes that show the runs of registered machines, by the machine's name.
         starters: ids of the effects that started the children driven here, by the child's id.
     """
 
@@ -84,6 +85,7 @@ class Driver:
         self.store = store
         self.clock = clock
         self.machines: Mapping[str, Machine[Any]] = registered(machines, registrations)
+        self.views: Mapping[str, type[Any]] = {it.machine.name: it.view for it in registrations if it.view is not None}
         self._performers: dict[type[Effect], Performer] = {**performers, StartChild: ChildPerformer(self), Relay: RelayPerformer(self)}
         self._performers_of = {it.machine.name: {**self._performers, **it.performers} for it in registrations}
         self._observers = list(observers)

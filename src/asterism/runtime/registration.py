@@ -27,6 +27,7 @@ class Registration:
     Args:
         machine: made by ``asterism.machines.governed``.
         performers: by kind of effect, an object that carries out effects of this kind. They serve this machine only.
+        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows that every machine has.
 
     Raises:
         InvalidInput: the machine cannot be driven, or its performers do not fit its effects.
@@ -34,11 +35,12 @@ class Registration:
 
     machine: Machine[Any]
     performers: Mapping[type[Effect], Performer] = field(default_factory=dict)
+    view: type[Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, Machine):
             raise InvalidInput(f"a registration needs a machine, made by asterism.machines.governed(…); not {self.machine!r}")
-        for problem in _problems(self.machine, self.performers):
+        for problem in (*_problems(self.machine, self.performers), *_unfit(self.view)):
             raise InvalidInput(f"machine {self.machine.name!r}: {problem}")
 
 
@@ -95,3 +97,9 @@ def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer
             yield f"there is a performer for {getattr(kind, '__name__', kind)}, which {why}; leave it out"
         elif isinstance(performer, type) or not callable(getattr(performer, "perform", None)):
             yield f"the performer of {kind.__name__} is {performer!r}; give an object with a method perform"
+
+
+def _unfit(view: type[Any] | None) -> Iterator[str]:
+    """Yield why a view cannot show runs."""
+    if view is not None and not (callable(getattr(view, "at", None)) and callable(getattr(view, "read", None))):
+        yield f"its view is {view!r}; give a class with the methods at and read, made from asterism.views.MachineView"

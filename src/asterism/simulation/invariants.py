@@ -38,6 +38,7 @@ INVARIANTS = {
     9: "nothing runs that needed approval and did not get it",
     10: "the same seed gives the same journal",
     11: "what is said in confidence is written nowhere",
+    12: "the rows that show a run are the same from its deltas and from its memory",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")

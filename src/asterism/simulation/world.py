@@ -46,7 +46,7 @@ from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 from asterism.runtime.registration import Registration, registered
 from asterism.runtime.snapshots import SPACING
-from asterism.simulation.checks.checker import MACHINES, Checker
+from asterism.simulation.checks.checker import MACHINES, Checker, own_views
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.crew import Crew
 from asterism.simulation.desk import COMMANDS, Desk, not_here
@@ -128,7 +128,7 @@ class World:
         self.memory = Memory()
         self.registrations: Sequence[Registration] = each("machines", machines, Registration)
         self.machines = registered(MACHINES, self.registrations)
-        self.checker = Checker(self.clock.now, self.machines)
+        self.checker = Checker(self.clock.now, self.machines, own_views(self.seed, self.registrations))
         self.ledger = Ledger(self.clock.now, self._began)
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -14,7 +15,11 @@ from asterism.errors import InvalidInput
 from asterism.machines import Control, Effect, Event, Governed, Machine, Outcome, StartChild, cancels_to, fails_to, governed, row
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.registration import Registration, machine_of, registered
-from tests.ferry import FERRY, Carry, Crew, Throw, registration
+from asterism.simulation.invariants import InvariantViolated
+from asterism.simulation.world import World
+from asterism.views import MachineView
+from asterism.views.of_machine import view_of
+from tests.ferry import FERRY, Carry, Crew, Depart, Throw, registration
 from tests.kettle import KETTLE
 
 
@@ -153,3 +158,35 @@ def test_a_run_of_a_machine_that_is_not_known_says_what_to_do() -> None:
 def test_the_ferry_of_the_tests_is_sound() -> None:
     assert registration().machine is FERRY
     assert Registration(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
+
+
+class Manifest(MachineView):
+    def parts(self) -> Iterator[tuple[str, str]]:
+        yield from super().parts()
+        yield from (("parcel", name) for name in self.run.memory.seen.get("parcels", ()))
+
+    def row(self, kind: str, key: str) -> dict[str, Any] | None:
+        return {"over": True} if kind == "parcel" else super().row(kind, key)
+
+
+def test_a_view_that_cannot_show_runs_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^machine 'ferry': its view is .*; give a class with the methods at and read"):
+        Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Crew)
+
+
+def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: Any) -> None:
+    async def shown(view: type[MachineView] | None) -> list[str]:
+        own = Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=view)
+        async with asterism.open(tmp_path / "a.db", machines=[own]) as runtime:
+            run = await runtime.submit(FERRY, Depart(parcels=("a", "b")), title="t", actor="me")
+            await runtime.drive(run)
+            return list(view_of(await runtime.load(run), runtime.driver.views).rows)
+
+    assert sorted(asyncio.run(shown(Manifest))) == ["parcel:a", "parcel:b", "run"]
+    assert asyncio.run(shown(None)) == ["run"]
+
+
+def test_a_world_finds_a_move_of_ones_own_that_does_not_say_what_it_has_touched() -> None:
+    world = World(0, machines=[Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
+    with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, and \{'over': True\} by its memory"):
+        world.run_machine(FERRY, Depart(parcels=("a",)))

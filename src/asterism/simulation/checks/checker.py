@@ -7,7 +7,7 @@ what a recovery would see. The first violation counts; the world stops at it. Wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from asterism.kernel.journal import Record
@@ -17,6 +17,8 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import Commit, RunRow
+from asterism.runtime.registration import Registration
+from asterism.simulation.checks.shown import SHOWN_EVERY, Shown
 from asterism.simulation.checks.watched import Watched, WatchedPlainly
 from asterism.simulation.checks.watched_constellation import WatchedConstellation
 from asterism.simulation.checks.watched_flow import WatchedFlow
@@ -24,6 +26,7 @@ from asterism.simulation.checks.watched_loop import WatchedLoop
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated
 from asterism.stores.memory import Memory
+from asterism.views.view import RunView
 
 MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
 """The machines that every world has, by name."""
@@ -43,6 +46,7 @@ class Checker:
     Args:
         now: seconds since the epoch.
         machines: those of its world, by name.
+        views: of machines that have one of their own, by the machine's name; None where no rows are looked at.
 
     Attributes:
         violation: the first one found.
@@ -52,8 +56,11 @@ class Checker:
         entries: how many were checked.
     """
 
-    def __init__(self, now: Callable[[], float], machines: Mapping[str, Machine[Any]] = MACHINES) -> None:
+    def __init__(
+        self, now: Callable[[], float], machines: Mapping[str, Machine[Any]] = MACHINES, views: Mapping[str, type[RunView]] | None = None
+    ) -> None:
         self._now = now
+        self._views = views
         self._machines = machines
         self._runs: dict[str, Watched[Any]] = {}
         self._robbed = False
@@ -72,6 +79,7 @@ class Checker:
         watched = WATCHED.get(row.machine, WatchedPlainly)
         it = self._runs[row.run] = watched(self._machines[row.machine], row.run, self._now)
         it.robbed = self._robbed
+        it.shown = None if self._views is None else Shown(it.machine, row.run, self._views)
         self.entries += len(records)
         self._guarded(lambda: it.take(records))
 
@@ -135,3 +143,8 @@ class Checker:
 
     def _fail(self, violated: InvariantViolated) -> None:
         self.violation = self.violation or violated
+
+
+def own_views(seed: int, registrations: Iterable[Registration]) -> Mapping[str, type[RunView]] | None:
+    """Return the views of registered machines, by the machine's name; None for the worlds in which no rows are looked at."""
+    return None if seed % SHOWN_EVERY else {it.machine.name: it.view for it in registrations if it.view is not None}

@@ -20,6 +20,7 @@ from asterism.kernel.snapshot import Snapshot, thaw
 from asterism.machines.children import ChildEnded, Relay, StartChild, child_of
 from asterism.machines.control import Answered, Ask, Cancel, Claimed, Forked, Pause, Unpause
 from asterism.runtime.ports.store import Commit
+from asterism.simulation.checks.shown import Shown
 from asterism.simulation.device import Ledger, Performance
 from asterism.simulation.invariants import InvariantViolated, difference
 from asterism.stores.memory import Memory
@@ -46,6 +47,7 @@ class Watched(Generic[M]):
         began_at: when it began; of a fork, as much later as it was idle.
         repeated: the effects that its last claim said are performed again.
         robbed: an owner was declared dead while it lived, so that two may perform at once for a while.
+        shown: its rows; None where they are not looked at.
     """
 
     edges: ClassVar[dict[str, str]] = {}
@@ -64,6 +66,7 @@ class Watched(Generic[M]):
         self.called_off_at: dict[str, float] = {}
         self.began_at = 0.0
         self.robbed = False
+        self.shown: Shown | None = None
         self._keys: set[str] = set()
         self._ends: dict[str, ChildEnded] = {}
         self._copied: set[str] = set()
@@ -158,6 +161,8 @@ class Watched(Generic[M]):
             self._is_cancelled |= isinstance(entry.event, Cancel) and not entry.note
             self._check_told(entry)
             self.after(entry)
+            if self.shown and (found := self.shown.take(entry)):
+                raise self.fail(12, found)
 
     def _check_accepted(self, entry: Entry) -> None:
         event = entry.event

@@ -1,0 +1,49 @@
+"""What a run shows: its rows, folded from the deltas of its entries, against those that its memory gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Machine
+from asterism.views import fold, is_story
+from asterism.views.delta import Rows
+from asterism.views.of_machine import unread
+from asterism.views.view import RunView
+
+SHOWN_EVERY = 25
+"""Of so many worlds, one is checked by its rows."""
+MANY, STRIDE = 200, 50
+"""Of a run with more rows than this, they are compared once in so many entries."""
+
+
+class Shown:
+    """The rows of one run.
+
+    Args:
+        machine: of the run.
+        run: its id.
+        own: views of registered machines, by the machine's name.
+    """
+
+    def __init__(self, machine: Machine[Any], run: str, own: Mapping[str, type[RunView]]) -> None:
+        self._view = unread(machine, run, own)
+        self._rows: Rows = {}
+
+    def take(self, entry: Entry) -> str:
+        """Read the next entry; return where the rows differ, or an empty text."""
+        fold(self._view.read([entry]), self._rows)
+        if len(self._rows) > MANY and entry.seq % STRIDE:
+            return ""
+        theirs = type(self._view).at(self._view.run).rows
+        ours = {row_id: row for row_id, row in self._rows.items() if not is_story(row_id)}
+        if found := sorted(row_id for row_id in ours.keys() | theirs.keys() if not _same(ours.get(row_id), theirs.get(row_id))):
+            return f"after entry {entry.seq} {found[0]} is {ours.get(found[0])} by its deltas, and {theirs.get(found[0])} by its memory"
+        return ""
+
+
+def _same(ours: dict[str, Any] | None, theirs: dict[str, Any] | None) -> bool:
+    return ours == theirs and msgspec.json.encode(ours, order="sorted") == msgspec.json.encode(theirs, order="sorted")
