@@ -29,17 +29,16 @@ from asterism.cli.words import moment, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
-from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
+from asterism.kernel.journal import Record, state_history, time_per_state
 from asterism.kernel.packing import packer
 from asterism.machines.children import child_of
 from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.runtime import following
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
 from asterism.views.words import count, duration, place_of, plain, preview
 
-FOLLOW_S = 0.2
-"""How often a followed journal is looked at."""
 MAX_DRAWN = 400
 """Lines of the drawing."""
 MAX_TOLD = 60
@@ -356,17 +355,13 @@ async def _log(named: str, database: Path | None, after: int, *, follow: bool, a
     async with reading(database) as store:
         row = await find_run(store, named)
         story = story_for(machine_of(row), row.run)
-        while True:
-            await _print_on(store, row, story, after, as_json=as_json)
-            check_whole(row.run, row.seq, story.run.seq)
-            if not follow or story.run.ended:
-                return FINISHED
-            await asyncio.sleep(FOLLOW_S)
+        async for records in following.follow(store, row.run, until_now=not follow):
+            _print_on(story, records, after, as_json=as_json)
+    return FINISHED
 
 
-async def _print_on(store: Store, row: RunRow, story: Story, after: int, *, as_json: bool) -> None:
-    records = await store.records(row.run, after=story.run.seq)
-    happenings = story.read(map(packer(machine_of(row)).unpack, records))
+def _print_on(story: Story, records: Sequence[Record], after: int, *, as_json: bool) -> None:
+    happenings = story.read(map(packer(story.run.machine).unpack, records))
     if as_json:
         for record in records:
             if record.seq > after:

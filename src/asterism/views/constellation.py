@@ -282,7 +282,8 @@ class ConstellationRunView(MachineView):
             task.status is TaskStatus.CANCELLED if task else not task_id
         )  # of a child that was called off, the task is not known
         weight: Weight = "detail" if is_called_off else "event"
-        return LogLine(_end_words(event, task, entry.at), task_id, weight)
+        ended = f"run {plain(child_of(event.effect))}: " if isinstance(event, ChildEnded) and not task_id else ""
+        return LogLine(ended + _end_words(event, task, entry.at), task_id, weight)
 
     def _all_effect_lines(self, entry: Entry) -> Iterator[LogLine]:
         # A child that this entry calls off is for the task that was waiting for it until now.

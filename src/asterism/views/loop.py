@@ -168,7 +168,8 @@ class LoopRunView(MachineView):
             case Answered():
                 yield LogLine(answer_words(entry, event), step)
             case Outcome() if settled is not None and settled.abandoned:
-                yield LogLine("it was under way, and is called off", step, "detail")
+                what = f"run {plain(child_of(event.effect))}" if isinstance(settled.effect, StartChild) else "it"
+                yield LogLine(f"{what} was under way, and is called off", step)
             case PlanMade() if self.memory.plan and not event.error:
                 yield LogLine(f"planned {count(len(event.steps), 'step')}")
                 for planned in self.memory.plan[:MAX_PLANNED]:

@@ -1,6 +1,6 @@
-"""What journals say, in words and pictures: pure, a journal in and lines out.
+"""Journals drawn: what ``asterism.views`` reads in them, as lines of rich text.
 
-``story`` a journal entry by entry, and of each machine ``constellation_story``, ``loop_story``, ``flow_story``, of which ``telling``
+``story`` a journal read through its view, and of each machine ``constellation_story``, ``loop_story``, ``flow_story``, of which ``telling``
 chooses one · ``chronicle`` what was decided, by whom and why · ``metrics`` what it took · ``drawing`` a DAG with lines, and ``picture``
 with what there is to say of its tasks · ``proposals`` what a person is asked to approve.
 """

@@ -1,45 +1,42 @@
-"""The story of a run: its journal replayed entry by entry, and what each entry means in words.
+"""The story of a run: its journal read through its view, and what is drawn of it besides.
 
-Whoever shows a run reads it here: the live view, the lines in a pipe, ``log`` and ``show`` tell the same story, because
-all of them read the journal. Each machine has a kind of story of its own (``telling``). Not here: how it is printed.
+The live picture, the lines in a pipe, ``log`` and ``show`` tell the same story, because all of them read the journal through the same view
+(``asterism.views``). Each machine has a kind of story of its own (``telling``). Not here: what an entry says, and how it is printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from rich.text import Text
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.task import TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Machine, Outcome, kind_of
+from asterism.kernel.machine import Effect, Machine, Outcome
 from asterism.kernel.run import Run
-from asterism.machines.children import Relay, StartChild
-from asterism.machines.control import Answered, Claimed, Forked, Withdraw
-from asterism.views.words import duration, plain
-
-Weight = Literal["event", "progress", "detail"]
-"""What a line is worth: a step of the run, a sign of life, or the machinery at work."""
+from asterism.machines.children import StartChild
+from asterism.machines.control import Claimed, Forked
+from asterism.views.delta import Weight
+from asterism.views.of_machine import VIEWS
+from asterism.views.view import MachineView
+from asterism.views.words import duration
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """One thing that happened, in words.
+    """One line of what an entry says, and the entry.
 
     Attributes:
         entry: the entry that says so.
         text: without the name of the task.
         task_id: the task it is about; empty for the run.
-        status: of the task after it; None where it is about the run.
-        weight: what it is worth.
+        weight: how much it matters.
     """
 
     entry: Entry
     text: str
     task_id: str = ""
-    status: TaskStatus | None = None
     weight: Weight = "event"
 
 
@@ -62,22 +59,22 @@ class Story:
 
     Attributes:
         parts: what one of its parts is called.
+        view: what says what each entry means.
         run: the replayed run.
         spans: every effect, by id, in order.
         children: the part that each child run carries out, by the effect that started it.
         forked: where it was copied from; None if it was not.
-        copied: effects that were under way there, and were called off here.
         first_at, last_at: times of the first and the last entry.
     """
 
     parts = "task"
 
     def __init__(self, machine: Machine[Any], run: str) -> None:
-        self.run: Run[Any] = Run(machine, run, performs=False)
+        self.view: MachineView = VIEWS[machine.name].at(Run(machine, run, performs=False))
+        self.run: Run[Any] = self.view.run
         self.spans: dict[str, Span] = {}
         self.children: dict[str, str] = {}
         self.forked: Forked | None = None
-        self.copied: set[str] = set()
         self.first_at = self.last_at = 0.0
         self._parts: dict[str, str] = {}
 
@@ -127,52 +124,30 @@ class Story:
     def _metrics(self, words: str, now: float) -> list[Text]:
         return [Text(), Text("metrics", "bold"), Text(f"  {words}; wall time {duration(self.until(now) - self.first_at)}")]
 
-    # -- words -------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _take(self, entry: Entry) -> list[Happening]:
         idle_s = entry.at - self.last_at if isinstance(entry.event, Claimed) else 0.0
         self.first_at, self.last_at = self.first_at or entry.at, entry.at
-        if entry.note:
-            self.run.replay([entry])
-            return [Happening(entry, plain(self._noted(entry)), weight="event" if entry.key else "detail")]
         event = entry.event
-        if isinstance(event, Outcome) and event.effect in self.spans:
+        if isinstance(event, Outcome) and event.effect in self.spans and not entry.note:
             self.spans[event.effect].until = entry.at
         if isinstance(event, Forked):
             self.forked = event
         if isinstance(event, Claimed):
             for span in self.spans.values():
                 span.since += idle_s if span.effect.performed_outside and not span.until else 0.0
-        return self._told(entry)
-
-    def _noted(self, entry: Entry) -> str:
-        """Why an entry is a note only."""
-        if isinstance(entry.event, Answered):
-            return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
-        return f"{kind_of(entry.event)} by {entry.actor} was noted only: {entry.note}"
-
-    def _told(self, entry: Entry) -> list[Happening]:
-        """Replay an entry and say what it means; at least something."""
-        raise NotImplementedError
-
-    def _effects(self, entry: Entry) -> Iterator[Happening]:
+        [delta] = self.view.read([entry])
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self.spans[effect_id] = Span(effect, entry.at)
-            part = self.part_of(effect.target) if isinstance(effect, Withdraw | Relay) else self._part(effect_id, effect)
-            self._parts[effect_id] = part
-            if isinstance(effect, Withdraw) and isinstance(entry.event, Forked):
-                self.copied.add(effect.target)
+            self._parts[effect_id] = part = self.view.part_of(effect_id, effect)
             if isinstance(effect, StartChild):
                 self.children[effect_id] = part
-            yield from self._effect(entry, effect_id, effect)
+        self._after(entry)
+        return [Happening(entry, line.text, line.part, line.weight) for line in delta.lines]
 
-    def _part(self, effect_id: str, effect: Effect) -> str:
-        """The part that an effect of the entry just replayed is for."""
-        raise NotImplementedError
-
-    def _effect(self, entry: Entry, effect_id: str, effect: Effect) -> Iterator[Happening]:
-        """What an effect means."""
-        raise NotImplementedError
+    def _after(self, entry: Entry) -> None:
+        """Take from an entry that was read what the picture needs besides."""
 
 
 def last_lines(lines: list[Text], limit: int) -> list[Text]:
