@@ -16,7 +16,6 @@ from asterism.cli.codes import FINISHED
 from asterism.cli.finding import machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
-from asterism.cli.stories.chronicle import Chronicle, Decision, change_words
 from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.story import Happening
 from asterism.cli.words import time_of_day
@@ -28,6 +27,7 @@ from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.control import Ask
 from asterism.machines.flow_agent.events import Entered, Handled
 from asterism.runtime.lookup import find_run
+from asterism.views.chronicle import Chronicle, Decision, change_words
 from asterism.views.words import plain
 
 

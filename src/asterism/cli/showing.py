@@ -18,7 +18,6 @@ from asterism.cli.finding import answers_to, machine_of, read_story, reading
 from asterism.cli.options import Database, Json, Mermaid, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.reporting import happening_line, json_line
-from asterism.cli.stories.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.drawing import mermaid_flowchart
 from asterism.cli.stories.metrics import Metrics, TaskMetrics, measure
@@ -37,6 +36,7 @@ from asterism.runtime import following
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
+from asterism.views.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.views.words import count, duration, place_of, plain, preview
 
 MAX_DRAWN = 400

@@ -1,7 +1,11 @@
-"""The read model: what a journal shows, as rows and lines of text. Pure, and without a terminal; everything that shows a run reads it.
+"""The read model: what a journal shows, as rows and lines of text. Pure, and without a terminal.
 
-``delta`` what one entry changes, and ``fold`` · ``view`` the view of any machine · ``constellation``, ``loop``, ``flow`` the views of the
-three machines · ``of_machine`` the view that a machine has · ``words`` values and commands in words.
+Everything that shows a run reads it.
+
+``delta`` what one entry changes, and ``fold`` · ``view`` the view of any machine · ``constellation``,
+``loop``, ``flow`` the views of the three machines · ``of_machine`` the view that a machine has ·
+``chronicle`` what was decided about a constellation, by whom and why · ``words`` values and commands
+in words.
 """
 
 from __future__ import annotations

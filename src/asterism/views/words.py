@@ -1,4 +1,4 @@
-"""Values and commands in words, and foreign text made harmless: what a device says may hold anything, and a terminal obeys some of it."""
+"""Values and commands in words, and foreign text made harmless: a terminal obeys some of it."""
 
 from __future__ import annotations
 

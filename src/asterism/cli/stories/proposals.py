@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.cli.stories.chronicle import change_words
 from asterism.cli.stories.picture import plan_lines
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.store import InboxRow, InquiryRow
+from asterism.views.chronicle import change_words
 from asterism.views.words import plain
 
 MAX_LINES = 200

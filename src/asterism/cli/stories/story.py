@@ -1,7 +1,8 @@
 """The story of a run: its journal read through its view, and what is drawn of it besides.
 
-The live picture, the lines in a pipe, ``log`` and ``show`` tell the same story, because all of them read the journal through the same view
-(``asterism.views``). Each machine has a kind of story of its own (``telling``). Not here: what an entry says, and how it is printed.
+The live picture, the lines in a pipe, ``log`` and ``show`` tell the same story, because all of them
+read the journal through the same view (``asterism.views``). Each machine has a kind of story of its
+own (``telling``). Not here: what an entry says, and how it is printed.
 """
 
 from __future__ import annotations

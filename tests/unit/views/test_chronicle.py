@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from asterism.cli.reasons import Reason, reasons_for, standing_of
-from asterism.cli.stories.chronicle import Chronicle, Decision, decision_words, usage_words
 from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
+from asterism.views.chronicle import Chronicle, Decision, decision_words, usage_words
 from tests.agents import Agent
 from tests.stars import action as A  # noqa: N812 - as in the tests of the machine
 from tests.stars import plan
