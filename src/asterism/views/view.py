@@ -229,7 +229,7 @@ class MachineView:
                 if was is not None:
                     del self.rows[its_id]
                     drop.append(its_id)
-            elif fields := now if was is None else {name: value for name, value in now.items() if not _same(value, was[name])}:
+            elif fields := now if was is None else _changes(now, was):
                 self.rows[its_id], put[its_id] = now, fields
         return put, drop
 
@@ -296,6 +296,10 @@ def _data(it: Event | Effect) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in ("type", "effect_id")}
 
 
-def _same(now: Any, was: Any) -> bool:
-    """Return whether two JSON values are the same; in Python 1 == True, in JSON they differ."""
-    return now is was or (now == was and _encode(now) == _encode(was))
+def _changes(now: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not what they were; in Python 1 == True, in JSON they differ."""
+    return {
+        name: value
+        for name, value in now.items()
+        if value is not (before := was[name]) and (value != before or _encode(value) != _encode(before))
+    }
