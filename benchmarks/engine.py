@@ -15,11 +15,11 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer
 from asterism.devices.dispatcher import Dispatcher
-from asterism.machines.constellation_agent.events import Dispatch, Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
-from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
@@ -35,8 +35,8 @@ class IdleDevice:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
-        return AttemptEnd()
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+        return AttemptResult()
 
 
 @contextlib.asynccontextmanager
@@ -58,7 +58,7 @@ async def open_runtime(store: Store, *, device: Device | None = None, observers:
 
 async def submit(runtime: Runtime, plan: PlanDocument) -> str:
     """A new run of the plan; its id."""
-    first = Submitted(request="measured", fleet=(IDLE,), plan=plan)
+    first = ConstellationSubmitted(request="measured", fleet=(IDLE,), plan=plan)
     return await runtime.submit(CONSTELLATION_AGENT, first, title="measured", actor="benchmark")
 
 

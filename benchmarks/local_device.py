@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asterism.bootstrap import open_devices, open_runtime, open_store
 from asterism.constellation.documents import parse_plan
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 
 SKILLS = """
@@ -38,7 +38,7 @@ async def _chain_s(length: int) -> float:
             open_devices(folder / "fleet.toml", database) as (fleet, devices),
             open_runtime(store, devices, database) as runtime,
         ):
-            first = Submitted(request="measured", fleet=tuple(fleet.values()), plan=plan)
+            first = ConstellationSubmitted(request="measured", fleet=tuple(fleet.values()), plan=plan)
             run = await runtime.submit(CONSTELLATION_AGENT, first, title="measured", actor="benchmark")
             started = time.perf_counter()
             row = await runtime.drive(run)

@@ -21,14 +21,14 @@ from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.devices.dispatcher import Dispatcher
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Hold, Replan, RunOptions, Submitted
+from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Dispatch, Hold, Replan, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import Planner, Proposal
 from asterism.runtime.runtime import Runtime
 from asterism.simulation.clock import EPOCH, WorldClock
-from asterism.simulation.device import Behaviour, FakeDevice, Ledger, Script
+from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, Script
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.stores.memory import MemoryStore
@@ -116,15 +116,15 @@ def live(it: Dag, replan: Replan, hold: Hold, latency: float, *, asks: bool) -> 
         return Behaviour(duration_s=it.seconds[attempt.task_id], result={"replan": asks and attempt.task_id in it.asking})
 
     planner = ScriptedPlanner(lambda _: Reply(after_s=latency * MEAN_S, proposal=Proposal()))
-    first = Submitted(request="x", fleet=FLEET, plan=it.plan, options=RunOptions(replan=replan, hold=hold))
+    first = ConstellationSubmitted(request="x", fleet=FLEET, plan=it.plan, options=RunOptions(replan=replan, hold=hold))
     took_s = run_in_virtual_time(_last_end_s(first, planner, script))
     return Lived(took_s / max(it.longest_s(), it.work_s()), len(planner.questions), it.is_wide())
 
 
-async def _last_end_s(first: Submitted, planner: Planner, script: Script) -> float:
+async def _last_end_s(first: ConstellationSubmitted, planner: Planner, script: Script) -> float:
     """Seconds to the end of the last task, over everything but a disk and real devices."""
     clock = WorldClock()
-    device = FakeDevice(FLEET[0], Ledger(clock.now), script)
+    device = FakeDevice(FLEET[0], PerformanceLog(clock.now), script)
     store = MemoryStore()
     async with Dispatcher({"d": device}, clock.now) as dispatcher:
         driver = Driver(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asterism.kernel.journal import Entry
-from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 from asterism.stores.sqlite import SqliteStore
 from benchmarks.engine import IDLE, open_runtime, submit
 from benchmarks.plans import chain
@@ -52,11 +52,11 @@ skills = ["skills.py:nothing"]
 class Killed:
     """An observer that is the crash."""
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         if entries[-1].seq >= LENGTH:  # two entries a task
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         print(message, file=sys.stderr)
 
 
@@ -65,10 +65,10 @@ class Telling:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         print(time.monotonic(), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-        return AttemptEnd()
+        return AttemptResult()
 
 
 async def _begin(database: Path) -> None:
@@ -81,7 +81,7 @@ async def _again(database: Path) -> None:
     store = SqliteStore.open(database, create=False)
     async with open_runtime(store, device=Telling()) as runtime:
         (row,) = await runtime.runs()
-        await runtime.drive(row.run)
+        await runtime.drive(row.run_id)
 
 
 def engine_restart_s() -> float:

@@ -21,10 +21,10 @@ from asterism.bootstrap import open_devices, open_runtime, open_store
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import Fleet
 from asterism.errors import AsterismError
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
-from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.machines.run_control import Cancel
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 from asterism.runtime.runtime import Runtime
 from benchmarks.engine import IDLE
 from benchmarks.plans import chain, fan, layered
@@ -83,26 +83,26 @@ class MoodyDevice:
 
     profile = IDLE
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         if attempt.description == "fails":
             raise RuntimeError("as it was asked to")
-        return AttemptEnd(result={"x": 1, "text": "x" * 100})
+        return AttemptResult(result={"x": 1, "text": "x" * 100})
 
 
-async def _to_its_end(runtime: Runtime, run: str) -> None:
-    await runtime.drive(run)
+async def _to_its_end(runtime: Runtime, run_id: str) -> None:
+    await runtime.drive(run_id)
 
 
-async def _with_a_yes(runtime: Runtime, run: str) -> None:
-    await runtime.drive(run)
-    (question,) = await runtime.store.inquiries(run=run)
-    await runtime.post_answer(question.inquiry, "approve", actor="soak")
-    await runtime.drive(run)
+async def _with_a_yes(runtime: Runtime, run_id: str) -> None:
+    await runtime.drive(run_id)
+    (question,) = await runtime.store.inquiries(run_id=run_id)
+    await runtime.post_answer(question.inquiry_id, "approve", actor="soak")
+    await runtime.drive(run_id)
 
 
-async def _cancelled(runtime: Runtime, run: str) -> None:
-    await runtime.post(run, Cancel(reason="soak"), actor="soak", key="cancel")
-    await runtime.drive(run)
+async def _cancelled(runtime: Runtime, run_id: str) -> None:
+    await runtime.post(run_id, Cancel(reason="soak"), actor="soak", key="cancel")
+    await runtime.drive(run_id)
 
 
 def shapes() -> list[tuple[PlanDocument, Drive]]:
@@ -146,7 +146,7 @@ async def soak(runs: int, folder: Path, told: Callable[[Sample], None]) -> list[
         async with open_runtime(store, devices, database) as runtime:
             for number in range(1, runs + 1):
                 plan, drive = local if number % LOCAL_EVERY == 1 else common[number % len(common)]
-                first = Submitted(request="soak", fleet=tuple(profiles.values()), plan=plan)
+                first = ConstellationSubmitted(request="soak", fleet=tuple(profiles.values()), plan=plan)
                 run = await runtime.submit(CONSTELLATION_AGENT, first, title="soak", actor="soak")
                 await drive(runtime, run)
                 if (row := await runtime.store.run(run)).status != "ended":

@@ -55,7 +55,7 @@ async def _measured(runs: int, idle_s: float) -> list[str]:
                 cpu = time.process_time()
                 await asyncio.sleep(idle_s)
                 idle = (time.process_time() - cpu) / idle_s
-                resumed = [await _resumed_s(runtime, row.run) for row in (await runtime.runs(limit=200))[::4]]
+                resumed = [await _resumed_s(runtime, row.run_id) for row in (await runtime.runs(limit=200))[::4]]
         finally:
             await store.close()
     return [
@@ -65,11 +65,11 @@ async def _measured(runs: int, idle_s: float) -> list[str]:
     ]
 
 
-async def _resumed_s(runtime: Runtime, run: str) -> float:
-    (question,) = await runtime.store.inquiries(run=run)
+async def _resumed_s(runtime: Runtime, run_id: str) -> float:
+    (question,) = await runtime.store.inquiries(run_id=run_id)
     started = time.perf_counter()
-    await runtime.post_answer(question.inquiry, "approve", actor="benchmark")
-    row = await runtime.drive(run)
+    await runtime.post_answer(question.inquiry_id, "approve", actor="benchmark")
+    row = await runtime.drive(run_id)
     taken_s = time.perf_counter() - started
     if row.outcome != "finished":
         raise RuntimeError(f"the run is {row.status}, and was to finish")

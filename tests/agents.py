@@ -14,17 +14,17 @@ from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptEnded,
     ConstellationAgentStatus,
+    ConstellationSubmitted,
     Dispatch,
     Planned,
     PlanningFailed,
     RunOptions,
-    Submitted,
-    TaskEnded,
 )
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, Verb
+from asterism.machines.run_control import Answered, AskPerson, Verb
 from tests.in_hand import InHand
 
 E = TypeVar("E", bound=Effect)
@@ -46,7 +46,7 @@ FLEET = (
 )
 
 
-class Agent(InHand[AgentMemory]):
+class Agent(InHand[ConstellationMemory]):
     """One run of the constellation agent.
 
     Args:
@@ -58,7 +58,7 @@ class Agent(InHand[AgentMemory]):
         self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, earlier: Any = (), **options: Any
     ) -> None:
         document = parse_plan(plan) if plan else None
-        first = Submitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options), earlier=earlier)
+        first = ConstellationSubmitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options), previous_rounds=earlier)
         super().__init__(CONSTELLATION_AGENT, first, at)
 
     # -- what is there -------------------------------------------------------------------------------
@@ -86,50 +86,51 @@ class Agent(InHand[AgentMemory]):
         return next(effect for effect in self.outstanding(Dispatch).values() if effect.task_id == task_id)
 
     def question(self) -> AskPlanner | None:
-        return next((it for key, it in self.outstanding(AskPlanner).items() if key not in self.run.withdrawn), None)
+        return next((it for key, it in self.outstanding(AskPlanner).items() if key not in self.run.cancelled_effects), None)
 
-    def inquiry(self) -> Ask:
-        return next(iter(self.outstanding(Ask).values()))
+    def inquiry(self) -> AskPerson:
+        return next(iter(self.outstanding(AskPerson).values()))
 
     # -- what happens --------------------------------------------------------------------------------
 
-    def end_of(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> TaskEnded:
+    def end_of(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> AttemptEnded:
         effect = next(key for key, it in self.outstanding(Dispatch).items() if it.task_id == task_id)
-        return TaskEnded(effect=effect, result=result, error=TaskError(code=error, message=f"{task_id}: {error}") if error else None)
+        return AttemptEnded(effect_id=effect, result=result, error=TaskError(code=error, message=f"{task_id}: {error}") if error else None)
 
     def ends(self, task_id: str, result: Any = None, error: ErrorCode | None = None) -> None:
         self.batch(self.end_of(task_id, result, error))
 
     def reply(self, *actions: dict[str, Any], status: str = "CONTINUE", plan: dict[str, Any] | None = None, **more: Any) -> Planned:
-        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.withdrawn)
+        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.cancelled_effects)
         return Planned(
-            effect=effect, status=ConstellationAgentStatus(status), actions=actions, plan=parse_plan(plan) if plan else None, **more
+            effect_id=effect, status=ConstellationAgentStatus(status), actions=actions, plan=parse_plan(plan) if plan else None, **more
         )
 
     def plans(self, *actions: dict[str, Any], **more: Any) -> None:
         self.batch(self.reply(*actions, **more))
 
     def planning_fails(self, code: str = "planning", reason: str = "no model") -> None:
-        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.withdrawn)
-        self.batch(PlanningFailed(effect=effect, code=code, reason=reason))
+        effect = next(key for key in self.outstanding(AskPlanner) if key not in self.run.cancelled_effects)
+        self.batch(PlanningFailed(effect_id=effect, code=code, reason=reason))
 
     def answer(self, verb: Verb, value: Any = None, reason: str = "") -> Answered:
-        return Answered(effect=next(iter(self.outstanding(Ask))), verb=verb, value=value, reason=reason)
+        return Answered(effect_id=next(iter(self.outstanding(AskPerson))), verb=verb, value=value, reason=reason)
 
     def answers(self, verb: Verb, value: Any = None, reason: str = "") -> None:
         self.batch(self.answer(verb, value, reason))
 
 
-def memory_of(run: Run[AgentMemory]) -> dict[str, Any]:
+def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:
     """All that a run holds, as JSON-able data."""
-    memory = {key: value for key, value in msgspec.structs.asdict(run.memory).items() if key != "board"}
-    board = run.memory.board
+    memory = {key: value for key, value in msgspec.structs.asdict(run.memory).items() if key != "schedule"}
+    schedule = run.memory.schedule
     return {
         "state": str(run.state),
         "seq": run.seq,
         "outstanding": msgspec.to_builtins(run.outstanding),
         "abandoned": sorted(run.abandoned),
-        "story": list(run.story),
+        "story": list(run.history),
         "memory": msgspec.to_builtins(memory, order="deterministic"),
-        "board": board and [list(board.startable), list(board.running), list(board.doomed), board.constellation.to_dict()],
+        "schedule": schedule
+        and [list(schedule.startable), list(schedule.running), list(schedule.unsatisfiable), schedule.constellation.to_dict()],
     }

@@ -10,7 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import asterism
-from asterism.machines import Control, Drained, Effect, Event, Governed, Machine, Outcome, Row, Turn, cancels_to, fails_to, governed, row
+from asterism.machines import (
+    BatchEnded,
+    Effect,
+    EffectResult,
+    Event,
+    Machine,
+    Row,
+    RunControl,
+    RunMemory,
+    StepContext,
+    cancels_to,
+    define_machine,
+    fails_to,
+    row,
+)
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.performer import Performer
@@ -34,7 +48,7 @@ class Leave(Event, tag="leave", frozen=True, kw_only=True):
     hours: float = 1.0
 
 
-class Bought(Outcome, tag="bought", frozen=True, kw_only=True):
+class Bought(EffectResult, tag="bought", frozen=True, kw_only=True):
     what: str = ""
     price: float = 0.0
     tags: tuple[str, ...] = ()
@@ -44,31 +58,31 @@ class Buy(Effect, tag="buy", frozen=True, kw_only=True):
     note: str = ""
     tags: tuple[str, ...] = ()
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
-        return Bought(effect=effect, what=why)
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        return Bought(effect_id=effect_id, what=why)
 
 
-class Basket(Governed, kw_only=True):
+class Basket(RunMemory, kw_only=True):
     hours: float = 0.0
     what: str = ""
     price: float = 0.0
 
     def result(self) -> dict[str, Any]:
-        return {"what": self.what, **self.shortfall()}
+        return {"what": self.what, **self.failure_info()}
 
 
-def leave(memory: Basket, event: Leave, turn: Turn) -> State:
+def leave(memory: Basket, event: Leave, context: StepContext) -> State:
     memory.hours = event.hours
-    turn.perform(Buy(note=f"for {event.hours} hours"))
+    context.schedule(Buy(note=f"for {event.hours} hours"))
     return State.OUT
 
 
-def bought(memory: Basket, event: Bought, turn: Turn) -> State:
+def bought(memory: Basket, event: Bought, context: StepContext) -> State:
     memory.what, memory.price = event.what, event.price
     return State.BACK
 
 
-def end(memory: Basket, event: Drained, turn: Turn) -> State:
+def end(memory: Basket, event: BatchEnded, context: StepContext) -> State:
     memory.code = "finished"
     return State.DONE
 
@@ -79,27 +93,27 @@ def errand(
     bought: Callable[..., Any] = bought,
     back: Callable[..., Any] = end,
     buy: type[Effect] = Buy,
-    memory: type[Governed] = Basket,
+    memory: type[RunMemory] = Basket,
     more: dict[type[Event], Row] | None = None,
 ) -> Machine[Any]:
     """Return the machine, with what is given in place of its own; ``more`` are rows of BACK."""
-    return governed(
+    return define_machine(
         "errand",
         states=State,
         initial=State.HOME,
         table={
             State.HOME: {Leave: row(leave, State.OUT)},
             State.OUT: {Bought: row(bought, State.BACK, State.DONE)},
-            State.BACK: {Drained: row(back, State.DONE, internal=True), **(more or {})},
+            State.BACK: {BatchEnded: row(back, State.DONE, internal=True), **(more or {})},
             State.DONE: {},
         },
         effects=(buy,),
         memory=memory,
-        control=Control(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE)),
+        control=RunControl(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE)),
     )
 
 
-def stays_out(memory: Basket, event: Leave, turn: Turn) -> State:
+def stays_out(memory: Basket, event: Leave, context: StepContext) -> State:
     """Go OUT and ask for nothing: a move to put in place of ``leave``."""
     return State.OUT
 
@@ -107,7 +121,7 @@ def stays_out(memory: Basket, event: Leave, turn: Turn) -> State:
 class Shop:
     """Performs what a function makes of the effect."""
 
-    def __init__(self, sells: Callable[..., Any] = lambda effect_id, effect: Bought(effect=effect_id, what="tea")) -> None:
+    def __init__(self, sells: Callable[..., Any] = lambda effect_id, effect: Bought(effect_id=effect_id, what="tea")) -> None:
         self._sells = sells
 
     async def perform(self, effect_id: str, effect: Any, report: Any) -> Any:
@@ -134,6 +148,6 @@ async def in_memory(machine: Machine[Any]) -> AsyncIterator[Runtime]:
 
 async def ended(runtime: Runtime, machine: Machine[Any], first: Event | None = None) -> RunRow:
     """Submit a run and drive it as far as it goes, within ``LIMIT_S``."""
-    run = await runtime.submit(machine, first or Leave(), title="an errand", actor="ann", run="r")
+    run = await runtime.submit(machine, first or Leave(), title="an errand", actor="ann", run_id="r")
     async with asyncio.timeout(LIMIT_S):
         return await runtime.drive(run)

@@ -13,22 +13,22 @@ import msgspec
 
 from asterism.machines import (
     Answered,
-    Ask,
+    AskPerson,
+    BatchEnded,
     ChildEnded,
-    Control,
-    Drained,
     Effect,
+    EffectResult,
     Event,
-    Governed,
-    Outcome,
-    Redo,
+    RecoveryPolicy,
+    RunControl,
+    RunMemory,
     StartRequest,
-    Turn,
-    begin_child,
+    StepContext,
     cancels_to,
     check_verb,
+    child_start,
+    define_machine,
     fails_to,
-    governed,
     row,
 )
 from asterism.runtime.registration import Registration
@@ -52,7 +52,7 @@ class Depart(Event, tag="depart", frozen=True, kw_only=True):
     asks: bool = False
 
 
-class Carried(Outcome, tag="carried", frozen=True, kw_only=True):
+class Carried(EffectResult, tag="carried", frozen=True, kw_only=True):
     parcel: str = ""
     problem: str = ""
 
@@ -60,19 +60,19 @@ class Carried(Outcome, tag="carried", frozen=True, kw_only=True):
 class Carry(Effect, tag="carry", frozen=True, kw_only=True):
     parcel: str
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
-        return Carried(effect=effect, parcel=self.parcel, problem=why)
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        return Carried(effect_id=effect_id, parcel=self.parcel, problem=why)
 
 
 class Throw(Carry, tag="throw", frozen=True, kw_only=True):
     """A parcel that is not to be thrown twice."""
 
     @property
-    def redo(self) -> Redo:
-        return Redo.NEVER
+    def recovery_policy(self) -> RecoveryPolicy:
+        return RecoveryPolicy.DO_NOT_RETRY
 
 
-class Hold(Governed, kw_only=True):
+class Hold(RunMemory, kw_only=True):
     left: list[str] = msgspec.field(default_factory=list)
     tows: list[str] = msgspec.field(default_factory=list)
     rest_s: float = 0.0
@@ -85,7 +85,7 @@ class Hold(Governed, kw_only=True):
         return self.rests_until
 
     def result(self) -> dict[str, Any]:
-        return {"summary": "over", "seen": sorted(self.seen.get("parcels", ())), **self.shortfall()}
+        return {"summary": "over", "seen": sorted(self.seen.get("parcels", ())), **self.failure_info()}
 
 
 class Towed(msgspec.Struct):
@@ -96,37 +96,37 @@ class Towed(msgspec.Struct):
         return Depart(parcels=self.parcels, rest_s=self.rest_s)
 
 
-def depart(memory: Hold, event: Depart, turn: Turn) -> State:
+def depart(memory: Hold, event: Depart, context: StepContext) -> State:
     memory.left, memory.tows, memory.rest_s = list(event.parcels), list(event.tows), event.rest_s
     if not event.asks:
         return State.SAILING
-    turn.perform(Ask(prompt="May it leave?"))
+    context.schedule(AskPerson(prompt="May it leave?"))
     return State.ASKING
 
 
-def answered(memory: Hold, event: Answered, turn: Turn) -> State:
+def answered(memory: Hold, event: Answered, context: StepContext) -> State:
     check_verb(event, ("approve", "reject"))
     memory.code = "" if event.verb == "approve" else "rejected"
     return State.SUNK if memory.code else State.SAILING
 
 
-def look(memory: Hold, event: Drained, turn: Turn) -> State | None:
-    if memory.paused or turn.outstanding:
+def look(memory: Hold, event: BatchEnded, context: StepContext) -> State | None:
+    if memory.paused or context.outstanding:
         return None
     if memory.tows:
-        turn.perform(begin_child("ferry", StartRequest(definition={"parcels": memory.tows, "rest_s": 10.0}), "towed"))
+        context.schedule(child_start("ferry", StartRequest(definition={"parcels": memory.tows, "rest_s": 10.0}), "towed"))
         memory.tows = []
     elif memory.left:
         for parcel in memory.left:
-            turn.perform(Throw(parcel=parcel) if parcel.startswith("!") else Carry(parcel=parcel))
+            context.schedule(Throw(parcel=parcel) if parcel.startswith("!") else Carry(parcel=parcel))
         memory.left = []
     else:
-        memory.rests_until = turn.at + memory.rest_s
+        memory.rests_until = context.at + memory.rest_s
         return State.RESTING
     return State.SAILING
 
 
-def carried(memory: Hold, event: Carried, turn: Turn) -> State:
+def carried(memory: Hold, event: Carried, context: StepContext) -> State:
     if event.problem:
         memory.code, memory.reason = "lost", event.problem
         return State.LEAKING
@@ -134,23 +134,23 @@ def carried(memory: Hold, event: Carried, turn: Turn) -> State:
     return State.SAILING
 
 
-def salvaged(memory: Hold, event: Carried, turn: Turn) -> State:
+def salvaged(memory: Hold, event: Carried, context: StepContext) -> State:
     return State.SALVAGED
 
 
-def towed(memory: Hold, event: ChildEnded, turn: Turn) -> State:
+def towed(memory: Hold, event: ChildEnded, context: StepContext) -> State:
     memory.seen["towed"] = set(event.result["seen"])
     return State.SAILING
 
 
-def rested(memory: Hold, event: Drained, turn: Turn) -> State | None:
-    if memory.paused or memory.rests_until is None or turn.at < memory.rests_until:
+def rested(memory: Hold, event: BatchEnded, context: StepContext) -> State | None:
+    if memory.paused or memory.rests_until is None or context.at < memory.rests_until:
         return None
     memory.code, memory.rests_until = "finished", None
     return State.DONE
 
 
-FERRY = governed(
+FERRY = define_machine(
     "ferry",
     states=State,
     initial=State.MOORED,
@@ -158,11 +158,11 @@ FERRY = governed(
         State.MOORED: {Depart: row(depart, State.ASKING, State.SAILING)},
         State.ASKING: {Answered: row(answered, State.SAILING, State.SUNK)},
         State.SAILING: {
-            Drained: row(look, State.RESTING, internal=True),
+            BatchEnded: row(look, State.RESTING, internal=True),
             Carried: row(carried, State.LEAKING, internal=True),
             ChildEnded: row(towed, internal=True),
         },
-        State.RESTING: {Drained: row(rested, State.DONE)},
+        State.RESTING: {BatchEnded: row(rested, State.DONE)},
         State.DONE: {},
         State.LEAKING: {Carried: row(salvaged, State.SALVAGED)},
         State.SALVAGED: {},
@@ -171,7 +171,7 @@ FERRY = governed(
     effects=(Carry, Throw),
     memory=Hold,
     ends=(State.LEAKING,),
-    control=Control(cancel=cancels_to(State.SUNK), defect=fails_to(State.SUNK)),
+    control=RunControl(cancel=cancels_to(State.SUNK), defect=fails_to(State.SUNK)),
     starts=lambda start: msgspec.convert(start.definition, Towed).depart(),
 )
 
@@ -182,11 +182,11 @@ class Crew:
     def __init__(self, lasts_s: float = 0.0) -> None:
         self.lasts_s = lasts_s
 
-    async def perform(self, effect_id: str, effect: Carry, report: Any) -> Outcome:
+    async def perform(self, effect_id: str, effect: Carry, report: Any) -> EffectResult:
         await asyncio.sleep(0 if effect.parcel == "leaky" else self.lasts_s)
         if effect.parcel == "leaky":
             raise OSError("it leaks")
-        return Carried(effect=effect_id, parcel=effect.parcel)
+        return Carried(effect_id=effect_id, parcel=effect.parcel)
 
 
 def registration(lasts_s: float = 0.0) -> Registration:

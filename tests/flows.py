@@ -11,7 +11,7 @@ from asterism.bootstrap import MACHINES
 from asterism.flows import AgentResult
 from asterism.flows.conversation import Conversation, result_of
 from asterism.flows.performer import Extractor, flow_performers
-from asterism.flows.vault import Vault
+from asterism.flows.secret_store import SecretStore
 from asterism.kernel.journal import Record, state_history
 from asterism.loops.definition import open_performers
 from asterism.machines.flow_agent.table import FLOW_AGENT
@@ -58,8 +58,8 @@ class Stage:
         self.dies_after = dies_after
         self.deaths = 0
         self.processes = 0
-        self.run = ""
-        self.vault = Vault()
+        self.run_id = ""
+        self.vault = SecretStore()
         self.forgetful = forgetful
         self.extractor = extractor
         self._living: Any = None
@@ -69,7 +69,7 @@ class Stage:
         """One process."""
         self.processes += 1
         store = MortalStore(self.memory, self.dies_after)
-        vault = Vault() if self.forgetful else self.vault
+        vault = SecretStore() if self.forgetful else self.vault
         async with open_performers() as loops:
             performers = {**loops, **flow_performers(vault, self.extractor)}
             driver = Driver(store=store, clock=self.clock, machines=MACHINES, performers=performers, poll_s=1.0)
@@ -78,9 +78,9 @@ class Stage:
                 yield runtime, self.talker(runtime, vault), store
         await store.close()
 
-    def talker(self, runtime: Runtime, vault: Vault) -> Any:
+    def talker(self, runtime: Runtime, vault: SecretStore) -> Any:
         """Who takes the turns in a process."""
-        return Conversation(self.agent, runtime=runtime, run=self.run, vault=vault)
+        return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault)
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
@@ -93,7 +93,7 @@ class Stage:
         """One turn (``say``, ``pause``, ``resume``, ``cancel``); taken up by another process if this one is killed."""
         if self._living is not None:
             result: AgentResult = await getattr(self._living, what)(*said)
-            self.run = self._living.run
+            self.run_id = self._living.run_id
             return result
         async with self.process() as (_, conversation, store):
             task = asyncio.ensure_future(getattr(conversation, what)(*said))
@@ -101,13 +101,13 @@ class Stage:
             await asyncio.wait([task, death], return_when=asyncio.FIRST_COMPLETED)
             death.cancel()
             if not store.died.is_set():
-                self.run = conversation.run
+                self.run_id = conversation.run_id
                 answered: AgentResult = await task
                 return answered
             task.cancel()
             await asyncio.wait([task])
             _ = task.cancelled() or task.exception()  # what the dead say is nobody's concern
-            self.run = conversation.run
+            self.run_id = conversation.run_id
         self.deaths, self.dies_after = self.deaths + 1, NEVER
         return await self.look()
 
@@ -126,7 +126,7 @@ class Stage:
 
     @property
     def records(self) -> list[Record]:
-        return self.memory.records[self.run]
+        return self.memory.records[self.run_id]
 
     @property
     def states(self) -> list[str]:
@@ -156,7 +156,7 @@ async def act(stage: Stage, line: str) -> AgentResult | None:
 
 async def memory_of(stage: Stage) -> Any:
     store = MemoryStore(stage.memory)
-    live, _ = await load(store, FLOW_AGENT, stage.run)
+    live, _ = await load(store, FLOW_AGENT, stage.run_id)
     return live.memory
 
 

@@ -19,11 +19,19 @@ from asterism.kernel.journal import Entry, Record
 from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, RunOptions, Submitted, TaskEnded
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.events import (
+    AskPlanner,
+    AttemptEnded,
+    ConstellationSubmitted,
+    Dispatch,
+    Planned,
+    PlanningFailed,
+    RunOptions,
+)
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice, choose_model
-from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 from asterism.runtime.ports.store import RunRow
 from asterism.simulation.model_wire import ModelRequest
 from asterism.simulation.scripted_model import Answering, ModelAnswer, ScriptedModel
@@ -60,9 +68,9 @@ class HandDevice:
         self.profile = profile
         self._work = work
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         came = await self._work(attempt)
-        return AttemptEnd(error=came) if isinstance(came, TaskError) else AttemptEnd(result=came)
+        return AttemptResult(error=came) if isinstance(came, TaskError) else AttemptResult(result=came)
 
 
 class Watch:
@@ -73,11 +81,11 @@ class Watch:
         self.troubles: list[str] = []
         self._news = asyncio.Event()
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         self.entries += entries
         self._news.set()
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         self.troubles.append(message)
 
     async def ended(self, *tasks: str) -> None:
@@ -99,7 +107,7 @@ class Watch:
 
     def tasks_ended(self) -> list[str]:
         dispatched = self._dispatched()
-        return [dispatched[entry.event.effect] for entry in self.entries if isinstance(entry.event, TaskEnded) and not entry.note]
+        return [dispatched[entry.event.effect_id] for entry in self.entries if isinstance(entry.event, AttemptEnded) and not entry.note]
 
     def _dispatched(self) -> dict[str, str]:
         return {
@@ -115,7 +123,7 @@ class Lived(msgspec.Struct, kw_only=True):
 
     row: RunRow
     records: list[Record]
-    memory: AgentMemory
+    memory: ConstellationMemory
     troubles: list[str]
     lasted_s: float
     requests: list[ModelRequest] = []
@@ -185,7 +193,7 @@ def live(
         choice: fields of the ``ModelChoice`` that are to differ from those that these tests use.
     """
     watch = Watch()
-    submitted = Submitted(request="Weave it", fleet=tuple(fleet), options=options or RunOptions(replan="always"))
+    submitted = ConstellationSubmitted(request="Weave it", fleet=tuple(fleet), options=options or RunOptions(replan="always"))
 
     async def story() -> Lived:
         answers = scripted(watch) if scripted else script or ()
@@ -206,7 +214,7 @@ def live(
     return asyncio.run(story())
 
 
-async def _driven(submitted: Submitted, choice: ModelChoice, work: Work, watch: Watch) -> Lived:
+async def _driven(submitted: ConstellationSubmitted, choice: ModelChoice, work: Work, watch: Watch) -> Lived:
     started, store = time.monotonic(), MemoryStore()
     devices = {profile.device_id: HandDevice(profile, work) for profile in submitted.fleet}
     async with (
@@ -216,7 +224,7 @@ async def _driven(submitted: Submitted, choice: ModelChoice, work: Work, watch: 
         run = await runtime.submit(CONSTELLATION_AGENT, submitted, title="weave", actor="user")
         row = await runtime.drive(run)
     records = await store.records(run)
-    replayed: Run[AgentMemory] = Run(CONSTELLATION_AGENT, run)
+    replayed: Run[ConstellationMemory] = Run(CONSTELLATION_AGENT, run)
     replayed.replay(packer(CONSTELLATION_AGENT).unpack(record) for record in records)
     lasted_s = time.monotonic() - started
     return Lived(row=row, records=records, memory=replayed.memory, troubles=watch.troubles, lasted_s=lasted_s)

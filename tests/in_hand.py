@@ -10,9 +10,9 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event, Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.control import Drained, Governed, Withdraw, Withdrawn
+from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, RunMemory
 
-M = TypeVar("M", bound=Governed)
+M = TypeVar("M", bound=RunMemory)
 
 
 class InHand(Generic[M]):
@@ -47,11 +47,11 @@ class InHand(Generic[M]):
 
     def drain(self) -> Entry | None:
         """As a driver does: once, and again while the machine wants to be looked at again at once."""
-        entry = self.take(Drained(), actor="system")
+        entry = self.take(BatchEnded(), actor="system")
         for _ in range(10):
             if self.memory.wake_at() != 0.0:
                 break
-            self.take(Drained(), actor="system")
+            self.take(BatchEnded(), actor="system")
         return entry
 
     def batch(self, *events: Event) -> None:
@@ -66,12 +66,12 @@ class InHand(Generic[M]):
     def call_off(self) -> None:
         """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
         for effect_id, effect in list(self.run.outstanding.items()):
-            if not isinstance(effect, Withdraw):
+            if not isinstance(effect, CancelEffect):
                 continue
-            target = self.run.outstanding.get(effect.target)
+            target = self.run.outstanding.get(effect.effect_id)
             if target is not None:
-                self.take(target.interrupted(effect.target, "called off"), actor="system")
-            self.take(Withdrawn(effect=effect_id), actor="system")
+                self.take(target.interrupted(effect.effect_id, "called off"), actor="system")
+            self.take(EffectCancelled(effect_id=effect_id), actor="system")
         self.drain()
 
     def replayed(self) -> Run[M]:

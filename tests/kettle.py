@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, Row, Turn, row
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, Row, StepContext, row
 
 
 class Kettle(StrEnum):
@@ -33,11 +33,11 @@ class Lift(Event, tag="lift", frozen=True, kw_only=True):
     pass
 
 
-class Boiled(Outcome, tag="boiled", frozen=True, kw_only=True):
+class Boiled(EffectResult, tag="boiled", frozen=True, kw_only=True):
     celsius: int = 100
 
 
-class Stopped(Outcome, tag="stopped", frozen=True, kw_only=True):
+class Stopped(EffectResult, tag="stopped", frozen=True, kw_only=True):
     pass
 
 
@@ -45,18 +45,18 @@ class Heat(Effect, tag="heat", frozen=True, kw_only=True):
     litres: float
 
     @property
-    def redo(self) -> Redo:
-        return Redo.REATTACH
+    def recovery_policy(self) -> RecoveryPolicy:
+        return RecoveryPolicy.REATTACH
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
-        return Boiled(effect=effect, celsius=0)
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        return Boiled(effect_id=effect_id, celsius=0)
 
 
 class Switch(Effect, tag="switch", frozen=True, kw_only=True):
     target: str
 
     @property
-    def withdraws(self) -> str:
+    def cancels(self) -> str:
         return self.target
 
 
@@ -71,31 +71,31 @@ SCALE = ["heavy"]
 """What weighing finds; tests change it, as a new version of a program would."""
 
 
-def press(memory: Memory, event: Press, turn: Turn) -> Kettle:
+def press(memory: Memory, event: Press, context: StepContext) -> Kettle:
     memory.litres = event.litres
-    memory.heating = turn.perform(Heat(litres=event.litres))
+    memory.heating = context.schedule(Heat(litres=event.litres))
     return Kettle.HEATING
 
 
-def lift(memory: Memory, event: Lift, turn: Turn) -> Kettle:
-    turn.perform(Switch(target=memory.heating))
+def lift(memory: Memory, event: Lift, context: StepContext) -> Kettle:
+    context.schedule(Switch(target=memory.heating))
     return Kettle.COLD
 
 
-def boiled(memory: Memory, event: Boiled, turn: Turn) -> Kettle:
+def boiled(memory: Memory, event: Boiled, context: StepContext) -> Kettle:
     return Kettle.HOT
 
 
-def peek(memory: Memory, event: Peek, turn: Turn) -> None:
+def peek(memory: Memory, event: Peek, context: StepContext) -> None:
     """Nothing happens."""
 
 
-def weigh(memory: Memory, event: Weigh, turn: Turn) -> Kettle:
-    memory.weighed.append(turn.recorded("weight", lambda: SCALE[0]))
+def weigh(memory: Memory, event: Weigh, context: StepContext) -> Kettle:
+    memory.weighed.append(context.side_effect("weight", lambda: SCALE[0]))
     return Kettle.COLD
 
 
-def settled(memory: Memory, event: Boiled | Stopped, turn: Turn) -> Kettle:
+def settled(memory: Memory, event: Boiled | Stopped, context: StepContext) -> Kettle:
     return Kettle.COLD
 
 

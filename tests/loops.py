@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from asterism.kernel.machine import Effect
-from asterism.machines.control import Answered, Ask, Verb
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -23,6 +22,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Answered, AskPerson, Verb
 from tests.in_hand import InHand
 
 E = TypeVar("E", bound=Effect)
@@ -57,7 +57,7 @@ class Loop(InHand[LoopMemory]):
         workers: tuple[WorkerProfile, ...] = WORKERS,
         **options: Any,
     ) -> None:
-        first = LoopSubmitted(request="do it", workers=workers, plan=plan, options=LoopOptions(**options), critiques=critiques)
+        first = LoopSubmitted(request="do it", workers=workers, plan=plan, options=LoopOptions(**options), has_critique=critiques)
         super().__init__(ORCHESTRATION_LOOP, first, at)
 
     # -- what is there -------------------------------------------------------------------------------
@@ -73,14 +73,14 @@ class Loop(InHand[LoopMemory]):
 
     def outstanding(self, kind: type[E]) -> dict[str, E]:
         """Effects of a kind that have no outcome and were not called off, by id."""
-        return {key: it for key, it in self.run.outstanding.items() if isinstance(it, kind) and key not in self.run.withdrawn}
+        return {key: it for key, it in self.run.outstanding.items() if isinstance(it, kind) and key not in self.run.cancelled_effects}
 
     def working(self) -> list[str]:
         """Ids of the steps whose workers are at work."""
         return [effect.step_id for effect in self.outstanding(RunWorker).values()]
 
-    def asked(self) -> list[Ask]:
-        return list(self.outstanding(Ask).values())
+    def asked(self) -> list[AskPerson]:
+        return list(self.outstanding(AskPerson).values())
 
     def effect(self, kind: type[Effect], **fields: Any) -> str:
         """Id of the first outstanding effect of a kind with these fields."""
@@ -90,10 +90,10 @@ class Loop(InHand[LoopMemory]):
     # -- what happens --------------------------------------------------------------------------------
 
     def plans(self, *plan: Step, error: str = "") -> None:
-        self.batch(PlanMade(effect=self.effect(MakePlan), steps=plan, error=error))
+        self.batch(PlanMade(effect_id=self.effect(MakePlan), steps=plan, error=error))
 
     def end_of(self, step_id: str, output: Any = None, **more: Any) -> WorkerEnded:
-        return WorkerEnded(effect=self.effect(RunWorker, step_id=step_id), finding=Finding(output=output, **more))
+        return WorkerEnded(effect_id=self.effect(RunWorker, step_id=step_id), finding=Finding(output=output, **more))
 
     def ends(self, step_id: str, output: Any = "found", **more: Any) -> None:
         self.batch(self.end_of(step_id, output, **more))
@@ -102,22 +102,22 @@ class Loop(InHand[LoopMemory]):
         self.ends(step_id, None, status="failed", reason=reason)
 
     def says(self, said: str = "continue", strategy: Strategy | None = None, **more: Any) -> None:
-        self.batch(Reflected(effect=self.effect(Reflect), said=said, strategy=strategy, **more))
+        self.batch(Reflected(effect_id=self.effect(Reflect), reply=said, strategy=strategy, **more))
 
     def answers_with(self, answer: Any = "the answer", **more: Any) -> None:
-        self.batch(Synthesized(effect=self.effect(Synthesize), answer=answer, **more))
+        self.batch(Synthesized(effect_id=self.effect(Synthesize), answer=answer, **more))
 
     def criticises(self, said: str) -> None:
-        self.batch(Critiqued(effect=self.effect(Critique), said=said))
+        self.batch(Critiqued(effect_id=self.effect(Critique), reply=said))
 
     def replies(self, text: str = "", *calls: ToolCall, **more: Any) -> None:
-        self.batch(ModelReplied(effect=self.effect(AskModel), text=text, calls=calls, **more))
+        self.batch(ModelReplied(effect_id=self.effect(AskModel), text=text, calls=calls, **more))
 
     def returns(self, call_id: str, result: Any = "ok", **more: Any) -> None:
-        self.batch(ToolReturned(effect=self.effect(CallTool, call_id=call_id), result=result, **more))
+        self.batch(ToolReturned(effect_id=self.effect(CallTool, call_id=call_id), result=result, **more))
 
     def answer(self, verb: Verb, value: Any = None, reason: str = "", number: int = 0) -> Answered:
-        return Answered(effect=list(self.outstanding(Ask))[number], verb=verb, value=value, reason=reason)
+        return Answered(effect_id=list(self.outstanding(AskPerson))[number], verb=verb, value=value, reason=reason)
 
     def answers(self, verb: Verb, value: Any = None, reason: str = "", number: int = 0) -> None:
         self.batch(self.answer(verb, value, reason, number))

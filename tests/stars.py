@@ -11,7 +11,7 @@ from asterism.constellation.batch import apply_edits
 from asterism.constellation.condition import Condition
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Applied, parse_action
-from asterism.constellation.line import DependencyType, judge
+from asterism.constellation.line import DependencyType, evaluate
 from asterism.constellation.task import TaskStatus
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -80,12 +80,12 @@ def end(it: TaskConstellation, task_id: str, status: TaskStatus = TaskStatus.COM
 
 def judge_all(it: TaskConstellation) -> None:
     """Give every dependency that wants one its verdict."""
-    for line_id in tuple(it.unjudged):
+    for line_id in tuple(it.unevaluated):
         line = it.lines[line_id]
         asked = Condition(line.condition).task_ids if line.condition else ()
         facts = {task_id: {"status": str(it.tasks[task_id].status), "result": it.tasks[task_id].result} for task_id in asked}
-        it.set_verdict(line_id, judge(line, it.tasks[line.source], facts))
-    it.restless.clear()
+        it.set_evaluation(line_id, evaluate(line, it.tasks[line.source], facts))
+    it.dirty.clear()
 
 
 def ready(it: TaskConstellation) -> list[str]:

@@ -12,11 +12,10 @@ import msgspec
 from asterism.bootstrap import MACHINES
 from asterism.constellation.documents import parse_plan
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn
-from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, StepContext
+from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Verb
-from asterism.machines.flow_agent.events import AgentStatus, Begun, Handle, Handled, Message
+from asterism.machines.flow_agent.events import AgentStatus, CallHandler, ConversationStarted, HandlerEnded, Message
 from asterism.machines.flow_agent.requests import HandlerCall
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.effects import Reflect, RunWorker, Synthesize
@@ -24,6 +23,7 @@ from asterism.machines.orchestration_loop.events import LoopSubmitted, Reflected
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.requests import Supervision, WorkerCall
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Verb
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.runtime import Runtime
@@ -39,9 +39,9 @@ _PLAN = {
     "dependencies": lines("a>b b>c"),
 }
 FIRST: dict[str, Event] = {
-    CONSTELLATION_AGENT.name: Submitted(request="go", fleet=FLEET, plan=parse_plan(_PLAN)),
+    CONSTELLATION_AGENT.name: ConstellationSubmitted(request="go", fleet=FLEET, plan=parse_plan(_PLAN)),
     ORCHESTRATION_LOOP.name: LoopSubmitted(request="go", workers=WORKERS, plan=steps("a", "b:asks", "c")),
-    FLOW_AGENT.name: Begun(agent="tests:Agent", message=Message(text="hello", by="ada")),
+    FLOW_AGENT.name: ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada")),
 }
 """What begins a run, by its machine: it does something, asks a person, and does something more."""
 ANSWER: dict[str, tuple[Verb, Any]] = {name: ("respond", "tea") if name == FLOW_AGENT.name else ("approve", None) for name in NAMES}
@@ -49,7 +49,7 @@ ANSWER: dict[str, tuple[Verb, Any]] = {name: ("respond", "tea") if name == FLOW_
 CORRECTED: dict[type[Effect], dict[str, Any]] = {
     Dispatch: {"timeout_s": 60.0},
     RunWorker: {"timeout_s": 60.0},
-    Handle: {"message": Message(text="corrected")},
+    CallHandler: {"message": Message(text="corrected")},
 }
 """Fields that the moves of the next version give to these effects."""
 
@@ -77,10 +77,10 @@ class NextVersion(Machine[Any]):
         self.rules = machine.rules + 1
         self._since = self.rules if asks else 0
 
-    def step(self, state: enum.StrEnum, memory: Any, event: Event, turn: Turn) -> enum.StrEnum | None:
-        target = super().step(state, memory, event, turn)
-        if turn.rules >= self._since:
-            turn.effects[:] = map(corrected, turn.effects)
+    def step(self, state: enum.StrEnum, memory: Any, event: Event, context: StepContext) -> enum.StrEnum | None:
+        target = super().step(state, memory, event, context)
+        if context.rules >= self._since:
+            context.effects[:] = map(corrected, context.effects)
         return target
 
 
@@ -99,7 +99,7 @@ class Hands:
     def __init__(self, holds: Callable[[], None] | None = None) -> None:
         self._holds = holds
 
-    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Any) -> EffectResult:
         """Perform one effect."""
         if self._holds:
             self._holds()
@@ -107,19 +107,19 @@ class Hands:
         match request:
             case HandlerCall():
                 state = AgentStatus.COMPLETED if request.handler == "on_waiting_for_input" else AgentStatus.WAITING_FOR_INPUT
-                return Handled(effect=effect_id, path=(state,), text="tea?")
+                return HandlerEnded(effect_id=effect_id, transitions=(state,), text="tea?")
             case WorkerCall():
-                return WorkerEnded(effect=effect_id, finding=Finding(output=effect_id))
+                return WorkerEnded(effect_id=effect_id, finding=Finding(output=effect_id))
             case Supervision(effect=Synthesize()):
-                return Synthesized(effect=effect_id, answer="done")
+                return Synthesized(effect_id=effect_id, answer="done")
             case Supervision():
-                return Reflected(effect=effect_id, said="continue")
+                return Reflected(effect_id=effect_id, reply="continue")
             case _:
-                return TaskEnded(effect=effect_id, result=effect_id)
+                return AttemptEnded(effect_id=effect_id, result=effect_id)
 
     def performers(self) -> dict[type[Effect], Any]:
         """Return it as the performer of everything that the runs here ask for."""
-        return dict.fromkeys((Dispatch, RunWorker, Reflect, Synthesize, Handle), self)
+        return dict.fromkeys((Dispatch, RunWorker, Reflect, Synthesize, CallHandler), self)
 
 
 def runtime_of(store: Store, clock: Any, machines: dict[str, Machine[Any]], hands: Hands) -> Runtime:
@@ -127,19 +127,19 @@ def runtime_of(store: Store, clock: Any, machines: dict[str, Machine[Any]], hand
     return Runtime(store, Driver(store=store, clock=clock, machines=machines, performers=hands.performers()), clock)
 
 
-async def submit(runtime: Runtime, name: str, run: str) -> None:
+async def submit(runtime: Runtime, name: str, run_id: str) -> None:
     """Write a run of a machine."""
-    await runtime.submit(runtime.driver.machines[name], FIRST[name], title=name, actor="me", run=run)
+    await runtime.submit(runtime.driver.machines[name], FIRST[name], title=name, actor="me", run_id=run_id)
 
 
-async def finish(runtime: Runtime, run: str) -> RunRow:
+async def finish(runtime: Runtime, run_id: str) -> RunRow:
     """Drive a run to its end, answering what it asks."""
-    row = await runtime.drive(run)
+    row = await runtime.drive(run_id)
     for _ in range(MAX_ANSWERS):
-        for asked in await runtime.store.inquiries(run=run):
+        for asked in await runtime.store.inquiries(run_id=run_id):
             verb, value = ANSWER[row.machine]
-            await runtime.post_answer(asked.inquiry, verb, actor="ada", value=value)
-        row = await runtime.drive(run)
+            await runtime.post_answer(asked.inquiry_id, verb, actor="ada", value=value)
+        row = await runtime.drive(run_id)
         if row.status == "ended":
             break
     return row

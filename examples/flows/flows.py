@@ -33,7 +33,7 @@ def note(agent: StandardAgent, kind: str, **what: Any) -> str:
     """Write one record, named by the idempotency key of the run: doing it again writes the same file."""
     desk = Path(os.environ.get("ASTERISM_FLOWS_DIR", "flows-desk"))
     desk.mkdir(exist_ok=True)
-    number = f"{kind}-{agent.run}"
+    number = f"{kind}-{agent.run_id}"
     (desk / f"{number}.json").write_text(json.dumps(what, default=str, indent=2) + "\n", encoding="utf-8")
     return number
 

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 from asterism.constellation.profile import Fleet
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.constellations.resumption import check_devices, first_of, fleet_file_below, fleet_file_of, model_of
+from asterism.devices.device_notices import announcing, lost_now
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
-from asterism.devices.ledger import reap_orphans
 from asterism.devices.local import local_kind
-from asterism.devices.news import announcing, lost_now
 from asterism.devices.pool import WorkerPool
+from asterism.devices.worker_ledger import reap_orphans
 from asterism.errors import MissingExtra, StoreUnavailable
 from asterism.flows.device import FLOW_KIND
 from asterism.flows.models import ModelExtractor, ModelRouter
 from asterism.flows.orchestrator import Router
 from asterism.flows.performer import Extractor, flow_performers
-from asterism.flows.vault import process_vault
+from asterism.flows.secret_store import process_vault
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
@@ -37,7 +37,7 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline.planner import OfflinePlanner
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.current import CURRENT
+from asterism.runtime.current_runtime import CURRENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.observer import Observer
@@ -128,7 +128,7 @@ async def read_fleet(fleet_file: Path) -> Fleet:
             return fleet
 
 
-class Minds(NamedTuple):
+class ModelServices(NamedTuple):
     """What a model does: it plans and, in conversations, finds fields and chooses agents. Without one the last two are None."""
 
     planner: Planner
@@ -137,7 +137,7 @@ class Minds(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def open_minds(choice: ModelChoice | None) -> AsyncIterator[Minds]:
+async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[ModelServices]:
     """All that a model does, over the same connections; the offline planner where there is none.
 
     Raises:
@@ -145,7 +145,7 @@ async def open_minds(choice: ModelChoice | None) -> AsyncIterator[Minds]:
         InvalidInput: a key is missing, or the demonstrations cannot be used.
     """
     if choice is None:
-        yield Minds(OfflinePlanner())
+        yield ModelServices(OfflinePlanner())
         return
     try:
         from asterism.planner.model import open_model  # noqa: PLC0415 - heavy, and an extra
@@ -153,13 +153,13 @@ async def open_minds(choice: ModelChoice | None) -> AsyncIterator[Minds]:
     except ImportError as error:
         raise MissingExtra("llm", f"model {choice.model}") from error
     async with open_model(choice) as access:
-        yield Minds(ConstellationAgentProcessor(access), ModelExtractor(access.model), ModelRouter(access.model))
+        yield ModelServices(ConstellationAgentProcessor(access), ModelExtractor(access.model), ModelRouter(access.model))
 
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """The planner that asks a model, or the offline one; raises as ``open_minds``."""
-    async with open_minds(choice) as minds:
+    """The planner that asks a model, or the offline one; raises as ``open_model_services``."""
+    async with open_model_services(choice) as minds:
         yield minds.planner
 
 
@@ -249,7 +249,7 @@ async def open_worker(
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
     await check_definitions(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
-    async with open_minds(model) as minds, open_devices(fleet_file, database) as (_, devices):
+    async with open_model_services(model) as minds, open_devices(fleet_file, database) as (_, devices):
         await check_devices(client, root, devices)
         async with open_runtime(
             client.store, devices, database, planner=minds.planner, extractor=minds.extractor, fleet_file=fleet_file

@@ -54,16 +54,16 @@ class IllegalTransition(AsterismError):
 class RunNotFound(AsterismError):
     """No run has that id."""
 
-    def __init__(self, run: str) -> None:
-        super().__init__(f"there is no run {run!r}; `asterism runs` lists them")
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"there is no run {run_id!r}; `asterism runs` lists them")
 
 
 class UnknownMachine(InvalidInput):
     """A run is of a machine that this program does not have: another program registers it."""
 
-    def __init__(self, run: str, machine: str) -> None:
+    def __init__(self, run_id: str, machine: str) -> None:
         super().__init__(
-            f"run {run}: its machine {machine!r} is not known here; "
+            f"run {run_id}: its machine {machine!r} is not known here; "
             "use the program that registers it, with asterism.open(machines=[Registration(…)])"
         )
 
@@ -72,31 +72,31 @@ class RunOwned(AsterismError):
     """Another live process drives this run; a live owner is never robbed.
 
     Attributes:
-        run: the run's id.
+        run_id: the run's id.
         owner: who has it, in words (process id, host).
     """
 
-    def __init__(self, run: str, owner: str) -> None:
-        self.run = run
+    def __init__(self, run_id: str, owner: str) -> None:
+        self.run_id = run_id
         self.owner = owner
-        super().__init__(f"run {run} is being driven by {owner}; follow it with `asterism log {run} --follow`")
+        super().__init__(f"run {run_id} is being driven by {owner}; follow it with `asterism log {run_id} --follow`")
 
 
 class RunNewer(AsterismError):
     """A newer program has written to this run, in a form or by rules that this program does not know.
 
     Attributes:
-        run: the run's id.
+        run_id: the run's id.
         theirs: version of what the run was written with, as ``kernel.journal.version_of`` gives it.
         ours: the newest version that this program knows of the run's machine.
     """
 
-    def __init__(self, run: str, theirs: int, ours: int) -> None:
-        self.run = run
+    def __init__(self, run_id: str, theirs: int, ours: int) -> None:
+        self.run_id = run_id
         self.theirs = theirs
         self.ours = ours
         super().__init__(
-            f"run {run} was written with version {version_text(theirs)}, and this program knows versions up to {version_text(ours)};"
+            f"run {run_id} was written with version {version_text(theirs)}, and this program knows versions up to {version_text(ours)};"
             " upgrade it"
         )
 
@@ -105,13 +105,13 @@ class RunStuck(AsterismError):
     """A run has not ended, and nothing that could happen would move it on: a defect of its machine.
 
     Attributes:
-        run: the run's id.
+        run_id: the run's id.
     """
 
-    def __init__(self, run: str, machine: str, state: str) -> None:
-        self.run = run
+    def __init__(self, run_id: str, machine: str, state: str) -> None:
+        self.run_id = run_id
         super().__init__(
-            f"run {run}: machine {machine!r} waits for nothing in {state}: no effect is outstanding and wake_at() gives no time;"
+            f"run {run_id}: machine {machine!r} waits for nothing in {state}: no effect is outstanding and wake_at() gives no time;"
             " correct the move that led there and take the run up again, or cancel it"
         )
 
@@ -119,9 +119,9 @@ class RunStuck(AsterismError):
 class StaleOwner(AsterismError):
     """This process no longer owns the run: somebody claimed it later. Drop it and do nothing more."""
 
-    def __init__(self, run: str, epoch: int) -> None:
-        self.run = run
-        super().__init__(f"run {run} was claimed by another process after epoch {epoch}; this one has let go of it")
+    def __init__(self, run_id: str, epoch: int) -> None:
+        self.run_id = run_id
+        super().__init__(f"run {run_id} was claimed by another process after epoch {epoch}; this one has let go of it")
 
 
 class StoreUnavailable(AsterismError):

@@ -44,7 +44,7 @@ INTRODUCTIONS = {
     ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
-        "the others is another table, `COUPLING` in `asterism.machines.wiring`. Its events are in no journal."
+        "the others is another table, `COUPLING` in `asterism.machines.task_coupling`. Its events are in no journal."
     ),
 }
 

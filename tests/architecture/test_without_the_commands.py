@@ -22,7 +22,7 @@ async def main():
             print((await client.wait(run, timeout_s=60.0)).outcome)
             await driven
         after = await constellations.follow(client, run, "plan.json")
-        print((await client.describe(after)).status, len((await client.load(after)).memory.earlier))
+        print((await client.describe(after)).status, len((await client.load(after)).memory.previous_rounds))
 
 asyncio.run(main())
 """

@@ -14,12 +14,12 @@ from asterism.runtime.ports.store import Commit
 from asterism.stores.sqlite import SqliteStore
 
 
-async def obey(store: SqliteStore, verb: str, run: str, *numbers: str) -> str:
+async def obey(store: SqliteStore, verb: str, run_id: str, *numbers: str) -> str:
     if verb == "claim":
-        return str(await store.claim(run, newest=0))
+        return str(await store.claim(run_id, newest=0))
     epoch, seq = map(int, numbers)
-    record = Record(run=run, seq=seq + 1, at=0.0, actor="other", kind="Done", state="CONTINUE", body="{}")
-    await store.append(Commit(run=run, epoch=epoch, expected_seq=seq, records=(record,), state="CONTINUE", status="active"))
+    record = Record(run_id=run_id, seq=seq + 1, at=0.0, actor="other", kind="Done", state="CONTINUE", body="{}")
+    await store.append(Commit(run_id=run_id, epoch=epoch, expected_seq=seq, records=(record,), state="CONTINUE", status="active"))
     return "appended"
 
 

@@ -19,9 +19,9 @@ from asterism.constellation.task import TaskError
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, Device
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, Device
 from asterism.simulation import loop as simulation
-from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
+from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
 
 SKILLS = ("answer", "raise", "crash", "talk", "wait")
 LOCAL_SKILLS = ("answer", "complain", "exit_hard", "talk", "wait")
@@ -52,7 +52,7 @@ def play_simulated(tmp_path: Path, scenario: Scenario) -> None:
     }
 
     async def whole() -> None:
-        ledger = Ledger(asyncio.get_running_loop().time)
+        ledger = PerformanceLog(asyncio.get_running_loop().time)
         profile = AgentProfile(device_id="d", skills=tuple(Skill(name=name) for name in SKILLS))
         await scenario(FakeDevice(profile, ledger, by_skill(behaviours)))
         assert ledger.performing == []
@@ -82,7 +82,7 @@ class Heard(list[AttemptProgress]):
 
 
 def attempt(skill: str, key: str = "r:1.0", **arguments: Any) -> Attempt:
-    return Attempt(key=key, run="r", task_id="t", device_id="d", skill=skill, arguments=arguments)
+    return Attempt(key=key, run_id="r", task_id="t", device_id="d", skill=skill, arguments=arguments)
 
 
 def test_its_profile_names_it_and_its_skills(play: Play) -> None:
@@ -96,7 +96,7 @@ def test_its_profile_names_it_and_its_skills(play: Play) -> None:
 
 def test_a_result_is_the_end_of_an_attempt(play: Play) -> None:
     async def scenario(device: Device) -> None:
-        assert await device.perform(attempt("answer"), Heard()) == AttemptEnd(result={"answer": 42})
+        assert await device.perform(attempt("answer"), Heard()) == AttemptResult(result={"answer": 42})
 
     play(scenario)
 
@@ -109,7 +109,7 @@ def test_what_goes_wrong_is_an_end_and_not_an_exception_and_the_device_goes_on(p
         assert end.error is not None
         assert end.error.code == code
         assert end.error.message
-        assert await device.perform(attempt("answer"), Heard()) == AttemptEnd(result={"answer": 42})
+        assert await device.perform(attempt("answer"), Heard()) == AttemptResult(result={"answer": 42})
 
     play(scenario)
 
@@ -139,7 +139,7 @@ def test_a_cancelled_attempt_ends_and_leaves_the_others_alone(play: Play) -> Non
             await asyncio.wait([first])
             assert first.cancelled()
             count = len(doomed)
-            assert await device.perform(attempt("answer", "r:2.0"), Heard()) == AttemptEnd(result={"answer": 42})
+            assert await device.perform(attempt("answer", "r:2.0"), Heard()) == AttemptResult(result={"answer": 42})
             assert not second.done()
             assert len(doomed) == count
             second.cancel()

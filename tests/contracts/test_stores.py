@@ -89,9 +89,9 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     return lambda scenario: asyncio.run(whole(scenario))
 
 
-def row(run: str = "r1", *, created_at: float = 100.0, status: RunStatus = "active") -> RunRow:
+def row(run_id: str = "r1", *, created_at: float = 100.0, status: RunStatus = "active") -> RunRow:
     return RunRow(
-        run=run,
+        run_id=run_id,
         machine="constellation",
         title="count the files — ja",
         state="START",
@@ -105,22 +105,22 @@ def row(run: str = "r1", *, created_at: float = 100.0, status: RunStatus = "acti
     )
 
 
-def record(run: str = "r1", seq: int = 1) -> Record:
+def record(run_id: str = "r1", seq: int = 1) -> Record:
     body = '{"event": {"text": "größer"}, "effects": []}'
     return Record(
-        run=run, seq=seq, at=100.5 + seq, actor="ada", kind="Request", state="START", body=body, key=f"k{seq}", note="n", version=1
+        run_id=run_id, seq=seq, at=100.5 + seq, actor="ada", kind="Request", state="START", body=body, key=f"k{seq}", note="n", version=1
     )
 
 
-def commit(run: str = "r1", *, epoch: int = 1, after: int = 1, count: int = 1) -> Commit:
-    records = tuple(record(run, after + number) for number in range(1, count + 1))
-    return Commit(run=run, epoch=epoch, expected_seq=after, records=records, state="CONTINUE", status="active", updated_at=200.0)
+def commit(run_id: str = "r1", *, epoch: int = 1, after: int = 1, count: int = 1) -> Commit:
+    records = tuple(record(run_id, after + number) for number in range(1, count + 1))
+    return Commit(run_id=run_id, epoch=epoch, expected_seq=after, records=records, state="CONTINUE", status="active", updated_at=200.0)
 
 
-def inquiry(name: str = "r1:2.0", run: str = "r1") -> InquiryRow:
+def inquiry(name: str = "r1:2.0", run_id: str = "r1") -> InquiryRow:
     return InquiryRow(
-        inquiry=name,
-        run=run,
+        inquiry_id=name,
+        run_id=run_id,
         prompt="Deploy?",
         verbs=("approve", "reject"),
         subject='{"a": 1}',
@@ -131,8 +131,8 @@ def inquiry(name: str = "r1:2.0", run: str = "r1") -> InquiryRow:
     )
 
 
-def letter(key: str = "c1", run: str = "r1", *, body: str = "{}", actor: str = "ada") -> InboxRow:
-    return InboxRow(run=run, key=key, actor=actor, kind="cancel", body=body, at=120.0)
+def letter(key: str = "c1", run_id: str = "r1", *, body: str = "{}", actor: str = "ada") -> InboxRow:
+    return InboxRow(run_id=run_id, key=key, actor=actor, kind="cancel", body=body, at=120.0)
 
 
 def with_(base: Commit, **changes: object) -> Commit:
@@ -178,13 +178,13 @@ def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Pla
 def test_a_run_that_is_not_there_is_said_not_to_be_there(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
-        for ask in (store.run("nope"), store.claim("nope", newest=0), store.send(letter(run="nope"))):
+        for ask in (store.run("nope"), store.claim("nope", newest=0), store.send(letter(run_id="nope"))):
             with pytest.raises(RunNotFound, match="nope"):
                 await ask
         assert await store.records("nope") == []
         assert await store.inbox(["nope"]) == []
         assert await store.verdict("nope", "c1") == ""
-        assert await store.inquiries(run="nope") == []
+        assert await store.inquiries(run_id="nope") == []
         assert await store.release("nope", 1)
         with pytest.raises(StaleOwner):
             await store.append(commit("nope"))
@@ -199,9 +199,9 @@ def test_runs_are_listed_newest_first_by_status_and_up_to_the_limit(play: Play) 
         await store.submit(row("b", created_at=1.0, status="waiting"), record("b"))
         await store.submit(row("c", created_at=2.0), record("c"))
         await store.submit(row("d", created_at=2.0), record("d"))
-        assert [run.run for run in await store.runs()] == ["a", "d", "c", "b"]
-        assert [run.run for run in await store.runs(limit=2)] == ["a", "d"]
-        assert [run.run for run in await store.runs(status="waiting")] == ["b"]
+        assert [run.run_id for run in await store.runs()] == ["a", "d", "c", "b"]
+        assert [run.run_id for run in await store.runs(limit=2)] == ["a", "d"]
+        assert [run.run_id for run in await store.runs(status="waiting")] == ["b"]
         assert await store.runs(status="ended") == []
         assert len(await store.runs(limit=10**30)) == 4
 
@@ -294,7 +294,7 @@ def test_a_run_of_a_newer_version_cannot_be_claimed_and_stays_as_it_is(play: Pla
         with pytest.raises(RunNewer) as raised:
             await other.claim("r1", newest=1999)
         assert str(raised.value) == "run r1 was written with version 2.1, and this program knows versions up to 1.999; upgrade it"
-        assert (raised.value.run, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
+        assert (raised.value.run_id, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
         assert await one.run("r1") == before
         assert await other.claim("r1", newest=2001) == 1
 
@@ -431,14 +431,14 @@ def test_one_append_carries_inquiries_and_verdicts(play: Play) -> None:
         epoch = await store.claim("r1", newest=0)
         await store.send(letter())
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(), inquiry("r1:2.1")), folded=(("c1", "accepted"),)))
-        assert await store.inquiries(run="r1") == [inquiry(), inquiry("r1:2.1")]
+        assert await store.inquiries(run_id="r1") == [inquiry(), inquiry("r1:2.1")]
         assert await store.verdict("r1", "c1") == "accepted"
         assert await store.inbox(["r1"]) == []
         await store.append(with_(commit(epoch=epoch, after=2), closed=(("r1:2.0", "approve"),)))
         assert await store.inquiries() == [inquiry("r1:2.1")]
         closed = msgspec.structs.replace(inquiry(), answer="approve")
         assert await store.inquiries(open_only=False) == [closed, inquiry("r1:2.1")]
-        assert await store.inquiries(run="other", open_only=False) == []
+        assert await store.inquiries(run_id="other", open_only=False) == []
 
     play(scenario)
 
@@ -467,7 +467,7 @@ def test_a_commit_with_a_gap_or_of_another_run_or_with_a_used_inquiry_is_a_mista
         wrong = (
             with_(good, records=(record(seq=4),)),
             with_(good, records=(record("r2", 3),)),
-            with_(good, opened=(inquiry("new", run="r2"),)),
+            with_(good, opened=(inquiry("new", run_id="r2"),)),
             with_(good, opened=(inquiry("new"), inquiry())),
         )
         for mistake in wrong:
@@ -488,13 +488,13 @@ def test_a_stale_append_does_not_fail_the_others_of_its_group(play: Play) -> Non
             await store.submit(row(name), record(name))
             await store.claim(name, newest=0)
         stale, mistaken = {"r7", "r40"}, {"r9"}
-        await store.append(with_(commit("r0"), opened=(inquiry(run="r0"),)))
+        await store.append(with_(commit("r0"), opened=(inquiry(run_id="r0"),)))
         refused: list[str] = []
 
         async def append(name: str) -> None:
             it = commit(name, epoch=9 if name in stale else 1, after=2 if name == "r0" else 1, count=3)
             try:
-                await store.append(with_(it, opened=(inquiry(run=name),)) if name in mistaken else it)
+                await store.append(with_(it, opened=(inquiry(run_id=name),)) if name in mistaken else it)
             except (StaleOwner, ValueError) as error:
                 refused.append(f"{name} {type(error).__name__}")
 
@@ -549,7 +549,7 @@ def test_the_inbox_shows_the_unfolded_rows_of_the_runs_asked_for_oldest_first(pl
         assert await one.inbox(["r1", "r2", "r3"]) == []
         for key, name in (("b", "r2"), ("a", "r1"), ("c", "r3"), ("0", "r2")):
             await other.send(letter(key, name))
-        assert [(it.run, it.key) for it in await one.inbox(["r1", "r2"])] == [("r2", "b"), ("r1", "a"), ("r2", "0")]
+        assert [(it.run_id, it.key) for it in await one.inbox(["r1", "r2"])] == [("r2", "b"), ("r1", "a"), ("r2", "0")]
         assert await one.inbox([]) == []
 
     play(scenario)
@@ -699,12 +699,12 @@ asyncio.run(main())
 # -- forgetting --------------------------------------------------------------------------------------
 
 
-async def end(store: Store, run: str, *, at: float, outcome: str = "finished") -> None:
-    await store.submit(row(run), record(run))
-    epoch = await store.claim(run, newest=0)
-    ended = with_(commit(run, epoch=epoch), status="ended", outcome=outcome, updated_at=at, opened=(inquiry(f"{run}:2.0", run),))
+async def end(store: Store, run_id: str, *, at: float, outcome: str = "finished") -> None:
+    await store.submit(row(run_id), record(run_id))
+    epoch = await store.claim(run_id, newest=0)
+    ended = with_(commit(run_id, epoch=epoch), status="ended", outcome=outcome, updated_at=at, opened=(inquiry(f"{run_id}:2.0", run_id),))
     await store.append(ended)
-    await store.release(run, epoch)
+    await store.release(run_id, epoch)
 
 
 def test_a_run_submitted_with_a_whole_journal_reads_back_with_its_open_questions(play: Play) -> None:
@@ -713,7 +713,7 @@ def test_a_run_submitted_with_a_whole_journal_reads_back_with_its_open_questions
         await store.submit(row(), record(), record(seq=2), opened=(inquiry(),))
         assert (await store.run("r1")).seq == 2
         assert await store.records("r1") == [record(), record(seq=2)]
-        assert await store.inquiries(run="r1") == [inquiry()]
+        assert await store.inquiries(run_id="r1") == [inquiry()]
 
     play(scenario)
 
@@ -726,9 +726,9 @@ def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_
         await end(store, "young", at=900.0)
         await store.submit(row("active"), record("active"))
         assert await store.prune(before=500.0, outcomes=("finished",)) == 1
-        assert {found.run for found in await store.runs()} == {"failed", "young", "active"}
+        assert {found.run_id for found in await store.runs()} == {"failed", "young", "active"}
         assert await store.records("old") == []
-        assert await store.inquiries(run="old") == []
+        assert await store.inquiries(run_id="old") == []
         with pytest.raises(RunNotFound):
             await store.run("old")
 
@@ -736,7 +736,7 @@ def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_
 
 
 def test_the_last_snapshot_is_kept_as_long_as_its_run_goes_on(play: Play) -> None:
-    first, second = (Snapshot(run="r1", seq=seq, rules="these", body=f'{{"seq": {seq}}}') for seq in (2, 3))
+    first, second = (Snapshot(run_id="r1", seq=seq, code_version="these", body=f'{{"seq": {seq}}}') for seq in (2, 3))
 
     async def scenario(world: World) -> None:
         store = await world.open()
@@ -767,7 +767,7 @@ def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) 
         await end(store, "owned", at=1.0)
         await store.claim("owned", newest=0)
         assert await store.prune() == 0
-        assert {found.run for found in await store.runs()} == {"active", "owned"}
+        assert {found.run_id for found in await store.runs()} == {"active", "owned"}
 
     play(scenario)
 
@@ -812,9 +812,9 @@ def test_a_run_that_nobody_started_is_its_own_root_and_a_tree_is_listed_by_it(pl
     async def scenario(world: World) -> None:
         store = await world.open()
         await plant(store)
-        assert {found.run: found.root for found in await store.runs()} == {"top": "top", "below": "top", "deep": "top", "other": "other"}
-        assert {found.run for found in await store.runs(root="top")} == {"top", "below", "deep"}
-        assert {found.run for found in await store.runs(roots_only=True)} == {"top", "other"}
+        assert {found.run_id: found.root for found in await store.runs()} == {"top": "top", "below": "top", "deep": "top", "other": "other"}
+        assert {found.run_id for found in await store.runs(root="top")} == {"top", "below", "deep"}
+        assert {found.run_id for found in await store.runs(roots_only=True)} == {"top", "other"}
         assert await store.runs(root="below") == []
 
     play(scenario)
@@ -824,9 +824,9 @@ def test_the_questions_of_a_tree_are_listed_at_its_root(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await plant(store)
-        assert [found.inquiry for found in await store.inquiries(root="top")] == ["below:1.0", "deep:1.0"]
-        assert [found.inquiry for found in await store.inquiries(run="deep")] == ["deep:1.0"]
-        assert await store.inquiries(run="deep", root="other") == []
+        assert [found.inquiry_id for found in await store.inquiries(root="top")] == ["below:1.0", "deep:1.0"]
+        assert [found.inquiry_id for found in await store.inquiries(run_id="deep")] == ["deep:1.0"]
+        assert await store.inquiries(run_id="deep", root="other") == []
         assert len(await store.inquiries()) == 3
 
     play(scenario)
@@ -838,7 +838,7 @@ def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(p
         store = await world.open()
         await plant(store)
         epochs = {run: await store.claim(run, newest=0) for run in ("top", "below", "deep", "other")}
-        await store.send(letter(run=name))
+        await store.send(letter(run_id=name))
         assert await store.release("other", epochs["other"])
         assert not await store.release("top", epochs["top"])
         assert (await store.run("top")).owner
@@ -861,8 +861,8 @@ def test_a_tree_is_forgotten_with_its_root_and_a_child_never_alone(play: Play) -
         await store.append(msgspec.structs.replace(commit("top"), status="ended", outcome="finished"))
         await store.release("top", epoch)
         assert await store.prune() == 1
-        assert {found.run for found in await store.runs()} == {"other"}
+        assert {found.run_id for found in await store.runs()} == {"other"}
         assert await store.records("deep") == []
-        assert [found.inquiry for found in await store.inquiries(open_only=False)] == ["other:1.0"]
+        assert [found.inquiry_id for found in await store.inquiries(open_only=False)] == ["other:1.0"]
 
     play(scenario)

@@ -1,6 +1,6 @@
 """A command line to its end, in a process of its own that need not import everything anew: it is forked from one that has.
 
-What is about signals, start-up or what is imported starts a Python of its own instead (``Desk.start``).
+What is about signals, start-up or what is imported starts a Python of its own instead (``SimulatedClient.start``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from asterism.bootstrap import open_devices, open_runtime, open_store
 from asterism.constellation.documents import parse_plan
 from asterism.errors import AsterismError
 from asterism.kernel.journal import Entry
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 
 
@@ -28,16 +28,16 @@ class KilledAfter:
     def __init__(self, count: int) -> None:
         self.left = count
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         self.left -= len(entries)
         if self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         print(message, file=sys.stderr)
 
 
-async def main(database: Path, fleet: Path, run: str, plan: str, die_after: int) -> None:
+async def main(database: Path, fleet: Path, run_id: str, plan: str, die_after: int) -> None:
     async with (
         open_store(database, create=True) as store,
         open_devices(fleet, database) as (profiles, devices),
@@ -45,9 +45,9 @@ async def main(database: Path, fleet: Path, run: str, plan: str, die_after: int)
     ):
         if plan != "-":
             document = parse_plan(json.loads(plan))
-            first = Submitted(request="crash", fleet=tuple(profiles.values()), fleet_file=str(fleet), plan=document)
-            await runtime.submit(CONSTELLATION_AGENT, first, title="crash", actor="test", run=run)
-        row = await runtime.drive(run)
+            first = ConstellationSubmitted(request="crash", fleet=tuple(profiles.values()), fleet_file=str(fleet), plan=document)
+            await runtime.submit(CONSTELLATION_AGENT, first, title="crash", actor="test", run_id=run_id)
+        row = await runtime.drive(run_id)
         print(row.status, row.outcome, flush=True)
 
 

@@ -6,15 +6,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from asterism.devices.message import FunctionJob
-from asterism.devices.pool import Kit, WorkerPool
+from asterism.devices.pool import WorkerPool, WorkerSettings
+from asterism.devices.worker_protocol import FunctionJob
 from asterism.runtime.ports.device import Attempt
 
 
 async def main(ledger: str, skill: str) -> None:
     async with WorkerPool(Path(ledger)) as pool:
-        attempt = Attempt(key="r:1.0", run="r", task_id="t", device_id="d", skill=skill)
-        kit = Kit(Path(__file__).parent, ("local_skills.py",))
+        attempt = Attempt(key="r:1.0", run_id="r", task_id="t", device_id="d", skill=skill)
+        kit = WorkerSettings(Path(__file__).parent, ("local_skills.py",))
         end = await pool.perform(kit, FunctionJob(f"local_skills.py:{skill}"), attempt, lambda it: print(it.message, flush=True))
         print(end, flush=True)
 

@@ -61,17 +61,17 @@ loop = OrchestrationLoop(plan=plan, workers={"work": Worker(work, idempotent=not
 class Killer:
     """Kills the process as soon as an entry is durable."""
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         if entries and entries[-1].seq >= DIE_AFTER > 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         print(message, file=sys.stderr)
 
 
 async def main() -> None:
     async with asterism.open(DATABASE, observers=[Killer()]):
-        ended = await (loop.run("go", run="r1") if WHAT == "new" else loop.resume("r1"))
+        ended = await (loop.run("go", run_id="r1") if WHAT == "new" else loop.resume("r1"))
         print(json.dumps(ended.answer) if ended.outcome == "finished" else ended.state)
 
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from asterism.bootstrap import open_planner, open_runtime, open_store
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import choose_model
 from asterism.runtime.ports.device import Attempt, Device
@@ -39,7 +39,7 @@ class DiesWithTheAnswer:
         return proposal
 
 
-async def main(database: Path, run: str, log: Path, how: str, *more: str) -> None:
+async def main(database: Path, run_id: str, log: Path, how: str, *more: str) -> None:
     base_url, reply, entry = more[0], int(more[1]), int(more[2])
 
     async def work(attempt: Attempt) -> object:
@@ -56,9 +56,9 @@ async def main(database: Path, run: str, log: Path, how: str, *more: str) -> Non
         ) as runtime,
     ):
         if how == "new":
-            first = Submitted(request="Weave it", fleet=tuple(SEED_FLEET), options=RunOptions(replan="always"))
-            await runtime.submit(CONSTELLATION_AGENT, first, title="crash", actor="test", run=run)
-        row = await runtime.drive(run)
+            first = ConstellationSubmitted(request="Weave it", fleet=tuple(SEED_FLEET), options=RunOptions(replan="always"))
+            await runtime.submit(CONSTELLATION_AGENT, first, title="crash", actor="test", run_id=run_id)
+        row = await runtime.drive(run_id)
         print(row.status, row.outcome, flush=True)
 
 

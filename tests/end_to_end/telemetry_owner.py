@@ -19,9 +19,9 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProces
 from asterism.bootstrap import open_runtime, open_store
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 from asterism.telemetry.observer import Telemetry
 from tests.end_to_end.crash_owner import KilledAfter
 
@@ -42,11 +42,11 @@ class ReadyDevice:
         takes = {"properties": {name: {"type": "string"} for name in ("mirror", "dataset", "model")}}
         self.profile = AgentProfile(device_id=device_id, skills=(Skill(name=skill, parameters=takes, idempotent=skill != "deploy"),))
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
-        return AttemptEnd(result=self.result)
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+        return AttemptResult(result=self.result)
 
 
-async def main(database: Path, run: str, plan: str, die_after: int) -> None:
+async def main(database: Path, run_id: str, plan: str, die_after: int) -> None:
     devices: dict[str, Device] = {device_id: ReadyDevice(device_id) for device_id in RESULTS}
     async with open_store(database, create=True) as store, open_runtime(store, devices, database) as runtime:
         telemetry = Telemetry(runtime.driver.live, runtime.clock.now)
@@ -54,12 +54,12 @@ async def main(database: Path, run: str, plan: str, die_after: int) -> None:
         runtime.driver.observe(KilledAfter(die_after))
         if plan != "-":
             fleet = tuple(device.profile for device in devices.values())
-            first = Submitted(request="SECRET-request", fleet=fleet, plan=parse_plan(json.loads(plan)))
-            await runtime.submit(CONSTELLATION_AGENT, first, title="spans", actor="test", run=run)
-        row = await runtime.drive(run)
-        for asked in await store.inquiries(run=run):
-            await runtime.post_answer(asked.inquiry, "approve", actor="ada")
-            row = await runtime.drive(run)
+            first = ConstellationSubmitted(request="SECRET-request", fleet=fleet, plan=parse_plan(json.loads(plan)))
+            await runtime.submit(CONSTELLATION_AGENT, first, title="spans", actor="test", run_id=run_id)
+        row = await runtime.drive(run_id)
+        for asked in await store.inquiries(run_id=run_id):
+            await runtime.post_answer(asked.inquiry_id, "approve", actor="ada")
+            row = await runtime.drive(run_id)
         telemetry.close()
         print(row.status, row.outcome)
 

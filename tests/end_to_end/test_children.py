@@ -75,7 +75,7 @@ def assert_done_once(scene: Scene) -> None:
     tree = rows(scene)
     assert [row.outcome for row in tree] == ["finished"] * 3
     for row in tree:
-        assert_each_effect_has_one_outcome(scene.records(row.run))
+        assert_each_effect_has_one_outcome(scene.records(row.run_id))
 
 
 def killed_and_resumed(scene: Scene, count: int) -> None:

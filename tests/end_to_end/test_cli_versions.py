@@ -27,8 +27,8 @@ def waiting(desk: Desk) -> str:
     return str(desk.runs()[0]["run"])
 
 
-def in_one_line(run: str) -> str:
-    return "asterism: run {} was written with version {}, and this program knows versions up to {}; upgrade it\n".format(run, *OTHER)
+def in_one_line(run_id: str) -> str:
+    return "asterism: run {} was written with version {}, and this program knows versions up to {}; upgrade it\n".format(run_id, *OTHER)
 
 
 @pytest.mark.parametrize(

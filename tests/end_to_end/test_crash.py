@@ -18,8 +18,8 @@ import pytest
 
 from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import Outcome, kind_of
-from asterism.machines.control import Verb
+from asterism.kernel.machine import EffectResult, kind_of
+from asterism.machines.run_control import Verb
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.stores.sqlite import SqliteStore
@@ -28,7 +28,7 @@ from tests.stars import seed
 HERE = Path(__file__).parent
 NEVER = 10_000
 ENTRIES = 11
-"""Entries of the uninterrupted run: submitted, claimed, then Drained and TaskEnded in turn, and the last Drained."""
+"""Entries of the uninterrupted run: submitted, claimed, then BatchEnded and TaskEnded in turn, and the last BatchEnded."""
 
 PLAN = seed("creation")["constellation"]
 
@@ -73,11 +73,11 @@ class Scene:
         """(task id, key) of every performance, in order."""
         return [(line.split()[1], line.split()[2]) for line in self.log.read_text(encoding="utf-8").splitlines()]
 
-    def records(self, run: str = "r1") -> list[Record]:
+    def records(self, run_id: str = "r1") -> list[Record]:
         async def read() -> list[Record]:
             store = SqliteStore.open(self.database, create=False)
             try:
-                return await store.records(run)
+                return await store.records(run_id)
             finally:
                 await store.close()
 
@@ -91,7 +91,7 @@ class Scene:
             try:
                 client = Client(store, SystemClock(), {})
                 (asked,) = await store.inquiries(root="r1")
-                await client.post_answer(asked.inquiry, verb, actor="ada", **more)
+                await client.post_answer(asked.inquiry_id, verb, actor="ada", **more)
                 return asked.prompt
             finally:
                 await store.close()
@@ -106,11 +106,13 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     scene.close()
 
 
-OUTCOMES = {kind_of(event) for machine in MACHINES.values() for event in machine.events if issubclass(event, Outcome)}
+OUTCOMES = {kind_of(event) for machine in MACHINES.values() for event in machine.events if issubclass(event, EffectResult)}
 
 
 def assert_each_effect_has_one_outcome(records: list[Record]) -> None:
-    asked = [f"{record.run}:{record.seq}.{index}" for record in records for index in range(len(json.loads(record.body).get("effects", [])))]
+    asked = [
+        f"{record.run_id}:{record.seq}.{index}" for record in records for index in range(len(json.loads(record.body).get("effects", [])))
+    ]
     accepted = [json.loads(record.body)["event"]["effect_id"] for record in records if record.kind in OUTCOMES and not record.note]
     assert collections.Counter(accepted) == dict.fromkeys(asked, 1)
 

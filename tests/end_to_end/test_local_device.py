@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from asterism.devices.ledger import reap_orphans
-from asterism.devices.message import CommandJob, FunctionJob, Job
-from asterism.devices.pool import Kit, WorkerPool
+from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.process import birth
+from asterism.devices.worker_ledger import reap_orphans
+from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 
 HERE = Path(__file__).parent
-KIT = Kit(HERE, ("local_skills.py",))
+KIT = WorkerSettings(HERE, ("local_skills.py",))
 WITHIN_S = 20.0
 
 Scenario = Callable[[WorkerPool], Awaitable[None]]
@@ -59,18 +59,18 @@ class Progress(list[AttemptProgress]):
 
 
 def attempt(**changes: Any) -> Attempt:
-    return Attempt(**{"key": "r:1.0", "run": "r", "task_id": "t", "device_id": "d", "skill": "s"} | changes)
+    return Attempt(**{"key": "r:1.0", "run_id": "r", "task_id": "t", "device_id": "d", "skill": "s"} | changes)
 
 
 def unheard(progress: AttemptProgress) -> None:
     """For attempts whose progress does not matter."""
 
 
-async def call(pool: WorkerPool, skill: str, progress: ProgressSink = unheard, **arguments: Any) -> AttemptEnd:
+async def call(pool: WorkerPool, skill: str, progress: ProgressSink = unheard, **arguments: Any) -> AttemptResult:
     return await perform(pool, FunctionJob(f"local_skills.py:{skill}"), progress, **arguments)
 
 
-async def perform(pool: WorkerPool, job: Job, progress: ProgressSink = unheard, **arguments: Any) -> AttemptEnd:
+async def perform(pool: WorkerPool, job: Job, progress: ProgressSink = unheard, **arguments: Any) -> AttemptResult:
     return await pool.perform(KIT, job, attempt(arguments=arguments), progress)
 
 
@@ -97,9 +97,9 @@ def test_a_worker_is_used_again(tmp_path: Path) -> None:
 
 def test_arguments_are_converted_and_results_are_json(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
-        assert await call(pool, "answer", value="7") == AttemptEnd(result={"answer": 7})
-        assert await call(pool, "answer") == AttemptEnd(result={"answer": 42})
-        assert await call(pool, "later", value="größer") == AttemptEnd(result="GRÖSSER")
+        assert await call(pool, "answer", value="7") == AttemptResult(result={"answer": 7})
+        assert await call(pool, "answer") == AttemptResult(result={"answer": 42})
+        assert await call(pool, "later", value="größer") == AttemptResult(result="GRÖSSER")
 
     play(tmp_path, scenario)
 
@@ -136,7 +136,7 @@ def test_each_way_to_fail_is_that_attempts_error_and_the_next_one_works(
         assert end.error is not None
         assert end.error.code == code
         assert re.search(told, end.error.message)
-        assert await call(pool, "answer") == AttemptEnd(result={"answer": 42})
+        assert await call(pool, "answer") == AttemptResult(result={"answer": 42})
 
     play(tmp_path, scenario)
 
@@ -159,7 +159,7 @@ def test_a_skill_learns_its_key_and_its_predecessors_results(tmp_path: Path) -> 
 def test_what_a_skill_prints_is_progress_and_never_a_message_of_its_worker(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
         progress = Progress()
-        assert await call(pool, "talk", progress) == AttemptEnd(result="said")
+        assert await call(pool, "talk", progress) == AttemptResult(result="said")
         assert sorted(progress.messages()) == ["a quarter", "on stderr", "on stdout", '{"type":"done","result":0,"reusable":true}']
         assert [each.fraction for each in progress if each.message == "a quarter"] == [0.25]
 
@@ -169,7 +169,7 @@ def test_what_a_skill_prints_is_progress_and_never_a_message_of_its_worker(tmp_p
 def test_a_flood_of_output_neither_blocks_nor_fills_anything(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
         progress = Progress()
-        assert await call(pool, "flood", progress, lines=1_000_000) == AttemptEnd(result=1_000_000)
+        assert await call(pool, "flood", progress, lines=1_000_000) == AttemptResult(result=1_000_000)
         assert max(map(len, progress.messages())) <= 2001
         dropped = sum(int(found[1]) for each in progress.messages() if (found := re.match(r"… (\d+) log line\(s\) dropped", each)))
         assert dropped + sum(each.startswith(("xxx", "yyy")) for each in progress.messages()) == 1_000_001

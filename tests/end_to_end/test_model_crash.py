@@ -89,7 +89,7 @@ def assert_whole(scene: Scene, *, questions: int) -> None:
     assert scene.performed() == {"task_001": 1, "task_002": 1, "task_003": 1, "task_005": 1}
     answers = [entry.event for entry in scene.entries if isinstance(entry.event, Planned) and not entry.note]
     assert [len(answer.actions) for answer in answers] == [0, 0, 0, 3, 0]
-    assert len({answer.effect for answer in answers}) == len(answers)
+    assert len({answer.effect_id for answer in answers}) == len(answers)
 
 
 @pytest.mark.parametrize("asking", [CREATION, EDITING], ids=["creation", "edit"])

@@ -69,7 +69,7 @@ def test_the_model_is_told_why_and_what_has_changed_meanwhile() -> None:
     assert '"task_id": "y"' in shown
     assert '"status": "RUNNING"' in shown
     assert "extra" not in shown
-    refused = [question for question in lived.questions if question.told]
+    refused = [question for question in lived.questions if question.feedback]
     assert [question.refusal.code for question in refused if question.refusal] == ["read_only"]
 
 

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
-from asterism.planner import processing
+from asterism.planner import phases
 from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import Say
 from tests.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
@@ -97,7 +97,7 @@ def test_the_model_sees_what_it_needs_in_both_modes() -> None:
 def test_each_of_the_four_phases_is_a_span(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(processing, "_tracer", provider.get_tracer("test"))
+    monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
     lived = story()
     names = [span.name.split()[-1] for span in exporter.get_finished_spans()]
     assert names == ["context_provision", "llm_interaction", "action_execution", "memory_update"] * len(lived.events(Planned))
@@ -106,6 +106,6 @@ def test_each_of_the_four_phases_is_a_span(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_each_question_names_the_version_that_its_answer_is_written_against() -> None:
     lived = story()
-    asked = [effect.version for entry in lived.entries for effect in entry.effects if isinstance(effect, AskPlanner)]
+    asked = [effect.base_version for entry in lived.entries for effect in entry.effects if isinstance(effect, AskPlanner)]
     assert asked == sorted(asked)
     assert asked[-1] > asked[1]

@@ -24,12 +24,12 @@ def asks(database: Path) -> str:
     return asyncio.run(begin())
 
 
-def outcome(database: Path, run: str) -> str:
+def outcome(database: Path, run_id: str) -> str:
     """How the run has ended when its program has gone on with it."""
 
     async def go_on() -> str:
         async with asterism.open(database, machines=[registration()]) as runtime:
-            return (await runtime.drive(run)).outcome
+            return (await runtime.drive(run_id)).outcome
 
     return asyncio.run(go_on())
 
@@ -91,6 +91,6 @@ def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: p
     assert asyncio.run(epoch(database, run)) == 1
 
 
-async def epoch(database: Path, run: str) -> int:
+async def epoch(database: Path, run_id: str) -> int:
     async with asterism.open(database) as runtime:
-        return (await runtime.store.run(run)).epoch
+        return (await runtime.store.run(run_id)).epoch

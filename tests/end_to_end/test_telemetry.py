@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import effect_id
+from asterism.kernel.machine import make_effect_id
 from asterism.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +85,9 @@ def assert_whole_story(records: list[Record], processes: list[list[Span]]) -> No
     """One span for each transition and each effect of the journal, and every one where it belongs."""
     spans = [span for process in processes for span in process]
     bodies = {record.seq: json.loads(record.body) for record in records}
-    effects = {effect_id(RUN, seq, index): effect for seq, body in bodies.items() for index, effect in enumerate(body.get("effects", []))}
+    effects = {
+        make_effect_id(RUN, seq, index): effect for seq, body in bodies.items() for index, effect in enumerate(body.get("effects", []))
+    }
     transitions = collections.Counter(said(span, "seq") for span in spans if said(span, "kind") == "transition")
     ended = collections.Counter(said(span, "effect_id") for span in spans if said(span, "kind") == "effect")
     assert transitions == dict.fromkeys(bodies, 1)

@@ -31,9 +31,9 @@ async def found_in(database: Path) -> dict[str, tuple[str, str, Any]]:
     try:
         found: dict[str, tuple[str, str, Any]] = {}
         for row in await store.runs():
-            entries = map(packer(MACHINES[row.machine]).unpack, await store.records(row.run))
+            entries = map(packer(MACHINES[row.machine]).unpack, await store.records(row.run_id))
             seen = {rules: set(corrected) for rules, corrected in by_rules(entries).items()}
-            found[row.run] = (row.status, version_text(row.version), seen)
+            found[row.run_id] = (row.status, version_text(row.version), seen)
     finally:
         await store.close()
     return found

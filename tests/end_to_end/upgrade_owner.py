@@ -49,9 +49,9 @@ async def go_on(store: Store, version: str) -> None:
     """Finish every run, or say why not."""
     runtime = runtime_of(store, SystemClock(), next_version() if version == "2" else dict(MACHINES), Hands())
     async with runtime.driver.opened():
-        for row in sorted(await store.runs(), key=lambda row: row.run):
+        for row in sorted(await store.runs(), key=lambda row: row.run_id):
             try:
-                print(row.run, (await finish(runtime, row.run)).outcome, flush=True)
+                print(row.run_id, (await finish(runtime, row.run_id)).outcome, flush=True)
             except AsterismError as error:
                 print(f"{type(error).__name__}: {error}", flush=True)
 

@@ -19,8 +19,8 @@ from asterism.constellation.documents import parse_plan
 from asterism.errors import IllegalTransition, InvalidInput, Refused
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
-from asterism.kernel.snapshot import Snapshot, freeze, thaw
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.model import ToolCall
@@ -137,12 +137,12 @@ def test_an_inbox_row_of_any_kind_and_body_is_an_event_or_a_value_error(name: st
 def test_any_answer_of_a_person_is_taken_or_refused_and_the_run_goes_on_or_waits(verb: Any, value: Any, reason: str) -> None:
     async def scenario(house: House) -> None:
         document = parse_plan(plan("a b", "a>b", skill="once", requires_approval=True))
-        submitted = Submitted(request="x", fleet=(FLEET,), plan=document)
-        run = await house.runtime.submit(CONSTELLATION_AGENT, submitted, title="x", actor="ada", run="origin")
+        submitted = ConstellationSubmitted(request="x", fleet=(FLEET,), plan=document)
+        run = await house.runtime.submit(CONSTELLATION_AGENT, submitted, title="x", actor="ada", run_id="origin")
         await house.runtime.drive(run)
         (question,) = await house.runtime.store.inquiries(root=run)
         with contextlib.suppress(InvalidInput, Refused):
-            await house.runtime.post_answer(question.inquiry, verb, actor="ada", value=value, reason=reason)
+            await house.runtime.post_answer(question.inquiry_id, verb, actor="ada", value=value, reason=reason)
         assert (await house.runtime.drive(run)).status in ("waiting", "ended")
 
     play(scenario)
@@ -170,18 +170,18 @@ def half_way() -> Agent:
 @given(st.data())
 def test_a_snapshot_that_was_changed_is_ignored_or_still_one(data: st.DataObject) -> None:
     run = half_way().run
-    snapshot = freeze(run, "these")
+    snapshot = take_snapshot(run, "these")
     assert snapshot is not None
     at = data.draw(st.integers(0, len(snapshot.body) - 1))
     piece = data.draw(st.sampled_from(["", "0", '"', "{", "}", "null", "[]", "x", ",", "\x00"]) | st.text(max_size=3))
     body = snapshot.body[:at] + piece + snapshot.body[at + data.draw(st.integers(0, 20)) :]
-    thaw(run.machine, msgspec.structs.replace(snapshot, body=body), "these")  # raises nothing
+    restore_snapshot(run.machine, msgspec.structs.replace(snapshot, body=body), "these")  # raises nothing
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{" * 5000, '{"state": "START", "memory": ' + "[" * 5000, "\x00"])
 def test_rubbish_for_a_snapshot_is_as_good_as_none(body: str) -> None:
     run = half_way().run
-    assert thaw(run.machine, Snapshot(run=run.id, seq=2, rules="these", body=body), "these") is None
+    assert restore_snapshot(run.machine, Snapshot(run_id=run.id, seq=2, code_version="these", body=body), "these") is None
 
 
 @pytest.mark.parametrize("body", ["[" * 5000, '{"type": "answered", "effect_id": "r:1.0", "verb": "edit", "value": ' + "[" * 5000])

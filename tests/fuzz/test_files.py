@@ -25,8 +25,8 @@ from asterism.kernel.packing import packer
 from asterism.planner.plan_file import read_plan
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.journal_file import journal_lines, read_journals
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.stores.memory import MemoryStore
 from tests.journals.write import path_of
 
@@ -134,7 +134,7 @@ def a_plan(name: str, content: bytes) -> None:
 
 # -- journals --------------------------------------------------------------------------------------
 RECORDS = [msgspec.json.decode(line, type=Record) for line in path_of("approval").read_bytes().splitlines()]
-ROW = RunRow(run=RECORDS[0].run, machine="constellation agent", title="t", state="FINISH", seq=len(RECORDS), root=RECORDS[0].run)
+ROW = RunRow(run_id=RECORDS[0].run_id, machine="constellation agent", title="t", state="FINISH", seq=len(RECORDS), root=RECORDS[0].run_id)
 LINES = list(journal_lines([(ROW, RECORDS)]))
 ROWS_SAY = ["ended", "active", "flow agent", "orchestration loop", "FAIL", "../x", "r", 2**63, -1]
 
@@ -145,8 +145,8 @@ def taken_in(text: str) -> list[Record]:
     async def adopt() -> list[Record]:
         client = Client(MemoryStore(), SystemClock(), MACHINES)
         journals = read_journals(io.StringIO(text))
-        await client.adopt(journals)
-        return await client.records(journals[0][0].run)
+        await client.import_journals(journals)
+        return await client.records(journals[0][0].run_id)
 
     return asyncio.run(adopt())
 

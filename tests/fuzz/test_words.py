@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from asterism.errors import InvalidInput
 from asterism.flows import InputField, StandardAgent
-from asterism.flows.taking import take
+from asterism.flows.slot_filling import fill_slots
 from asterism.language import replies
 from asterism.loops.toml import read_parts
 from tests.fuzz.test_files import broken
@@ -106,7 +106,7 @@ def see_what_is_taken(name: str, text: str) -> None:
     assert time.monotonic() - begun < 10
     if told:
         assert "invalid literal" not in told
-        assert take(agent, {name: text}, 1e9)
+        assert fill_slots(agent, {name: text}, 1e9)
         return
     assert field.check(agent, msgspec.json.decode(msgspec.json.encode(msgspec.to_builtins(value)))) == value
     if isinstance(value, float):

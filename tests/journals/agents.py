@@ -8,15 +8,15 @@ from typing import Any
 from asterism.constellation.documents import parse_plan
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.constellation_agent.earlier import round_of
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
+from asterism.machines.constellation_agent.previous_rounds import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Broke
+from asterism.machines.run_control import TransitionFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.world import World
 from tests import stars
@@ -87,7 +87,7 @@ def restart() -> Sequence[Record]:
 
 def cancel() -> Sequence[Record]:
     """Cancelled while two tasks run and a person is being asked."""
-    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, happenings=[Happening(at_s=10, what="cancel")])
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, happenings=[ScheduledEvent(at_s=10, what="cancel")])
     return world.run({"tasks": [*tasks("a", "b"), *tasks("c", requires_approval=True)]}).records
 
 
@@ -100,7 +100,7 @@ def _nested() -> Ending:
     """A task that is a constellation with a question inside, paused and taken up again."""
     inner = {"tasks": [*tasks("p", inputs={"x": "${inputs.x}"}), *tasks("q", requires_approval=True)], "dependencies": lines("p>q")}
     plan = {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": inner}, *tasks("c")], "dependencies": lines("b>c")}
-    happenings = [Happening(at_s=2, what="pause"), Happening(at_s=20, what="unpause")]
+    happenings = [ScheduledEvent(at_s=2, what="pause"), ScheduledEvent(at_s=20, what="unpause")]
     world = World(1, fleet=fleet_of("d"), people=says(Answer(verb="approve", after_s=60)), happenings=happenings)
     return world.run(plan)
 
@@ -108,8 +108,8 @@ def _nested() -> Ending:
 def edits() -> Sequence[Record]:
     """Somebody edits the run while it is under way: one edit is taken, one comes too late for its task."""
     happenings = [
-        Happening(at_s=5, what="edit", key="one", actions=ADDED),
-        Happening(at_s=15, what="edit", key="two", actions=(action("remove_task", task_id="b"),)),
+        ScheduledEvent(at_s=5, what="edit", key="one", actions=ADDED),
+        ScheduledEvent(at_s=15, what="edit", key="two", actions=(action("remove_task", task_id="b"),)),
     ]
     world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, happenings=happenings)
     return world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}).records
@@ -134,7 +134,7 @@ def limits() -> Sequence[Record]:
         plan = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")} if question.mode == "CREATION" else None
         return Proposal(plan=parse_plan(plan) if plan else None, thought="because", **told)
 
-    world = World(1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), happenings=[Happening(at_s=1000, what="allow")])
+    world = World(1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), happenings=[ScheduledEvent(at_s=1000, what="allow")])
     return world.run(None, options=RunOptions(replan="always", max_tokens=150)).records
 
 
@@ -150,8 +150,8 @@ def fork() -> Sequence[Record]:
 
     async def scenario(house: House) -> None:
         await house.origin()
-        row = await house.finish(await house.runtime.fork("origin", 5, machine=CONSTELLATION_AGENT, actor="bob", new="fork"))
-        kept.extend(await house.runtime.records(row.run))
+        row = await house.finish(await house.runtime.fork("origin", 5, machine=CONSTELLATION_AGENT, actor="bob", new_id="fork"))
+        kept.extend(await house.runtime.records(row.run_id))
 
     play(scenario)
     return kept
@@ -220,7 +220,7 @@ def round_two() -> Sequence[Record]:
 def defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Agent(stars.plan("a b"))
-    it.batch(Broke(effect=next(iter(it.run.outstanding)), event="attempt_ended", reason="KeyError: x"))
+    it.batch(TransitionFailed(effect_id=next(iter(it.run.outstanding)), event="attempt_ended", reason="KeyError: x"))
     it.call_off()
     return told(it)
 

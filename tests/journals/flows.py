@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence
 from asterism.flows.children import constellation
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
-from asterism.machines.children import ChildEnded, Relay, Relayed, StartChild
-from asterism.machines.control import Broke, Forked
-from asterism.machines.flow_agent.events import AgentStatus, ChildWanted, Recalled, Reported, Said, View
+from asterism.machines.children import ChildEnded, ChildSignaled, SignalChild, StartChild
+from asterism.machines.flow_agent.events import (
+    AgentStatus,
+    AgentView,
+    ChildRequested,
+    ConversationRecalled,
+    HandlerReported,
+    MessageReceived,
+)
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.run_control import Forked, TransitionFailed
 from tests.flows import talk
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
@@ -53,9 +60,9 @@ def flow_error() -> Sequence[Record]:
 def flow_cancel() -> Sequence[Record]:
     """No: cancelled from an approval; what was said while it ran is taken afterwards."""
     it = Talk()
-    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=View(fields={"item": "pizza"}))
+    it.handled(S.WAITING_FOR_APPROVAL, text="Go ahead?", view=AgentView(fields={"item": "pizza"}))
     it.answer("reject", reason="too late")
-    it.take(Said(text="sorry"))
+    it.take(MessageReceived(text="sorry"))
     it.handled(S.CANCELLED, code="rejected", reason="too late")
     return told(it)
 
@@ -63,15 +70,15 @@ def flow_cancel() -> Sequence[Record]:
 def flow_secret() -> Sequence[Record]:
     """A secret that only its owner knows, a message that comes while a handler runs, and a person who was away."""
     it = Talk()
-    it.handled(S.WAITING_FOR_INPUT, text="Your password?", view=View(asking="password", hush=True))
+    it.handled(S.WAITING_FOR_INPUT, text="Your password?", view=AgentView(asked_field="password", secret_expected=True))
     it.answer(value="•••")
-    it.take(Said(text="are you there?", values={"item": "tea"}, secret="•••"))  # noqa: S106 - a placeholder, as journals have it
-    it.handled(S.WAITING_FOR_INPUT, text="What?", view=View(withheld=("password",), asking="item", misses=1))
+    it.take(MessageReceived(text="are you there?", values={"item": "tea"}, secret="•••"))  # noqa: S106 - a placeholder, as journals have it
+    it.handled(S.WAITING_FOR_INPUT, text="What?", view=AgentView(withheld_fields=("password",), asked_field="item", retries=1))
     it.handled(text="Yes. What?")
-    it.take(Recalled())
+    it.take(ConversationRecalled())
     it.answer(value="tea")
     it.entered(S.RUNNING)
-    it.handled(S.COMPLETED, text="done", view=View(outputs={"id": 1}, flags={"n": 1}), data={"more": True})
+    it.handled(S.COMPLETED, text="done", view=AgentView(outputs={"id": 1}, flags={"n": 1}), data={"more": True})
     return told(it)
 
 
@@ -83,7 +90,7 @@ def flow_interrupted() -> Sequence[Record]:
     it.answer("approve")
     it.handled(again=True)
     it.entered()
-    it.take(Reported(of=it.memory.handling, text="half"), actor="agent")
+    it.take(HandlerReported(effect_id=it.memory.handler_effect, text="half"), actor="agent")
     it.handled(S.COMPLETED, text="done")
     return told(it)
 
@@ -105,12 +112,14 @@ def flow_constellation() -> Sequence[Record]:
     it.entered(S.RUNNING)
     start = constellation({"tasks": [{"task_id": "a", "device": "d", "skill": "s"}]}, inputs={"when": "now"}, request="do a")
     for _ in range(2):
-        it.take(ChildWanted(of=it.memory.handling, key="k", start=start), actor="agent")
-    it.take(Broke(effect=it.memory.handling, event="handler_notified", reason="KeyError: x"))
+        it.take(ChildRequested(effect_id=it.memory.handler_effect, key="k", start=start), actor="agent")
+    it.take(TransitionFailed(effect_id=it.memory.handler_effect, event="handler_notified", reason="KeyError: x"))
     it.handled(text="Sorry.")
-    below, down = (next(key for key, effect in it.run.outstanding.items() if isinstance(effect, kind)) for kind in (StartChild, Relay))
-    it.take(Relayed(effect=down))
-    it.take(ChildEnded(effect=below, outcome="cancelled"))
+    below, down = (
+        next(key for key, effect in it.run.outstanding.items() if isinstance(effect, kind)) for kind in (StartChild, SignalChild)
+    )
+    it.take(ChildSignaled(effect_id=down))
+    it.take(ChildEnded(effect_id=below, outcome="cancelled"))
     return told(it)
 
 

@@ -10,12 +10,12 @@ from asterism.kernel.journal import Record
 from asterism.kernel.machine import kind_of
 from asterism.kernel.packing import packer
 from asterism.loops import Handoff, LoopView, OrchestrationLoop, Worker
-from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
-from asterism.machines.control import Broke, Cancel, Forked, Pause, Unpause
+from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
 from asterism.machines.orchestration_loop.effects import AskModel, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Later, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Cancel, Forked, Pause, TransitionFailed, Unpause
 from asterism.simulation.people import Crash, everyone_says
 from asterism.simulation.world import World
 from tests.loops import Loop, steps
@@ -59,10 +59,10 @@ def loop_below() -> Sequence[Record]:
     below = it.effect(StartChild)
     for command in (Pause(), Unpause(), Cancel(reason="enough")):
         it.batch(command)
-        it.batch(*(Relayed(effect=key) for key in it.outstanding(Relay)))
+        it.batch(*(ChildSignaled(effect_id=key) for key in it.outstanding(SignalChild)))
         if not it.run.machine.is_terminal(it.state):
-            it.batch(ChildRested(of=below, resting=isinstance(command, Pause)))
-    it.batch(ChildEnded(effect=below, outcome="cancelled", code="cancelled", reason="enough"))
+            it.batch(ChildBlocked(effect_id=below, blocked=isinstance(command, Pause)))
+    it.batch(ChildEnded(effect_id=below, outcome="cancelled", code="cancelled", reason="enough"))
     return told(it)
 
 
@@ -101,7 +101,7 @@ def loop_model() -> Sequence[Record]:
 def loop_later() -> Sequence[Record]:
     """A result that comes later; and a step that a person approves with another handoff."""
     it = Loop(*steps("a", "b:asks"))
-    it.batch(WorkerEnded(effect=it.effect(RunWorker), later=Later(key="job-7", prompt="the print job")))
+    it.batch(WorkerEnded(effect_id=it.effect(RunWorker), later=Later(key="job-7", prompt="the print job")))
     it.answers("respond", {"pages": 3})
     it.says()
     it.answers("edit", {"intent": "less"})
@@ -160,7 +160,7 @@ def loop_fork() -> Sequence[Record]:
 def loop_defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Loop(*steps("a"))
-    it.batch(Broke(effect=it.effect(RunWorker), event="worker_ended", reason="KeyError: x"))
+    it.batch(TransitionFailed(effect_id=it.effect(RunWorker), event="worker_ended", reason="KeyError: x"))
     it.call_off()
     return told(it)
 

@@ -73,7 +73,7 @@ def golden(name: str) -> list[Record]:
 
 
 def replayed(name: str, records: list[Record]) -> Run[Any]:
-    run: Run[Any] = Run(MACHINE_OF[name], records[0].run)
+    run: Run[Any] = Run(MACHINE_OF[name], records[0].run_id)
     run.replay(packer(MACHINE_OF[name]).unpack(record) for record in records)
     return run
 
@@ -125,12 +125,12 @@ def test_packing_what_was_unpacked_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_store_that_holds_a_golden_journal_can_be_recovered_from(name: str) -> None:
     first, *more = golden(name)
-    row = RunRow(run=first.run, machine=MACHINE_OF[name].name, title=name, state=first.state, seq=1)
+    row = RunRow(run_id=first.run_id, machine=MACHINE_OF[name].name, title=name, state=first.state, seq=1)
 
     async def main() -> Any:
         store = MemoryStore()
         await store.submit(row, first, *more)
-        live, _ = await load(store, MACHINE_OF[name], first.run)
+        live, _ = await load(store, MACHINE_OF[name], first.run_id)
         return live
 
     assert asyncio.run(main()).seq == len(more) + 1

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from asterism.kernel.journal import SCHEMA_VERSION, Record
-from asterism.kernel.machine import Event, Turn, row
+from asterism.kernel.machine import Event, StepContext, row
 from tests.journals import schema
 from tests.journals.write import GOLDEN
 from tests.journals.write import path_of as journal_of
@@ -49,7 +49,7 @@ def of_kettle(tag: str, **fields: tuple[Any, Any]) -> dict[str, Any]:
     """The schema of a kettle that can be poured."""
     pour = msgspec.defstruct("Pour", [(name, *of) for name, of in fields.items()], bases=(Event,), frozen=True, kw_only=True, tag=tag)
 
-    def move(memory: Memory, event: Event, turn: Turn) -> Kettle:
+    def move(memory: Memory, event: Event, context: StepContext) -> Kettle:
         return Kettle.COLD
 
     return schema.schema([make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], pour: row(move)}})])

@@ -10,7 +10,7 @@ import pytest
 
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.constellation.constellation import TaskConstellation
-from asterism.machines.control import Cancel
+from asterism.machines.run_control import Cancel
 from tests.agents import Agent, memory_of
 from tests.stars import action, edit, end, plan, ready
 

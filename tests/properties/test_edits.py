@@ -82,7 +82,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
         assert self._seen() == before
 
     def _seen(self) -> tuple[Any, ...]:
-        return self.it.to_dict(), dict(self.it.unjudged), ready(self.it)
+        return self.it.to_dict(), dict(self.it.unevaluated), ready(self.it)
 
     @precondition(lambda self: self.it.lines)
     @rule(data=st.data(), changed=judged, remove=st.booleans(), refuse=st.booleans())
@@ -147,7 +147,7 @@ class EditsAgainstAnOracle(RuleBasedStateMachine):
     @invariant()
     def ready_and_doomed_are_the_oracles(self) -> None:
         assert set(ready(self.it)) == set(self._startable())
-        assert {task_id for task_id in self.it.tasks if self.it.is_doomed(task_id)} >= set(filter(self._doomed, self.it.tasks))
+        assert {task_id for task_id in self.it.tasks if self.it.is_unsatisfiable(task_id)} >= set(filter(self._doomed, self.it.tasks))
 
     @invariant()
     def it_goes_out_and_comes_back(self) -> None:

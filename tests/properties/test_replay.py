@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from asterism.constellation.task import TaskStatus
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import AskPlanner, DeviceFound, DeviceLost, Dispatch, PlanningFailed, TaskEnded
-from asterism.machines.control import Answered, Ask, Cancel, Claimed, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
+from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
 from tests.agents import FLEET, Agent, memory_of
 from tests.properties.plans import batches, documents, edits
 from tests.stars import action
@@ -23,7 +23,7 @@ from tests.stars import action
 ERRORS = [None, None, None, "raised", "timeout", "interrupted", "device_lost", "cancelled"]
 replies = st.one_of(st.just([]), st.lists(edits, min_size=1, max_size=1), batches)
 WORLD = [
-    *[None, None, Pause(), Unpause(), Unpause(), Unpause(), Claimed(epoch=2, owner="p"), Cancel(reason="enough")],
+    *[None, None, Pause(), Unpause(), Unpause(), Unpause(), OwnershipAcquired(epoch=2, owner="p"), Cancel(reason="enough")],
     *[DeviceLost(device="s"), DeviceFound(device="s"), DeviceLost(device="d"), DeviceFound(device="d"), DeviceFound(device="d")],
 ]
 VERBS = ["approve", "approve", "edit", "respond", "reject", "cancel"]
@@ -85,10 +85,10 @@ class AnAgent(RuleBasedStateMachine):
             assert memory_of(agent.run) == before
             return
         if entry is None or entry.note:
-            assert memory_of(agent.run)["board"] == before["board"]
+            assert memory_of(agent.run)["schedule"] == before["schedule"]
         if terminal:
             assert agent.state == before["state"]
-            assert memory_of(agent.run)["board"] == before["board"]
+            assert memory_of(agent.run)["schedule"] == before["schedule"]
         if drain:
             agent.drain()
 
@@ -100,7 +100,7 @@ class AnAgent(RuleBasedStateMachine):
     def an_attempt_ends(self, data: st.DataObject, error: Any, x: int, *, drain: bool) -> None:
         effect = self._drawn(data, Dispatch)
         told = {"code": error, "message": "why"} if error else None
-        ended = msgspec.convert({"effect_id": effect, "result": None if error else {"x": x, "replan": x == 3}, "error": told}, TaskEnded)
+        ended = msgspec.convert({"effect_id": effect, "result": None if error else {"x": x, "replan": x == 3}, "error": told}, AttemptEnded)
         self._happens(ended, drain=drain)
         self.late.append(ended)
 
@@ -136,22 +136,22 @@ class AnAgent(RuleBasedStateMachine):
     @precondition(lambda self: self.agent.outstanding(AskPlanner))
     @rule(data=st.data())
     def the_planner_is_not_heard(self, data: st.DataObject) -> None:
-        self._happens(PlanningFailed(effect=self._drawn(data, AskPlanner), code="planning", reason="no model"))
+        self._happens(PlanningFailed(effect_id=self._drawn(data, AskPlanner), code="planning", reason="no model"))
 
-    @precondition(lambda self: self.agent.outstanding(Ask))
+    @precondition(lambda self: self.agent.outstanding(AskPerson))
     @rule(data=st.data(), verb=st.sampled_from(VERBS), value=st.sampled_from([None, {"x": 7}, {"z": 1}, {"x": "${t0.x}"}]))
     def a_person_answers(self, data: st.DataObject, verb: Any, value: Any) -> None:
-        self._happens(Answered(effect=self._drawn(data, Ask), verb=verb, value=value))
+        self._happens(Answered(effect_id=self._drawn(data, AskPerson), verb=verb, value=value))
 
-    @precondition(lambda self: self.agent.outstanding(Withdraw))
+    @precondition(lambda self: self.agent.outstanding(CancelEffect))
     @rule(data=st.data())
     def something_is_called_off(self, data: st.DataObject) -> None:
-        withdrawal = self._drawn(data, Withdraw)
-        target = self.agent.outstanding(Withdraw)[withdrawal].target
+        withdrawal = self._drawn(data, CancelEffect)
+        target = self.agent.outstanding(CancelEffect)[withdrawal].effect_id
         effect = self.agent.run.outstanding.get(target)
         if effect is not None:
             self._happens(effect.interrupted(target, "called off"), drain=False)
-        self._happens(Withdrawn(effect=withdrawal))
+        self._happens(EffectCancelled(effect_id=withdrawal))
 
     @precondition(lambda self: self.late)
     @rule(data=st.data())
@@ -173,29 +173,31 @@ class AnAgent(RuleBasedStateMachine):
 
     @invariant()
     def the_board_is_the_constellations(self) -> None:
-        board = self.agent.memory.board
-        if board is None:
+        schedule = self.agent.memory.schedule
+        if schedule is None:
             return
-        it = board.constellation
+        it = schedule.constellation
         graph = nx.DiGraph([(line.source, line.target) for line in it.lines.values()])
         assert nx.is_directed_acyclic_graph(graph)
         assert it.validate_dag() == (True, [])
-        assert not it.unjudged
-        assert not it.restless
-        assert set(board.running) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.RUNNING}
+        assert not it.unevaluated
+        assert not it.dirty
+        assert set(schedule.running) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.RUNNING}
         if self.agent.state == "CONTINUE":
-            assert set(board.startable) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.PENDING}
-            assert set(board.startable) == {task.task_id for task in it.ready_tasks()}
-            assert set(board.doomed) == {task_id for task_id, task in it.tasks.items() if task.editable and it.is_doomed(task_id)}
+            assert set(schedule.startable) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.PENDING}
+            assert set(schedule.startable) == {task.task_id for task in it.ready_tasks()}
+            assert set(schedule.unsatisfiable) == {
+                task_id for task_id, task in it.tasks.items() if task.editable and it.is_unsatisfiable(task_id)
+            }
 
     @invariant()
     def nothing_runs_before_its_dependencies_or_without_its_approval(self) -> None:
         it = self.agent.constellation
         for effect_id, effect in self.agent.outstanding(Dispatch).items():
-            if effect_id in self.agent.run.withdrawn:
+            if effect_id in self.agent.run.cancelled_effects:
                 continue
             task = it.tasks[effect.task_id]
-            assert task.effect == effect_id
+            assert task.effect_id == effect_id
             assert all(line.verdict is not None and line.verdict.satisfied for line in it.lines_in(task.task_id))
             if task.requires_approval:
                 shown = {"task_id": task.task_id, "device": effect.device, "skill": effect.skill, "arguments": effect.arguments}
@@ -204,8 +206,10 @@ class AnAgent(RuleBasedStateMachine):
     @invariant()
     def each_task_has_one_effect_that_is_outstanding(self) -> None:
         run = self.agent.run
-        left = {effect_id for effect_id, effect in run.outstanding.items() if isinstance(effect, Dispatch | Ask)} - run.withdrawn
-        assert left == {task.effect for task in self.agent.constellation.tasks.values() if task.effect}
+        left = {
+            effect_id for effect_id, effect in run.outstanding.items() if isinstance(effect, Dispatch | AskPerson)
+        } - run.cancelled_effects
+        assert left == {task.effect_id for task in self.agent.constellation.tasks.values() if task.effect_id}
 
     @invariant()
     def it_has_ended_or_waits_for_something_that_it_can_name(self) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.kernel.snapshot import freeze, thaw
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.kernel.snapshot import restore_snapshot, take_snapshot
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.simulation.checks.checker import MACHINES
 from asterism.simulation.invariants import difference
 from tests.agents import memory_of
@@ -19,13 +19,14 @@ from tests.simulation.search.profiles import PROFILES, setting_of
 
 def whole(run: Run[Any]) -> Any:
     """All of it, every order included, but for the story, which is for people."""
-    if not isinstance(run.memory, AgentMemory):
+    if not isinstance(run.memory, ConstellationMemory):
         return list(run.outstanding)  # the rest is compared by itself
     it = run.memory.constellation
     orders = [
-        (task_id, it.predecessors(task_id), it.successors(task_id), it.is_ready(task_id), it.is_doomed(task_id)) for task_id in it.tasks
+        (task_id, it.predecessors(task_id), it.successors(task_id), it.is_ready(task_id), it.is_unsatisfiable(task_id))
+        for task_id in it.tasks
     ]
-    graph = [sorted(orders), list(it.unjudged), list(it.restless), sorted(it.referring.items()), it.validate_dag()]
+    graph = [sorted(orders), list(it.unevaluated), list(it.dirty), sorted(it.referring.items()), it.validate_dag()]
     every = {**memory_of(run), "story": [], "graph": graph, "outstanding in order": list(run.outstanding)}
     return msgspec.json.decode(msgspec.json.encode(every))
 
@@ -36,14 +37,14 @@ def test_a_run_thawed_at_every_entry_does_what_it_would_have_done(profile: str) 
         _, ending = setting_of(profile, seed).play()
         machine = MACHINES[ending.row.machine]
         unpack = packer(machine).unpack
-        straight: Run[Any] = Run(machine, ending.row.run)
-        thawed: Run[Any] = Run(machine, ending.row.run)
+        straight: Run[Any] = Run(machine, ending.row.run_id)
+        thawed: Run[Any] = Run(machine, ending.row.run_id)
         for record in ending.records:
             straight.replay([unpack(record)])
             thawed.replay([unpack(record)])  # raises where it asks for other effects than the journal has
-            snapshot = freeze(thawed, "these")
+            snapshot = take_snapshot(thawed, "these")
             assert snapshot is not None
-            again = thaw(machine, snapshot, "these")
+            again = restore_snapshot(machine, snapshot, "these")
             assert again is not None
             assert (difference(again, straight), whole(again)) == ("", whole(straight)), f"{profile} {seed}, entry {record.seq}"
             thawed = again

@@ -50,7 +50,7 @@ def _one(seed: int, profile: str) -> int:
     if tally.runs:
         _, ending = setting_of(profile, seed).play()
         for run in (ending, *ending.children):
-            print("\n".join(run.story), end="\n\n")
+            print("\n".join(run.history), end="\n\n")
     return _report(tally)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from asterism.errors import AsterismError
 from asterism.flows import AgentResult, Orchestrator
-from asterism.flows.vault import Vault
+from asterism.flows.secret_store import SecretStore
 from asterism.runtime.runtime import Runtime
 from tests.flows import NEVER, Stage, act
 from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK
@@ -45,14 +45,14 @@ def read() -> list[Conversation]:
 class Desk:
     """A person before an orchestrator, as ``asterism chat`` has it."""
 
-    def __init__(self, runtime: Runtime, vault: Vault) -> None:
-        self.run = ""
+    def __init__(self, runtime: Runtime, vault: SecretStore) -> None:
+        self.run_id = ""
         self._desk = Orchestrator(AT_THE_DESK, runtime=runtime, vault=vault)
 
     async def say(self, text: str) -> AgentResult:
         await asyncio.sleep(1)  # people take their time, and who was spoken to last is told by it
         result = await self._desk.handle(text, user="ann")
-        self.run = result.run
+        self.run_id = result.run_id
         return result
 
     async def pause(self) -> AgentResult:
@@ -74,7 +74,7 @@ class Desk:
 class DeskStage(Stage):
     """A desk instead of one conversation."""
 
-    def talker(self, runtime: Runtime, vault: Vault) -> Any:
+    def talker(self, runtime: Runtime, vault: SecretStore) -> Any:
         return Desk(runtime, vault)
 
 

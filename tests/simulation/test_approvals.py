@@ -8,7 +8,7 @@ from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, everyone_says
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, kinds, lines, says, started, statuses, tasks
 
@@ -24,7 +24,7 @@ def test_without_a_yes_nothing_runs_and_the_run_waits() -> None:
     world, ending = live()
     assert (ending.row.status, statuses(ending)["a"]) == ("waiting", "RUNNING")
     assert not world.ledger.performances
-    assert ending.task("a").inquiry in world.memory.inquiries
+    assert ending.task("a").inquiry_id in world.memory.inquiries
 
 
 def test_a_parked_run_is_answered_later_and_driven_on_by_another_process() -> None:
@@ -96,7 +96,7 @@ def test_a_no_cancels_the_task_and_names_who_said_it() -> None:
 def test_a_yes_while_the_run_is_paused_starts_nothing_before_it_goes_on() -> None:
     world, ending = live(
         Answer(verb="approve", after_s=20),
-        happenings=[Happening(at_s=10, what="pause"), Happening(at_s=100, what="unpause")],
+        happenings=[ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")],
     )
     assert ending.outcome == "finished"
     assert started(world)[0][0] == "a"
@@ -126,7 +126,7 @@ def test_a_yes_to_run_again_on_a_device_is_not_one_for_a_stand_in() -> None:
         fleet=fleet_of("d", "e", idempotent=False),
         script={"do": Behaviour(duration_s=30)},
         people=lambda inquiry: [Answer(verb="approve", after_s=5)] if '"device":"d"' in inquiry.subject else [],
-        happenings=[Happening(at_s=10, what="lose", device="d")],
+        happenings=[ScheduledEvent(at_s=10, what="lose", device="d")],
     )
     ending = world.run({"tasks": tasks("a")})
     assert ending.row.status == "waiting"

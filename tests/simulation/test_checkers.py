@@ -16,31 +16,32 @@ from asterism.constellation.line import TRUTH_TABLE, DependencyType
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices import dispatcher
-from asterism.flows import performer, seat
-from asterism.flows.performer import WakePerformer
-from asterism.kernel.machine import Turn
+from asterism.flows import agent_state, performer
+from asterism.flows.performer import NotifyPerformer
+from asterism.kernel.machine import StepContext
 from asterism.kernel.run import Run
 from asterism.machines import common_rows
-from asterism.machines.children import Relayed, child_of, tell_children
-from asterism.machines.constellation_agent import asking, planning, table, tasks
-from asterism.machines.constellation_agent.events import RunOptions, TaskEnded
-from asterism.machines.constellation_agent.memory import AgentMemory, Question
-from asterism.machines.control import Answered, Cancel
+from asterism.machines.children import ChildSignaled, child_run_id, signal_children
+from asterism.machines.constellation_agent import planner_requests, planning, table, tasks
+from asterism.machines.constellation_agent.events import AttemptEnded, RunOptions
+from asterism.machines.constellation_agent.memory import AttemptInquiry, ConstellationMemory
 from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
-from asterism.machines.flow_agent.events import Handled, Woken
+from asterism.machines.flow_agent.events import HandlerEnded, HandlerNotified
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import Unasked
-from asterism.machines.orchestration_loop import reflecting, working
+from asterism.machines.flow_agent.states import NoQuestion
+from asterism.machines.orchestration_loop import reflection
+from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop import table as loop_table
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
-from asterism.machines.wiring import Board, move_task
+from asterism.machines.run_control import Answered, Cancel
+from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.runtime import children
-from asterism.runtime.children import RelayPerformer
+from asterism.runtime.children import SignalPerformer
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import Commit
-from asterism.runtime.session import Session
+from asterism.runtime.run_executor import RunExecutor
 from asterism.simulation.device import Behaviour
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.world import World
@@ -64,38 +65,42 @@ def test_an_edit_that_is_applied_to_a_running_task_is_found(monkeypatch: pytest.
 
 
 def test_an_effect_that_is_performed_before_its_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Session._append
+    real = RunExecutor._append
 
-    async def too_late(self: Session, entries: Any, folded: Any) -> None:
+    async def too_late(self: RunExecutor, entries: Any, folded: Any) -> None:
         for entry in entries:
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
                 self._perform(effect_id, effect)
         await real(self, entries, folded)
 
-    monkeypatch.setattr(Session, "_append", too_late)
+    monkeypatch.setattr(RunExecutor, "_append", too_late)
     found({2, 6}, "crashes", "store")
 
 
 def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real_take, real_answer = Run.take, tasks.take_answer
-    said_yes: dict[int, dict[str, Question]] = {}
-    kept: list[AgentMemory] = []  # so that no two have one id
+    said_yes: dict[int, dict[str, AttemptInquiry]] = {}
+    kept: list[ConstellationMemory] = []  # so that no two have one id
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
-        if isinstance(event, Answered) and event.effect in said_yes.get(id(self.memory), {}) and not self.machine.is_terminal(self.state):
-            return self._step(event, self.turn(event, at=at, actor=actor), key)
+        if (
+            isinstance(event, Answered)
+            and event.effect_id in said_yes.get(id(self.memory), {})
+            and not self.machine.is_terminal(self.state)
+        ):
+            return self._step(event, self.context(event, at=at, actor=actor), key)
         return real_take(self, event, at=at, actor=actor, key=key)
 
-    def answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
+    def answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
         kept.append(memory)
         known = said_yes.setdefault(id(memory), {})
-        if event.effect in known:
-            turn.perform(known[event.effect].attempt)
+        if event.effect_id in known:
+            context.schedule(known[event.effect_id].attempt)
             return
-        question = memory.questions.get(event.effect)
-        real_answer(memory, board, event, turn)
+        question = memory.questions.get(event.effect_id)
+        real_answer(memory, schedule, event, context)
         if question is not None and event.verb == "approve":
-            known[event.effect] = question
+            known[event.effect_id] = question
 
     monkeypatch.setattr(Run, "take", take)
     monkeypatch.setattr(table, "take_answer", answer)
@@ -105,42 +110,42 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(self: RelayPerformer, effect_id: str, request: Any, report: Any) -> Relayed:
-        return Relayed(effect=effect_id)
+    async def lost(self: SignalPerformer, effect_id: str, request: Any, report: Any) -> ChildSignaled:
+        return ChildSignaled(effect_id=effect_id)
 
-    monkeypatch.setattr(RelayPerformer, "perform", lost)
+    monkeypatch.setattr(SignalPerformer, "perform", lost)
     found({6}, "trees")
 
 
 def test_a_handler_that_never_hears_what_it_waits_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def deaf(self: WakePerformer, effect_id: str, request: Any, report: Any) -> Woken:
-        return Woken(effect=effect_id)
+    async def deaf(self: NotifyPerformer, effect_id: str, request: Any, report: Any) -> HandlerNotified:
+        return HandlerNotified(effect_id=effect_id)
 
-    monkeypatch.setattr(WakePerformer, "perform", deaf)
+    monkeypatch.setattr(NotifyPerformer, "perform", deaf)
     found({8}, "failing moves")
 
 
 def test_a_cancel_that_is_accepted_and_ends_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def deaf(memory: FlowMemory, reason: str, turn: Turn) -> None:
-        tell_children(memory.live_children(), Cancel(reason=reason), turn)
+    def deaf(memory: FlowMemory, reason: str, context: StepContext) -> None:
+        signal_children(memory.live_children(), Cancel(reason=reason), context)
 
-    monkeypatch.setattr(flow_table, "want_cancel", deaf)
+    monkeypatch.setattr(flow_table, "request_cancel", deaf)
     found({8}, "talks")
 
 
 def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     times: Counter[str] = Counter()
 
-    def another(effect: str) -> str:
-        times[effect] += 1
-        return child_of(effect) + "0" * (times[effect] - 1)
+    def another(effect_id: str) -> str:
+        times[effect_id] += 1
+        return child_run_id(effect_id) + "0" * (times[effect_id] - 1)
 
-    monkeypatch.setattr(children, "child_of", another)
+    monkeypatch.setattr(children, "child_run_id", another)
     found({6}, "trees")
 
 
 def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AgentMemory, "held", lambda memory: set())
+    monkeypatch.setattr(ConstellationMemory, "held", lambda memory: set())
     found({2}, "planner")
 
 
@@ -168,9 +173,9 @@ def test_a_cycle_that_is_let_in_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_move_that_remembers_what_the_journal_does_not_say_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.settle_task
 
-    def settle(memory: AgentMemory, board: Board, task: Any, event: Any, turn: Turn) -> None:
-        real(memory, board, task, event, turn)
-        if not turn.replayed:
+    def settle(memory: ConstellationMemory, schedule: TaskSchedule, task: Any, event: Any, context: StepContext) -> None:
+        real(memory, schedule, task, event, context)
+        if not context.replayed:
             memory.asks += 1
 
     monkeypatch.setattr(tasks, "settle_task", settle)
@@ -181,42 +186,44 @@ def test_a_store_that_lets_two_write_is_found(monkeypatch: pytest.MonkeyPatch) -
     real = MemoryStore.append
 
     async def append(self: MemoryStore, commit: Commit) -> None:
-        row = self.memory.runs[commit.run]
+        row = self.memory.runs[commit.run_id]
         epoch = row.epoch
-        self.memory.runs[commit.run] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": commit.epoch})
+        self.memory.runs[commit.run_id] = type(row)(
+            **{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": commit.epoch}
+        )
         await real(self, commit)
-        row = self.memory.runs[commit.run]
-        self.memory.runs[commit.run] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": epoch})
+        row = self.memory.runs[commit.run_id]
+        self.memory.runs[commit.run_id] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": epoch})
 
     monkeypatch.setattr(MemoryStore, "append", append)
     found({7}, "robbed")
 
 
 def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "is_done", lambda memory, board: False)
+    monkeypatch.setattr(table, "is_done", lambda memory, schedule: False)
     found({8}, "calm")
 
 
 def test_an_outcome_that_a_crash_loses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Session.claim
+    real = RunExecutor.claim
 
-    async def claim(self: Session, owner: str) -> None:
+    async def claim(self: RunExecutor, owner: str) -> None:
         kept, self.run.outstanding = self.run.outstanding, {}
         await real(self, owner)
         self.run.outstanding = {**kept, **self.run.outstanding}
 
-    monkeypatch.setattr(Session, "claim", claim)
+    monkeypatch.setattr(RunExecutor, "claim", claim)
     found({5, 6, 8}, "crashes")
 
 
 def test_an_inbox_row_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Session._append
+    real = RunExecutor._append
 
-    async def forgetful(self: Session, entries: Any, folded: Any) -> None:
+    async def forgetful(self: RunExecutor, entries: Any, folded: Any) -> None:
         await real(self, entries, folded)
         self._taken.clear()
 
-    monkeypatch.setattr(Session, "_append", forgetful)
+    monkeypatch.setattr(RunExecutor, "_append", forgetful)
     found({6}, "storm")
 
 
@@ -234,29 +241,29 @@ def test_chance_that_no_seed_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_task_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.take_end
 
-    def once_more(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) -> None:
-        task = board.constellation.tasks[memory.attempts[event.effect].task_id]
+    def once_more(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
+        task = schedule.constellation.tasks[memory.attempts[event.effect_id].task_id]
         task.attempts -= task.attempts == task.retry.max_attempts
-        real(memory, board, event, turn)
+        real(memory, schedule, event, context)
 
     monkeypatch.setattr(table, "take_end", once_more)
     found({8}, "devices")
 
 
 def test_a_task_that_does_not_wait_before_it_is_tried_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_backoff_s", lambda task, effect, turn: 0.0)
+    monkeypatch.setattr(tasks, "_backoff_s", lambda task, effect, context: 0.0)
     found({2}, "devices")
 
 
 def test_a_planner_that_is_asked_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "over_limit", lambda memory: "")
+    monkeypatch.setattr(planner_requests, "over_limit", lambda memory: "")
     found({8}, "decisions")
 
 
 def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.ask_person
 
-    def unwoken(memory: AgentMemory, *about: Any) -> str:
+    def unwoken(memory: ConstellationMemory, *about: Any) -> str:
         before = list(memory._timers)
         inquiry = real(memory, *about)
         memory._timers = before
@@ -272,7 +279,7 @@ def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_children_that_do_not_hear_of_a_pause_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common_rows, "tell_children", lambda children, command, turn: None)
+    monkeypatch.setattr(common_rows, "signal_children", lambda children, command, context: None)
     found({6}, "trees")
 
 
@@ -299,12 +306,12 @@ def test_an_attempt_that_outlives_its_timeout_is_found(monkeypatch: pytest.Monke
 
 
 def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = reflecting._again
+    real = reflection._again
 
     def anew(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity | None:
         return real(memory, msgspec.structs.replace(finding, attempt=0), elsewhere=elsewhere)
 
-    monkeypatch.setattr(reflecting, "_again", anew)
+    monkeypatch.setattr(reflection, "_again", anew)
     found({8}, "storm of loops")
 
 
@@ -313,8 +320,8 @@ def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch
     [
         (loop_table, "past_bound", "max_tokens", "loops"),
         (loop_table, "take_plan", "max_calls", "loops"),
-        (loop_table, "take_said", "max_calls", "loops"),
-        (working, "begin_round", "max_rounds", "tools"),
+        (loop_table, "take_reply", "max_calls", "loops"),
+        (loop_steps, "begin_round", "max_rounds", "tools"),
     ],
 )
 def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
@@ -334,41 +341,41 @@ def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
 
 
 def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = reflecting._replan
+    real = reflection._replan
 
-    def hasty(memory: LoopMemory, told: str, turn: Turn) -> Any:
+    def hasty(memory: LoopMemory, told: str, context: StepContext) -> Any:
         memory.replans += 1
-        return real(memory, told, turn)
+        return real(memory, told, context)
 
-    monkeypatch.setattr(reflecting, "_replan", hasty)
+    monkeypatch.setattr(reflection, "_replan", hasty)
     assert "max_replans, which is not used up" in (found({8}, "loops").broken or ("", "", ""))[2]
 
 
 def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = moves.take_in
+    real = moves.take_result
 
-    def eager(memory: FlowMemory, event: Handled, turn: Turn) -> None:
-        real(memory, event, turn)
-        memory.last_act = "again" if memory.unclear else memory.last_act
+    def eager(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> None:
+        real(memory, event, context)
+        memory.last_running = "again" if memory.interrupted else memory.last_running
 
-    monkeypatch.setattr(flow_table, "take_in", eager)
+    monkeypatch.setattr(flow_table, "take_result", eager)
     found({9}, "talks")
 
 
 def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgotten(memory: FlowMemory, turn: Turn) -> None:
-        memory.question = Unasked()
+    def forgotten(memory: FlowMemory, context: StepContext) -> None:
+        memory.question = NoQuestion()
 
-    monkeypatch.setattr(moves, "withdraw_ask", forgotten)
+    monkeypatch.setattr(moves, "cancel_question", forgotten)
     found({8}, "talks")
 
 
 def test_a_child_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "tell_children", lambda children, command, turn: None)
+    monkeypatch.setattr(moves, "signal_children", lambda children, command, context: None)
     found({8}, "storm of talks")
 
 
-@pytest.mark.parametrize("module", [performer, seat])
+@pytest.mark.parametrize("module", [performer, agent_state])
 def test_a_secret_that_is_told_is_found(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "hide", lambda value, *_: value)
     found({11}, "talks")
@@ -377,8 +384,8 @@ def test_a_secret_that_is_told_is_found(module: ModuleType, monkeypatch: pytest.
 def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(planning, "skip_doomed", lambda memory, board, turn: False)
-    monkeypatch.setattr(table, "is_done", lambda memory, board: False)
+    monkeypatch.setattr(planning, "skip_unsatisfiable", lambda memory, schedule, context: False)
+    monkeypatch.setattr(table, "is_done", lambda memory, schedule: False)
     assert main(["--seconds", "60", "--profile", "calm"]) == 1
     told = capsys.readouterr().err
     assert "again: python -m tests.simulation --profile calm --one " in told
@@ -387,9 +394,9 @@ def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
 
 
 def test_a_move_that_does_not_say_what_it_has_touched_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(board: Board, task: Any, event: Any, turn: Turn) -> None:
-        move_task(board, task, event, turn)
-        turn.touched.pop(("task", task.task_id), None)
+    def silent(schedule: TaskSchedule, task: Any, event: Any, context: StepContext) -> None:
+        move_task(schedule, task, event, context)
+        context.touched.pop(("task", task.task_id), None)
 
     monkeypatch.setattr("asterism.machines.constellation_agent.tasks.move_task", silent)
     assert "task:" in (found({12}, "calm").broken or ("", "", ""))[2]

@@ -8,9 +8,9 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.errors import Refused
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.simulation.test_forks import FLEET, House, play
 
 INNER = {
@@ -33,20 +33,20 @@ CHILD = "origin.5.0"
 
 async def waiting(house: House) -> None:
     """A tree that waits for its person."""
-    first = Submitted(request="x", fleet=(FLEET,), plan=parse_plan(TREE))
-    await house.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run="origin")
+    first = ConstellationSubmitted(request="x", fleet=(FLEET,), plan=parse_plan(TREE))
+    await house.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run_id="origin")
     assert (await house.runtime.drive("origin")).status == "waiting"
 
 
 def test_to_drive_a_child_is_to_drive_its_root() -> None:
     async def scenario(house: House) -> None:
         await waiting(house)
-        assert (await house.runtime.drive(CHILD)).run == "origin"
+        assert (await house.runtime.drive(CHILD)).run_id == "origin"
         (asked,) = await house.runtime.store.inquiries(root="origin")
-        assert asked.run == CHILD
-        await house.runtime.post_answer(asked.inquiry, "approve", actor="ada")
+        assert asked.run_id == CHILD
+        await house.runtime.post_answer(asked.inquiry_id, "approve", actor="ada")
         row = await house.runtime.drive(CHILD)
-        assert (row.run, row.outcome) == ("origin", "finished")
+        assert (row.run_id, row.outcome) == ("origin", "finished")
 
     play(scenario)
 
@@ -71,10 +71,10 @@ def test_a_refused_answer_leaves_the_childs_question_open() -> None:
     async def scenario(house: House) -> None:
         await waiting(house)
         (asked,) = await house.runtime.store.inquiries(root="origin")
-        row = await house.runtime.post_answer(asked.inquiry, "edit", actor="ada", value={"unknown": 1})
+        row = await house.runtime.post_answer(asked.inquiry_id, "edit", actor="ada", value={"unknown": 1})
         await house.runtime.drive("origin")
         with pytest.raises(Refused, match="takes nothing"):
-            await house.runtime.verdict(row.run, row.key)
+            await house.runtime.verdict(row.run_id, row.key)
         assert (await house.finish("origin")).outcome == "finished"
 
     play(scenario)
@@ -119,6 +119,6 @@ def test_a_fork_in_the_middle_of_a_cancel_leaves_the_children_of_its_origin_alon
         at = next(record.seq for record in records if record.kind == "cancel")
         fork = await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
         assert (await house.runtime.drive(fork)).outcome == "cancelled"
-        assert [row.run for row in await house.runtime.store.runs(root=fork)] == [fork]
+        assert [row.run_id for row in await house.runtime.store.runs(root=fork)] == [fork]
 
     play(scenario)

@@ -9,10 +9,10 @@ import pytest
 
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.control import Claimed
+from asterism.machines.run_control import OwnershipAcquired
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble, everyone_says
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, says, statuses, tasks
 
@@ -56,13 +56,13 @@ def done(it: World) -> Counter[str]:
 
 
 UNDISTURBED = world(people=APPROVED).run(TREE)
-JOURNALS = {"": len(UNDISTURBED.records)} | {child.row.run: len(child.records) for child in UNDISTURBED.children}
+JOURNALS = {"": len(UNDISTURBED.records)} | {child.row.run_id: len(child.records) for child in UNDISTURBED.children}
 
 
 def test_a_tree_of_runs_ends_with_its_results_and_each_has_its_journal() -> None:
     middle, innermost = UNDISTURBED.children
-    assert [middle.row.parent, innermost.row.parent] == [UNDISTURBED.row.run, middle.row.run]
-    assert {middle.row.root, innermost.row.root, UNDISTURBED.row.root} == {UNDISTURBED.row.run}
+    assert [middle.row.parent, innermost.row.parent] == [UNDISTURBED.row.run_id, middle.row.run_id]
+    assert {middle.row.root, innermost.row.root, UNDISTURBED.row.root} == {UNDISTURBED.row.run_id}
     result = UNDISTURBED.task("b").result
     assert (result["total_tasks"], result["completed"]) == (2, 2)
     assert result["results"]["n"]["results"] == {"p": {"v": 7}, "q": {"v": 7}}
@@ -72,22 +72,22 @@ def test_a_tree_of_runs_ends_with_its_results_and_each_has_its_journal() -> None
 
 
 @pytest.mark.parametrize("after_s", [JUST_BEFORE, WHILE_THEY_RUN, LATER])
-@pytest.mark.parametrize("run", JOURNALS, ids=lambda run: run or "root")
-def test_a_crash_after_any_entry_of_any_journal_changes_nothing_of_the_end(run: str, after_s: float) -> None:
-    for entry in range(2, JOURNALS[run] + 1):
-        it = world(people=APPROVED, crashes=[Crash(entry=entry, after_s=after_s, run=run)])
+@pytest.mark.parametrize("run_id", JOURNALS, ids=lambda run: run or "root")
+def test_a_crash_after_any_entry_of_any_journal_changes_nothing_of_the_end(run_id: str, after_s: float) -> None:
+    for entry in range(2, JOURNALS[run_id] + 1):
+        it = world(people=APPROVED, crashes=[Crash(entry=entry, after_s=after_s, run_id=run_id)])
         ending = it.run(TREE)
-        assert end_of(ending) == end_of(UNDISTURBED), f"after entry {entry} of {run}: {ending.story}"
+        assert end_of(ending) == end_of(UNDISTURBED), f"after entry {entry} of {run_id}: {ending.history}"
         assert sorted(done(it).elements()) == NAMES, "nothing is done twice"
         assert len(ending.children) == len(UNDISTURBED.children), "no child is started anew"
 
 
 @pytest.mark.parametrize("after_s", [WHILE_THEY_RUN, LATER])
-@pytest.mark.parametrize("run", JOURNALS, ids=lambda run: run or "root")
-def test_what_may_not_be_repeated_is_asked_about_by_the_run_it_belongs_to(run: str, after_s: float) -> None:
+@pytest.mark.parametrize("run_id", JOURNALS, ids=lambda run: run or "root")
+def test_what_may_not_be_repeated_is_asked_about_by_the_run_it_belongs_to(run_id: str, after_s: float) -> None:
     asked = 0
-    for entry in range(2, JOURNALS[run] + 1):
-        it = world(idempotent=False, people=APPROVED, crashes=[Crash(entry=entry, after_s=after_s, run=run)])
+    for entry in range(2, JOURNALS[run_id] + 1):
+        it = world(idempotent=False, people=APPROVED, crashes=[Crash(entry=entry, after_s=after_s, run_id=run_id)])
         ending = it.run(TREE)
         keys = [performance.key for performance in it.ledger.performances]
         assert len(keys) == len(set(keys)), "never under the same key twice"
@@ -95,8 +95,8 @@ def test_what_may_not_be_repeated_is_asked_about_by_the_run_it_belongs_to(run: s
         told = [inquiry for inquiry in it.memory.inquiries.values() if "interrupted" in inquiry.prompt]
         asked += len(told)
         for inquiry in told:
-            (run_of,) = {performance.run for performance in it.ledger.performances if performance.task_id == inquiry.prompt[0]}
-            assert inquiry.run == run_of
+            (run_of,) = {performance.run_id for performance in it.ledger.performances if performance.task_id == inquiry.prompt[0]}
+            assert inquiry.run_id == run_of
     assert asked
 
 
@@ -111,14 +111,14 @@ def test_a_tree_whose_every_branch_waits_for_people_is_let_go_of() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_an_answer_to_a_child_is_never_left_lying(seed: int) -> None:
     plan = nested({"tasks": tasks("p", "q", "r", requires_approval=True), "dependencies": []})
-    it = world(seed=seed, duration_s=0.0, people=lambda asked: [Answer(verb="approve", after_s=0.001 * int(asked.inquiry[-1]))])
+    it = world(seed=seed, duration_s=0.0, people=lambda asked: [Answer(verb="approve", after_s=0.001 * int(asked.inquiry_id[-1]))])
     assert it.run(plan).outcome == "finished"
     assert all(row.verdict for row in it.memory.inbox.values())
 
 
 @pytest.mark.parametrize("at_s", [0.5 + step for step in range(45)])
 def test_cancel_reaches_the_innermost_task(at_s: float) -> None:
-    it = world(people=APPROVED, happenings=[Happening(at_s=at_s, what="cancel")])
+    it = world(people=APPROVED, happenings=[ScheduledEvent(at_s=at_s, what="cancel")])
     ending = it.run(TREE)
     for run in (ending, *ending.children):
         assert run.row.status == "ended"
@@ -133,7 +133,7 @@ def test_cancel_reaches_the_innermost_task(at_s: float) -> None:
 
 def test_a_cancel_while_the_innermost_task_runs_kills_it() -> None:
     plan = nested(nested({"tasks": tasks("p"), "dependencies": []}))
-    it = world(duration_s=1000.0, happenings=[Happening(at_s=50.0, what="cancel")])
+    it = world(duration_s=1000.0, happenings=[ScheduledEvent(at_s=50.0, what="cancel")])
     ending = it.run(plan)
     assert [run.outcome for run in (ending, *ending.children)] == ["cancelled"] * 3
     assert [performance.how for performance in it.ledger.performances] == ["killed"]
@@ -143,11 +143,11 @@ def test_a_cancel_while_the_innermost_task_runs_kills_it() -> None:
 @pytest.mark.parametrize("after_s", [JUST_BEFORE, WHILE_THEY_RUN])
 def test_a_cancel_survives_a_crash_on_its_way_down(after_s: float) -> None:
     plan = nested(nested({"tasks": tasks("p"), "dependencies": []}))
-    cancel = Happening(at_s=5.0, what="cancel")
+    cancel = ScheduledEvent(at_s=5.0, what="cancel")
     whole = world(duration_s=1000.0, happenings=[cancel]).run(plan)
     for run in (whole, *whole.children):
         for entry in range(2, len(run.records) + 1):
-            crash = Crash(entry=entry, after_s=after_s, run=run.row.run)
+            crash = Crash(entry=entry, after_s=after_s, run_id=run.row.run_id)
             it = world(duration_s=1000.0, happenings=[cancel], crashes=[crash])
             ending = it.run(plan)
             assert [it.outcome for it in (ending, *ending.children)] == ["cancelled"] * 3, f"{crash}"
@@ -155,7 +155,7 @@ def test_a_cancel_survives_a_crash_on_its_way_down(after_s: float) -> None:
 
 @pytest.mark.parametrize("at_s", [0.5 + step for step in range(0, 45, 2)])
 def test_pause_holds_the_whole_tree_and_unpause_lets_it_go_on(at_s: float) -> None:
-    pause, unpause = Happening(at_s=at_s, what="pause"), Happening(at_s=at_s + 100, what="unpause")
+    pause, unpause = ScheduledEvent(at_s=at_s, what="pause"), ScheduledEvent(at_s=at_s + 100, what="unpause")
     it = world(people=APPROVED, happenings=[pause, unpause])
     ending = it.run(TREE)
     assert end_of(ending) == end_of(UNDISTURBED)
@@ -166,7 +166,7 @@ def test_pause_holds_the_whole_tree_and_unpause_lets_it_go_on(at_s: float) -> No
 
 
 def test_a_paused_tree_is_let_go_of_and_stays_paused() -> None:
-    it = world(duration_s=10.0, happenings=[Happening(at_s=12.0, what="pause")])
+    it = world(duration_s=10.0, happenings=[ScheduledEvent(at_s=12.0, what="pause")])
     ending = it.run(TREE)
     assert [ending.row.status, *(child.row.status for child in ending.children)] == ["paused"] * 2
     assert sorted(done(it)) == ["a", "m"], "what ran may end"
@@ -196,7 +196,7 @@ def test_a_child_has_no_more_time_than_the_run_has_left() -> None:
 
 def test_a_child_that_is_cancelled_by_itself_cancels_its_task_and_no_more() -> None:
     plan = {"tasks": [*nested({"tasks": tasks("p"), "dependencies": []})["tasks"], *tasks("z")], "dependencies": []}
-    it = world(duration_s=10.0, happenings=[Happening(at_s=5.0, what="cancel", run="sim-1.3.0")])
+    it = world(duration_s=10.0, happenings=[ScheduledEvent(at_s=5.0, what="cancel", run_id="sim-1.3.0")])
     ending = it.run(plan)
     assert statuses(ending) == {"b": "CANCELLED", "z": "COMPLETED"}
     error = ending.task("b").error
@@ -230,7 +230,7 @@ def test_a_child_that_needs_approval_is_shown_whole_and_not_started_before() -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_tree_under_a_troubled_store_with_rivals_ends_all_the_same(seed: int) -> None:
     trouble = StoreTrouble(fails=0.05, lost_word=0.03, slow=0.1)
-    happenings = [Happening(at_s=9.0, what="rival"), Happening(at_s=15.0, what="crash")]
+    happenings = [ScheduledEvent(at_s=9.0, what="rival"), ScheduledEvent(at_s=15.0, what="crash")]
     it = world(seed=seed, people=APPROVED, store=trouble, happenings=happenings, drivers=2)
     ending = it.run(TREE)
     assert end_of(ending) == end_of(UNDISTURBED)
@@ -239,11 +239,11 @@ def test_a_tree_under_a_troubled_store_with_rivals_ends_all_the_same(seed: int) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_an_owner_that_was_robbed_lets_go_of_the_children_too(seed: int) -> None:
-    it = world(seed=seed, people=APPROVED, happenings=[Happening(at_s=7.0, what="rob")])
+    it = world(seed=seed, people=APPROVED, happenings=[ScheduledEvent(at_s=7.0, what="rob")])
     assert it.run(TREE).outcome == "finished"
 
 
 def test_the_parent_writes_little_of_what_its_child_does() -> None:
     kinds = Counter(type(entry.event) for entry in UNDISTURBED.entries)
-    assert (kinds[ChildEnded], kinds[Claimed]) == (1, 2)
+    assert (kinds[ChildEnded], kinds[OwnershipAcquired]) == (1, 2)
     assert len(UNDISTURBED.records) < 14

@@ -8,7 +8,7 @@ import pytest
 
 from asterism.kernel.machine import kind_of
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble
 from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, says, statuses
 
@@ -33,7 +33,7 @@ def test_a_crash_after_any_entry_changes_nothing_of_the_end(after_s: float, accu
     for entry in range(2, LENGTH + 1):
         world = demo(accuracy=accuracy, crashes=[Crash(entry=entry, after_s=after_s)])
         ending = world.run(DEMO)
-        assert end_of(ending) == expected, f"after entry {entry}: {ending.story}"
+        assert end_of(ending) == expected, f"after entry {entry}: {ending.history}"
         done = {task: count for (task, how), count in performed(world).items() if how == "done"}
         assert set(done.values()) == {1}, "no completed task runs again"
         keys = {(performance.task_id, performance.key) for performance in world.ledger.performances}
@@ -84,14 +84,14 @@ def test_of_two_drivers_that_resume_one_run_one_goes_on(seed: int) -> None:
 
 
 def test_a_rival_of_a_living_driver_does_nothing() -> None:
-    world = demo(happenings=[Happening(at_s=10, what="rival")])
+    world = demo(happenings=[ScheduledEvent(at_s=10, what="rival")])
     ending = world.run(DEMO)
     assert (ending.outcome, world.counts["turned away"]) == ("finished", 1)
     assert {performance.process for performance in world.ledger.performances} == {"process-1"}
 
 
 def test_an_owner_that_was_robbed_drops_the_run() -> None:
-    world = demo(happenings=[Happening(at_s=10, what="rob")])
+    world = demo(happenings=[ScheduledEvent(at_s=10, what="rob")])
     ending = world.run(DEMO)
     assert (ending.outcome, world.counts["robbed"]) == ("finished", 1)
 

@@ -15,7 +15,7 @@ from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, started, statuses, tasks
@@ -38,7 +38,7 @@ def rebased(seed: int) -> tuple[ScriptedPlanner, Ending]:
     def script(question: PlannerQuestion) -> Reply:
         if "a" not in question.batch:
             return Reply(after_s=0.0)
-        actions = (*ADDED, *PRIORITY) if not question.told else ADDED
+        actions = (*ADDED, *PRIORITY) if not question.feedback else ADDED
         return Reply(after_s=thinks_s, proposal=Proposal(actions=actions))
 
     def work(attempt: Any) -> Behaviour:
@@ -79,7 +79,7 @@ def _rebases(seed: int) -> bool:
         return False
     asked = [effect for entry in ending.entries for effect in entry.effects if isinstance(effect, AskPlanner) and effect.refusal]
     assert [(effect.refusal.code, effect.refusal.what) for effect in asked if effect.refusal] == [("read_only", "c")]
-    assert "c: it is RUNNING" in about_a[1].told
+    assert "c: it is RUNNING" in about_a[1].feedback
     assert ending.task("c").priority == 0, "the running task was never touched"
     version = (about_a[1].constellation or {})["version"]
     assert version == 1, "nothing of the refused batch was applied"
@@ -157,7 +157,7 @@ def test_what_does_not_depend_on_the_edit_goes_on_while_a_person_thinks() -> Non
 
 def test_an_approval_that_comes_too_late_for_its_edit_has_the_planner_asked_again() -> None:
     plan = {"tasks": tasks("a", "b", "z"), "dependencies": lines("z>b")}
-    planner = ScriptedPlanner(lambda question: Proposal(actions=EDIT) if "a" in question.batch and not question.told else Proposal())
+    planner = ScriptedPlanner(lambda question: Proposal(actions=EDIT) if "a" in question.batch and not question.feedback else Proposal())
 
     def script(attempt: Any) -> Behaviour:
         return Behaviour(duration_s={"z": 20.0, "b": 500.0}.get(attempt.task_id, 1.0), result={"replan": attempt.task_id == "a"})
@@ -165,8 +165,8 @@ def test_an_approval_that_comes_too_late_for_its_edit_has_the_planner_asked_agai
     world = World(1, fleet=fleet_of("d"), planner=planner, people=says_to_proposals(Answer(verb="approve", after_s=100)), script=script)
     ending = world.run(plan, options=RunOptions(approve_edits=True, replan="when_needed"))
     assert (ending.outcome, ending.task("b").priority) == ("finished", 0)
-    (again,) = [question for question in planner.questions if question.told]
-    assert "b: it is RUNNING" in again.told
+    (again,) = [question for question in planner.questions if question.feedback]
+    assert "b: it is RUNNING" in again.feedback
 
 
 def test_a_rejection_reaches_the_planner_with_its_reason() -> None:
@@ -195,7 +195,7 @@ def test_a_run_that_has_used_what_it_may_finishes_what_runs_and_goes_on_with_a_h
     spent = Usage(requests=1, input_tokens=100)
     planner = ScriptedPlanner(lambda _: Proposal(usage=spent))
     plan = {"tasks": tasks("a", "b", "c", "e"), "dependencies": lines("a>b", "b>c")}
-    happenings = [Happening(at_s=1000, what="allow")]
+    happenings = [ScheduledEvent(at_s=1000, what="allow")]
     script = lambda attempt: Behaviour(duration_s=100.0 if attempt.task_id == "e" else 1.0)  # noqa: E731
     world = World(1, fleet=fleet_of("d"), planner=planner, script=script, happenings=happenings)
     ending = world.run(plan, options=RunOptions(replan="always", max_tokens=100))

@@ -12,7 +12,7 @@ import pytest
 from asterism.constellation.task import TaskStar
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Hold, RunOptions
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from tests.simulation.exploration.small_flows import FlowSpace
 from tests.simulation.exploration.small_run import Budget, SmallRun
 from tests.simulation.exploration.small_worlds import AgentSpace, small_edits, small_plans
@@ -51,12 +51,12 @@ class Grid:
 class WholeAgent(AgentSpace):
     """Tells states apart by all that they remember."""
 
-    def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
+    def remembered(self, run: Run[ConstellationMemory]) -> dict[str, Any]:
         facts = SmallRun.remembered(self, run)
-        board = facts.pop("board")
+        board = facts.pop("schedule")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
-            facts["board"] = [list(board.startable), list(board.running), list(board.doomed)]
+            facts["schedule"] = [list(board.startable), list(board.running), list(board.unsatisfiable)]
         return facts
 
 
@@ -163,7 +163,7 @@ def test_every_interleaving_of_two_tasks_and_trouble_of_every_kind_is_sound(hold
 
 
 def test_a_start_that_ignores_the_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AgentMemory, "held", lambda memory: set())
+    monkeypatch.setattr(ConstellationMemory, "held", lambda memory: set())
     assert any(found.violation is not None and found.violation.number == 2 for found in explored(2, Budget(edits=1)))
 
 

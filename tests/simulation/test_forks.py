@@ -14,14 +14,14 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellations.performers import AttemptPerformer
 from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import Dispatch, RunOptions, Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.driver import Driver
+from asterism.runtime.journal_file import journal_lines, read_journals
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
-from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.clock import WorldClock
-from asterism.simulation.device import Behaviour, FakeDevice, Ledger, by_skill
+from asterism.simulation.device import Behaviour, FakeDevice, PerformanceLog, by_skill
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
 
@@ -42,35 +42,35 @@ ENTRIES = 14
 class House:
     """A runtime with one device, and what it performed."""
 
-    def __init__(self, runtime: Runtime, ledger: Ledger) -> None:
+    def __init__(self, runtime: Runtime, ledger: PerformanceLog) -> None:
         self.runtime = runtime
         self.ledger = ledger
         self.asked: list[str] = []
 
-    async def finish(self, run: str) -> RunRow:
+    async def finish(self, run_id: str) -> RunRow:
         """Drive a run to its end, with yes to every question."""
         for _ in range(10):
-            row = await self.runtime.drive(run)
+            row = await self.runtime.drive(run_id)
             if row.status != "waiting":
                 return row
-            (question,) = await self.runtime.store.inquiries(root=run)
+            (question,) = await self.runtime.store.inquiries(root=run_id)
             self.asked.append(question.prompt)
-            await self.runtime.post_answer(question.inquiry, "approve", actor="ada")
+            await self.runtime.post_answer(question.inquiry_id, "approve", actor="ada")
         raise AssertionError("it asks and asks")
 
     async def origin(self, plan: dict[str, Any] = PLAN) -> RunRow:
         options = RunOptions(wall_limit_s=5000)
-        first = Submitted(request="x", fleet=(FLEET,), plan=parse_plan(plan), options=options)
-        return await self.finish(await self.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run="origin"))
+        first = ConstellationSubmitted(request="x", fleet=(FLEET,), plan=parse_plan(plan), options=options)
+        return await self.finish(await self.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run_id="origin"))
 
-    def performed(self, run: str) -> list[str]:
-        return [performance.task_id for performance in self.ledger.performances if performance.run == run]
+    def performed(self, run_id: str) -> list[str]:
+        return [performance.task_id for performance in self.ledger.performances if performance.run_id == run_id]
 
 
 def play(scenario: Callable[[House], Awaitable[None]]) -> None:
     async def whole() -> None:
         clock = WorldClock()
-        ledger = Ledger(clock.now)
+        ledger = PerformanceLog(clock.now)
         script = by_skill({name: Behaviour(duration_s=10, result={"accuracy": 0.97}) for name in ("again", "once")})
         async with Dispatcher({"d": FakeDevice(FLEET, ledger, script)}, clock.now) as dispatcher:
             machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
@@ -135,7 +135,7 @@ def test_a_run_moved_as_a_file_goes_on_where_it_was() -> None:
         row = msgspec.structs.replace(await house.runtime.store.run("origin"), seq=7)
         ((moved_row, moved),) = read_journals(list(journal_lines([(row, records)])))
         await house.runtime.store.prune()
-        await house.runtime.adopt([(moved_row, moved)], {moved_row.machine: CONSTELLATION_AGENT})
+        await house.runtime.import_journals([(moved_row, moved)], {moved_row.machine: CONSTELLATION_AGENT})
         assert (await house.runtime.store.run("origin")).status == "waiting"
         assert (await house.finish("origin")).outcome == "finished"
         assert house.performed("origin") == ["a", "b", "c", "e", "c", "e"]
@@ -151,6 +151,6 @@ def test_ids_of_forks_are_their_own() -> None:
             await house.finish(fork)
         keys = [performance.key for performance in house.ledger.performances]
         assert len(keys) == len(set(keys))
-        assert all(performance.key.startswith(performance.run) for performance in house.ledger.performances)
+        assert all(performance.key.startswith(performance.run_id) for performance in house.ledger.performances)
 
     play(scenario)

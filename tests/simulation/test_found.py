@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Crash, Happening, StoreTrouble, everyone_says
+from asterism.simulation.people import Crash, ScheduledEvent, StoreTrouble, everyone_says
 from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.world import World
 
@@ -26,7 +26,7 @@ def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> Non
         world = World(
             fleet=[FLEET],
             script={"once": Behaviour(duration_s=50)},
-            happenings=[Happening(at_s=2, what="cancel")],
+            happenings=[ScheduledEvent(at_s=2, what="cancel")],
             program=Program(failing=FailingMoves(seed=seed, commands=0.5)),
             resends=5,
         )
@@ -39,7 +39,7 @@ def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> Non
 
 def test_moves_fail_over_commands_and_outcomes_each_with_its_own_chance() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
-    pause = Happening(at_s=0.2, what="pause")
+    pause = ScheduledEvent(at_s=0.2, what="pause")
     outcomes = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(outcomes=1)))
     assert outcomes.run(plan).memory.reason.startswith("answered could not be taken: ")
     assert outcomes.refusals == []
@@ -50,7 +50,7 @@ def test_moves_fail_over_commands_and_outcomes_each_with_its_own_chance() -> Non
 
 def test_a_letter_that_nobody_can_read_gets_its_verdict_when_it_comes_while_something_is_written() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
-    letters = [Happening(at_s=0.1 * number, what="letter", kind="Nonsense") for number in range(1, 40)]
+    letters = [ScheduledEvent(at_s=0.1 * number, what="letter", kind="Nonsense") for number in range(1, 40)]
     world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=letters, store=StoreTrouble(fails=0.5, times=3))
     assert world.run(plan).outcome == "finished"
     assert all(row.verdict for row in world.memory.inbox.values())
@@ -68,7 +68,7 @@ def test_a_run_that_waited_to_try_again_can_be_forked() -> None:
 def test_a_letter_that_nobody_can_read_does_not_keep_a_run_that_ended_while_it_came() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
     for after_ms in range(0, 1000, 50):
-        letter = Happening(at_s=5 + after_ms / 1000, what="letter", kind="Nonsense")
+        letter = ScheduledEvent(at_s=5 + after_ms / 1000, what="letter", kind="Nonsense")
         world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=[letter], store=StoreTrouble(slow=1.0))
         assert world.run(plan).outcome == "finished"
 
@@ -77,7 +77,7 @@ def test_a_child_that_a_robbed_owner_creates_meanwhile_is_taken_for_what_it_is()
     inner = {"tasks": [{"task_id": "b", "device": "d", "skill": "once"}]}
     plan = {"tasks": [{"task_id": "a", "constellation": inner}]}
     for seed in range(20):  # the two look for the child, and write it, in any order
-        world = World(seed, fleet=[FLEET], happenings=[Happening(at_s=0.9, what="rob")], store=StoreTrouble(slow=1.0))
+        world = World(seed, fleet=[FLEET], happenings=[ScheduledEvent(at_s=0.9, what="rob")], store=StoreTrouble(slow=1.0))
         assert world.run(plan).outcome == "finished"
 
 
@@ -90,9 +90,9 @@ def test_a_new_task_under_the_id_of_one_that_may_have_finished_is_no_repetition_
         crashes=[Crash(entry=3, after_s=1)],
         people=everyone_says("approve", after_s=10),
         happenings=[
-            Happening(at_s=2, what="pause"),
-            Happening(at_s=20, what="edit", actions=changes),
-            Happening(at_s=40, what="unpause"),
+            ScheduledEvent(at_s=2, what="pause"),
+            ScheduledEvent(at_s=20, what="edit", actions=changes),
+            ScheduledEvent(at_s=40, what="unpause"),
         ],
     )
     ending = world.run({"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]})

@@ -11,7 +11,7 @@ from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent import planning
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.world import World
 from tests.simulation.scenes import fleet_of, lines, says, started, statuses, tasks
 from tests.simulation.search.campaign import campaign
@@ -21,11 +21,11 @@ PLAN = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")}
 ADDED = (action("add_task", task_id="n", device="d", skill="do"), action("add_dependency", from_="a", to="n"))
 
 
-def edit(at_s: float, *actions: dict[str, Any], key: str = "") -> Happening:
-    return Happening(at_s=at_s, what="edit", actions=actions, key=key)
+def edit(at_s: float, *actions: dict[str, Any], key: str = "") -> ScheduledEvent:
+    return ScheduledEvent(at_s=at_s, what="edit", actions=actions, key=key)
 
 
-def live(*happenings: Happening, plan: dict[str, Any] = PLAN, seed: int = 1, **more: Any) -> tuple[World, Ending]:
+def live(*happenings: ScheduledEvent, plan: dict[str, Any] = PLAN, seed: int = 1, **more: Any) -> tuple[World, Ending]:
     world = World(seed, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, happenings=happenings, **more)
     return world, world.run(plan)
 

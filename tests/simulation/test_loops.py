@@ -16,7 +16,7 @@ from asterism.loops import Finding, Handoff, Later, LoopOptions, LoopView, Model
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, Happening, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, everyone_says
 from asterism.simulation.world import World
 
 FUNCTIONS = {"plan": "make_plan", "reflect": "reflect", "synthesize": "synthesize", "critique": "critique"}
@@ -224,7 +224,7 @@ def test_five_workers_of_which_one_fails_one_hangs_and_one_asks_are_seen_by_one_
 
 
 def test_a_cancel_while_five_are_at_work_stops_them_all() -> None:
-    world = World(happenings=[Happening(at_s=20, what="cancel")])
+    world = World(happenings=[ScheduledEvent(at_s=20, what="cancel")])
     ending = world.run_loop(five([]))
     assert (ending.row.state, ending.outcome) == ("CANCELLED", "cancelled")
     assert {it.device_id for it in world.ledger.performances if it.how == "killed"} == {"hangs", "slow"}
@@ -233,7 +233,7 @@ def test_a_cancel_while_five_are_at_work_stops_them_all() -> None:
 
 
 def test_of_two_processes_that_resume_one_loop_one_goes_on_before_any_effect_of_the_other() -> None:
-    world = World(happenings=[Happening(at_s=2.5, what="rival")])
+    world = World(happenings=[ScheduledEvent(at_s=2.5, what="rival")])
     assert world.run_loop(research_and_write()).outcome == "finished"
     assert world.counts["turned away"] == 1
     assert began(world) == began(WHOLE)

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, performer
-from asterism.flows.performer import HandlePerformer
+from asterism.flows.agent_state import agent_view
+from asterism.flows.performer import HandlerPerformer
 from asterism.flows.registry import agent_class
-from asterism.flows.seat import view_of
-from asterism.kernel.machine import Turn
-from asterism.machines.orchestration_loop import conversing, reflecting, working
+from asterism.kernel.machine import StepContext
+from asterism.machines.orchestration_loop import model_rounds, reflection
+from asterism.machines.orchestration_loop import steps as loop_steps
+from asterism.machines.orchestration_loop.inquiries import ask_about
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
-from asterism.machines.orchestration_loop.people import ask_about
 from asterism.simulation.people import Crash, Line
 from asterism.simulation.world import World
 from tests.simulation.__main__ import main
@@ -70,18 +71,18 @@ def test_a_secret_that_is_said_again_while_it_is_looked_at_is_not_journaled() ->
 
 
 def test_a_tool_that_is_called_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversing, "_gate", lambda memory, activity, call: "")
+    monkeypatch.setattr(model_rounds, "_gate", lambda memory, activity, call: "")
     found({9}, "tools")
 
 
 def test_a_worker_that_begins_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def assume(memory: LoopMemory, activity: Activity, about: Any, prompt: str, turn: Turn, **more: Any) -> None:
+    def assume(memory: LoopMemory, activity: Activity, about: Any, prompt: str, context: StepContext, **more: Any) -> None:
         if about == "approval":
             activity.approved = True
         else:
-            ask_about(memory, activity, about, prompt, turn, **more)
+            ask_about(memory, activity, about, prompt, context, **more)
 
-    monkeypatch.setattr(working, "ask_about", assume)
+    monkeypatch.setattr(loop_steps, "ask_about", assume)
     found({9}, "loops")
 
 
@@ -89,7 +90,7 @@ def test_a_step_that_begins_before_its_turn_is_found(monkeypatch: pytest.MonkeyP
     def hasty(memory: LoopMemory) -> list[Step]:
         return memory.plan[memory.position : memory.position + 2]
 
-    monkeypatch.setattr(working, "_next_group", hasty)
+    monkeypatch.setattr(loop_steps, "_next_group", hasty)
     found({2}, "loops")
 
 
@@ -98,7 +99,7 @@ def test_an_answer_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         memory.code = "finished"
         return memory.enter(State.COMPLETE)
 
-    monkeypatch.setattr(reflecting, "_complete", complete)
+    monkeypatch.setattr(reflection, "_complete", complete)
     found({6}, "loops")
 
 
@@ -107,20 +108,20 @@ def test_a_no_that_is_taken_for_a_yes_is_found(monkeypatch: pytest.MonkeyPatch) 
         agent.transition_to(AgentStatus.RUNNING)
         return await agent.on_running(msg)
 
-    monkeypatch.setattr("asterism.flows.agent.hear_approval", eager)
+    monkeypatch.setattr("asterism.flows.agent.take_approval", eager)
     found({9}, "talks")
 
 
 def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    perform = HandlePerformer.perform
+    perform = HandlerPerformer.perform
 
-    async def carefree(self: HandlePerformer, effect_id: str, request: Any, report: Any) -> Any:
+    async def carefree(self: HandlerPerformer, effect_id: str, request: Any, report: Any) -> Any:
         known = agent_class(request.agent)
         again = type("Again", (known,), {"idempotent": True, "__module__": __name__})
         monkeypatch.setattr(performer, "agent_class", lambda name: again)
         return await perform(self, effect_id, request, report)
 
-    monkeypatch.setattr(HandlePerformer, "perform", carefree)
+    monkeypatch.setattr(HandlerPerformer, "perform", carefree)
     found({6}, "talks")
 
 
@@ -128,10 +129,10 @@ def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def naked(agent: Any) -> Any:
-        view = view_of(agent)
-        return type(view)(**{**{name: getattr(view, name) for name in view.__struct_fields__}, "fields": dict(agent._seat.fields)})
+        view = agent_view(agent)
+        return type(view)(**{**{name: getattr(view, name) for name in view.__struct_fields__}, "fields": dict(agent._state.fields)})
 
-    monkeypatch.setattr(performer, "view_of", naked)
+    monkeypatch.setattr(performer, "agent_view", naked)
     seed = found({11}, "talks").broken
     assert seed is not None
     assert main(["--one", str(seed[0]), "--profile", "talks"]) == 1

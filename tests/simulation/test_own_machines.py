@@ -10,13 +10,13 @@ import pytest
 
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import kind_of
-from asterism.machines import Ask, ChildEnded, Drained, Event, Outcome, Row, Turn, row
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines import AskPerson, BatchEnded, ChildEnded, EffectResult, Event, Row, StepContext, row
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.registration import Registration
 from asterism.simulation.ending import Ending
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.people import Answer, Crash, Happening, StoreTrouble, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble, everyone_says
 from asterism.simulation.recovery import killed_at_every_entry
 from asterism.simulation.world import World
 from tests import ferry
@@ -68,7 +68,7 @@ def test_an_effect_that_is_never_repeated_has_the_outcome_of_an_interruption() -
 
 
 def test_a_pause_starts_nothing_new_and_reaches_the_child() -> None:
-    happenings = [Happening(at_s=30, what="pause"), Happening(at_s=1000, what="unpause")]
+    happenings = [ScheduledEvent(at_s=30, what="pause"), ScheduledEvent(at_s=1000, what="unpause")]
     ending = world(happenings=happenings).run_machine(FERRY, Depart(parcels=("a",), tows=("b",)))
     assert ending.outcome == "finished"
     assert ending.lasted_s >= 1000
@@ -76,7 +76,7 @@ def test_a_pause_starts_nothing_new_and_reaches_the_child() -> None:
 
 
 def test_a_cancel_calls_off_what_is_under_way() -> None:
-    lived = world(happenings=[Happening(at_s=30, what="cancel")])
+    lived = world(happenings=[ScheduledEvent(at_s=30, what="cancel")])
     ending = lived.run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.reason) == ("cancelled", "cancelled by user: simulated")
     assert [it.how for it in lived.ledger.performances] == ["killed"]
@@ -86,7 +86,7 @@ def test_a_fork_is_driven_from_its_entry_on_and_people_are_asked_again() -> None
     rejected = world(people=everyone_says("reject")).run_machine(FERRY, WHOLE)
     assert (rejected.outcome, rejected.memory.code) == ("failed", "rejected")
     fork = world().run_fork(rejected, 1)
-    assert (fork.outcome, fork.row.run) == ("finished", "fork")
+    assert (fork.outcome, fork.row.run_id) == ("finished", "fork")
 
 
 def test_a_state_in_which_a_run_has_ended_may_be_left_as_its_table_says() -> None:
@@ -114,7 +114,7 @@ def test_one_seed_is_one_journal() -> None:
     assert world().run_machine(FERRY, WHOLE).journal == world().run_machine(FERRY, WHOLE).journal
 
 
-@pytest.mark.parametrize("returned", [None, "done", Carried(effect="sim-1:1.0", parcel="a"), Depart()])
+@pytest.mark.parametrize("returned", [None, "done", Carried(effect_id="sim-1:1.0", parcel="a"), Depart()])
 def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: Any) -> None:
     class Careless:
         async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
     assert "which is no outcome of it" in ending.memory.reason
 
 
-def departs_again(memory: ferry.Hold, event: Depart, turn: Turn) -> Any:
+def departs_again(memory: ferry.Hold, event: Depart, context: StepContext) -> Any:
     raise KeyError("a defect in a move")
 
 
@@ -148,12 +148,12 @@ class Wordless(Exception):
 @pytest.mark.parametrize("is_reported", [False, True])
 def test_what_a_journal_would_not_give_back_is_a_failure_of_its_performer(result: Any, why: str, *, is_reported: bool) -> None:
     class Careless:
-        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> EffectResult:
             if isinstance(result, Exception):
                 raise result
             if is_reported:
                 report(Depart(parcels=(result,)))
-            return Carried(effect=effect_id, parcel=result)
+            return Carried(effect_id=effect_id, parcel=result)
 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
@@ -161,10 +161,10 @@ def test_what_a_journal_would_not_give_back_is_a_failure_of_its_performer(result
     assert why in ending.memory.reason
 
 
-@pytest.mark.parametrize("said", [None, Carried(effect="sim-1:1.0"), Carried(effect="sim-1:3.0", parcel=7)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("said", [None, Carried(effect_id="sim-1:1.0"), Carried(effect_id="sim-1:3.0", parcel=7)])  # type: ignore[arg-type]
 def test_an_effect_that_cannot_say_how_it_comes_out_ends_the_run_by_name(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ferry.Carry, "interrupted", lambda *_: said)
-    ending = world(happenings=[Happening(at_s=30, what="cancel")]).run_machine(FERRY, Depart(parcels=("a",)))
+    ending = world(happenings=[ScheduledEvent(at_s=30, what="cancel")]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.row.state, ending.outcome) == ("SUNK", "cancelled")
     monkeypatch.setattr(ferry.Throw, "interrupted", lambda *_: said)
     ending = world(crashes=[Crash(during="throw", after_s=30.0)]).run_machine(FERRY, Depart(parcels=("!a",)))
@@ -176,13 +176,13 @@ def test_a_report_that_a_move_fails_over_ends_the_run_by_name_and_calls_its_perf
     over: list[str] = []
 
     class Hasty:
-        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> EffectResult:
             report(Depart())
             try:
                 await asyncio.sleep(3600)
             finally:
                 over.append(effect.parcel)
-            return Carried(effect=effect_id, parcel=effect.parcel)
+            return Carried(effect_id=effect_id, parcel=effect.parcel)
 
     hasty = Registration(FERRY, {ferry.Carry: Hasty(), ferry.Throw: Hasty()})
     with pytest.MonkeyPatch.context() as patch:
@@ -194,12 +194,12 @@ def test_a_report_that_a_move_fails_over_ends_the_run_by_name_and_calls_its_perf
 
 
 def test_an_outcome_that_no_row_takes_ends_the_run_by_name() -> None:
-    class Unheard(Outcome, tag="unheard", frozen=True, kw_only=True):
+    class Unheard(EffectResult, tag="unheard", frozen=True, kw_only=True):
         pass
 
     class Careless:
-        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> Outcome:
-            return Unheard(effect=effect_id)
+        async def perform(self, effect_id: str, effect: ferry.Carry, report: Any) -> EffectResult:
+            return Unheard(effect_id=effect_id)
 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
@@ -228,11 +228,11 @@ def test_a_child_that_waits_for_nothing_is_found_and_is_no_outcome_of_its_parent
 def test_a_time_that_has_passed_is_looked_at_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
 
-    def idle(memory: ferry.Hold, event: Drained, turn: Turn) -> None:
+    def idle(memory: ferry.Hold, event: BatchEnded, context: StepContext) -> None:
         nonlocal looks
         looks += 1
 
-    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.RESTING], Drained: row(idle)}
+    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.RESTING], BatchEnded: row(idle)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.RESTING: rows})
     with pytest.raises(InvariantViolated, match="it has not ended after 100 s"):
         world(limit_s=100.0).run_machine(FERRY, Depart())
@@ -242,7 +242,7 @@ def test_a_time_that_has_passed_is_looked_at_once_a_second_at_most(monkeypatch: 
 def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def fickle(memory: ferry.Hold, event: ChildEnded, turn: Turn) -> ferry.State:
+    def fickle(memory: ferry.Hold, event: ChildEnded, context: StepContext) -> ferry.State:
         calls.append(1)
         memory.reason = str(len(calls))
         return ferry.State.SAILING
@@ -254,15 +254,15 @@ def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.Mon
 
 
 def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asks(memory: ferry.Hold, event: Drained, turn: Turn) -> ferry.State | None:
-        if not turn.outstanding:
-            turn.perform(Ask(prompt="?", expires_at=turn.at + 10))
-            memory.rests_until = turn.at + 100
+    def asks(memory: ferry.Hold, event: BatchEnded, context: StepContext) -> ferry.State | None:
+        if not context.outstanding:
+            context.schedule(AskPerson(prompt="?", expires_at=context.at + 10))
+            memory.rests_until = context.at + 100
             return ferry.State.SAILING
         return None
 
-    monkeypatch.setattr(ferry.Hold, "stirs", lambda memory: True)
-    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], Drained: row(asks, internal=True)}
+    monkeypatch.setattr(ferry.Hold, "has_pending_work", lambda memory: True)
+    rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], BatchEnded: row(asks, internal=True)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
     with pytest.raises(InvariantViolated, match="is still asked, and its time is over"):
         world(people=lambda _: ()).run_machine(FERRY, Depart(parcels=("a",)))
@@ -291,8 +291,8 @@ def test_what_is_no_registration_and_what_is_no_event_is_refused() -> None:
 
 def test_an_event_that_the_machine_does_not_begin_with_is_refused() -> None:
     with pytest.raises(Refused, match="ferry has nothing to do with batch_ended"):
-        world().run_machine(FERRY, Drained())
+        world().run_machine(FERRY, BatchEnded())
 
 
 def test_a_built_in_machine_needs_no_registration() -> None:
-    assert World(7).run_machine(CONSTELLATION_AGENT, Submitted(request="nothing", fleet=())).outcome == "failed"
+    assert World(7).run_machine(CONSTELLATION_AGENT, ConstellationSubmitted(request="nothing", fleet=())).outcome == "failed"

@@ -14,7 +14,7 @@ from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Happening
+from asterism.simulation.people import ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
 from tests.simulation.scenes import DEMO, demo, fleet_of, lines, started, statuses, tasks
@@ -100,17 +100,17 @@ def test_an_edit_of_what_has_started_meanwhile_is_asked_again_and_then_dropped()
     _, ending = live(plan, planner, durations(a=1, z=5, b=300), hold="none", max_reasks=2, replan="always")
     about_a = [question for question in planner.questions if "a" in question.batch]
     assert len(about_a) == 3
-    assert [bool(question.told) for question in about_a] == [False, True, True]
-    assert "it is RUNNING" in about_a[1].told
+    assert [bool(question.feedback) for question in about_a] == [False, True, True]
+    assert "it is RUNNING" in about_a[1].feedback
     assert ending.outcome == "finished"
     assert ending.task("b").priority == 0
-    assert any("dropped" in entry.facts for entry in ending.entries)
+    assert any("dropped" in entry.side_effects for entry in ending.entries)
 
 
 def test_finish_is_refused_while_something_runs() -> None:
     planner = ScriptedPlanner(lambda question: Proposal(status="FINISH", result={"summary": "done"}))
     _, ending = live({"tasks": tasks("a", "b")}, planner, durations(a=1, b=50), max_reasks=1)
-    assert [question.told for question in planner.questions][1].startswith("FINISH is refused: b still running")
+    assert [question.feedback for question in planner.questions][1].startswith("FINISH is refused: b still running")
     assert (ending.outcome, statuses(ending)) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     assert ending.memory.result()["summary"] == "done"
 
@@ -147,7 +147,7 @@ def test_an_impossible_plan_is_told_and_asked_again_and_then_the_run_fails() -> 
     _, ending = live(None, planner, max_reasks=2)
     assert ending.outcome == "failed"
     assert len(planner.questions) == 3
-    assert "unknown device 'nowhere'" in planner.questions[1].told
+    assert "unknown device 'nowhere'" in planner.questions[1].feedback
 
 
 def test_a_removed_task_that_would_have_been_skipped_is_gone_when_the_skips_are_settled() -> None:
@@ -160,7 +160,7 @@ def test_a_removed_task_that_would_have_been_skipped_is_gone_when_the_skips_are_
 
 def test_a_question_that_a_pause_meets_is_put_when_the_run_goes_on() -> None:
     planner = ScriptedPlanner()
-    happenings = [Happening(at_s=10, what="pause"), Happening(at_s=100, what="unpause")]
+    happenings = [ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")]
     world = World(1, fleet=fleet_of("d"), planner=planner, script=durations(a=20), happenings=happenings)
     ending = world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}, options=RunOptions(replan="when_needed"))
     assert ending.outcome == "finished"

@@ -10,15 +10,15 @@ import pytest
 from asterism.constellation.batch import _Batch
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Turn
+from asterism.kernel.machine import Effect, Event, StepContext
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent import table
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.tasks import take_answer
-from asterism.machines.control import Answered
-from asterism.machines.orchestration_loop import working
-from asterism.machines.wiring import Board
-from asterism.runtime.session import Session
+from asterism.machines.orchestration_loop import steps as loop_steps
+from asterism.machines.run_control import Answered
+from asterism.machines.task_coupling import TaskSchedule
+from asterism.runtime.run_executor import RunExecutor
 from tests.simulation.__main__ import main
 from tests.simulation.search.campaign import campaign
 from tests.simulation.search.profiles import PROFILES, setting_of
@@ -38,7 +38,7 @@ def edit_of_what_runs(patch: pytest.MonkeyPatch) -> None:
 
 
 def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
-    class Hasty(Session):
+    class Hasty(RunExecutor):
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
             self.begun: set[str] = set()
@@ -54,7 +54,7 @@ def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
                     self._perform(effect_id, effect)
             await super()._append(entries, folded)
 
-    patch.setattr("asterism.runtime.driver.Session", Hasty)
+    patch.setattr("asterism.runtime.driver.RunExecutor", Hasty)
 
 
 def second_yes(patch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,12 @@ def second_yes(patch: pytest.MonkeyPatch) -> None:
 
     def gullible(run: Run[Any], event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
         if isinstance(event, Answered) and event.verb == "approve":
-            return run._step(event, run.turn(event, at=at, actor=actor), key)
+            return run._step(event, run.context(event, at=at, actor=actor), key)
         return take(run, event, at=at, actor=actor, key=key)
 
-    def welcoming(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
-        if event.effect in memory.questions or event.verb != "approve":
-            take_answer(memory, board, event, turn)
+    def welcoming(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
+        if event.effect_id in memory.questions or event.verb != "approve":
+            take_answer(memory, schedule, event, context)
 
     patch.setattr(Run, "take", gullible)
     patch.setattr(table, "take_answer", welcoming)
@@ -98,7 +98,7 @@ def test_a_seed_that_breaks_nothing_has_no_story() -> None:
 
 
 def test_the_story_of_a_loop_tells_its_bounds_and_only_the_steps_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working, "_next_group", lambda memory: list(memory.plan[memory.position :]))
+    monkeypatch.setattr(loop_steps, "_next_group", lambda memory: list(memory.plan[memory.position :]))
     broken = campaign(0, ("loops",), runs=100).broken
     assert broken is not None
     shrunk = shrink(broken[1], broken[0])

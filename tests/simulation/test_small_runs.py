@@ -7,8 +7,9 @@ from types import ModuleType
 import pytest
 
 from asterism.machines.flow_agent import children, moves, table
-from asterism.machines.flow_agent.events import Wake
-from asterism.machines.orchestration_loop import conversing, working
+from asterism.machines.flow_agent.events import NotifyHandler
+from asterism.machines.orchestration_loop import model_rounds
+from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
 from tests.simulation import explore
@@ -68,7 +69,7 @@ def test_every_interleaving_of_a_run_with_a_model_or_a_child_is_sound(name: str,
 
 
 def test_a_call_without_the_yes_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversing, "_gate", lambda *_: "")
+    monkeypatch.setattr(model_rounds, "_gate", lambda *_: "")
     found = below("model", Budget())
     assert found.violation is not None
     assert found.violation.number == 9
@@ -95,14 +96,14 @@ def test_a_step_before_its_turn_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     def hasty(memory: LoopMemory) -> list[Step]:
         return list(memory.plan[memory.position :])
 
-    monkeypatch.setattr(working, "_next_group", hasty)
+    monkeypatch.setattr(loop_steps, "_next_group", hasty)
     found = loop("--", Budget())
     assert found.violation is not None
     assert found.violation.number == 2
 
 
 def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "withdraw_ask", lambda memory, turn: None)
+    monkeypatch.setattr(moves, "cancel_question", lambda memory, context: None)
     found = flow(2, Budget(live_edits=1), approval=False)
     assert found.violation is not None or found.stuck
 
@@ -118,5 +119,5 @@ def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.Mon
 def test_a_handler_that_is_not_told_of_what_it_waits_for_is_found(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, child: bool
 ) -> None:
-    monkeypatch.setattr(module, "Wake", lambda of, **news: Wake(of=f"nobody, and not {of}", **news))
+    monkeypatch.setattr(module, "NotifyHandler", lambda effect_id, **news: NotifyHandler(effect_id=f"nobody, and not {effect_id}", **news))
     assert flow(1, Budget(crashes=1), child=child).stuck

@@ -26,8 +26,8 @@ def test_the_ten_lines_of_its_docstring_run() -> None:
 
 def test_it_tells_the_story_of_a_run() -> None:
     ending = demo().run(DEMO)
-    assert ending.story[0] == "#1 constellation_submitted by user -> CONTINUE"
-    assert ending.story[-1] == f"#{len(ending.records)} batch_ended by system -> FINISH"
+    assert ending.history[0] == "#1 constellation_submitted by user -> CONTINUE"
+    assert ending.history[-1] == f"#{len(ending.records)} batch_ended by system -> FINISH"
     assert ending.journal.count(b"\n") == len(ending.records)
     assert ending.lasted_s == pytest.approx(70, abs=1)
 

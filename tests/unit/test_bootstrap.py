@@ -18,8 +18,8 @@ from asterism.bootstrap import open_runtime, open_store, workers_folder
 from asterism.errors import InvalidInput, UnknownMachine
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.packing import packer
-from asterism.machines import Cancel, Claimed, Drained, Outcome, Pause, Unpause
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines import BatchEnded, Cancel, EffectResult, OwnershipAcquired, Pause, Unpause
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.runtime.ports.store import Commit
@@ -45,7 +45,9 @@ def test_what_a_planner_traces_hangs_under_the_span_of_its_question(monkeypatch:
     async def scenario() -> None:
         database = tmp_path / "a.db"
         async with open_store(database, create=True) as store, open_runtime(store, {}, database, planner=Tracing()) as runtime:
-            run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="a heron", fleet=()), title="a heron", actor="ada")
+            run = await runtime.submit(
+                CONSTELLATION_AGENT, ConstellationSubmitted(request="a heron", fleet=()), title="a heron", actor="ada"
+            )
             await runtime.drive(run)
 
     asyncio.run(scenario())
@@ -65,7 +67,9 @@ def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: py
     async def scenario() -> None:
         database = tmp_path / "a.db"
         async with open_store(database, create=True) as store, open_runtime(store, {}, database) as runtime:
-            run = await runtime.submit(CONSTELLATION_AGENT, Submitted(request="a heron", fleet=()), title="a heron", actor="ada")
+            run = await runtime.submit(
+                CONSTELLATION_AGENT, ConstellationSubmitted(request="a heron", fleet=()), title="a heron", actor="ada"
+            )
             await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # somebody has owned it
             assert reaped == []
             await runtime.drive(run)
@@ -86,11 +90,11 @@ class Seen:
         self.it = asyncio.Event()
         self._is_it = is_it
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
-        if any(self._is_it(run, entry) for entry in entries):
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
+        if any(self._is_it(run_id, entry) for entry in entries):
             self.it.set()
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         raise AssertionError(message)
 
 
@@ -125,10 +129,10 @@ def test_a_run_is_driven_on_by_the_next_process_and_obeys_people(tmp_path: Path)
         return run
 
     async def go_on(runtime: Runtime) -> tuple[str, str]:
-        (asked,) = await runtime.store.inquiries(run=run)
+        (asked,) = await runtime.store.inquiries(run_id=run)
         await runtime.send(run, Pause(), actor="ann")
         fork = await runtime.fork(run, 1, machine=FERRY, actor="ann")
-        await runtime.post_answer(asked.inquiry, "approve", actor="ann")
+        await runtime.post_answer(asked.inquiry_id, "approve", actor="ann")
         assert (await runtime.drive(run)).status == "paused"
         await runtime.send(run, Unpause(), actor="ann")
         await runtime.send(fork, Cancel(), actor="ann")
@@ -146,9 +150,9 @@ def test_the_performers_of_a_machine_serve_it_alone(tmp_path: Path) -> None:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        async def perform(self, effect_id: str, effect: Carry, report: object) -> Outcome:
+        async def perform(self, effect_id: str, effect: Carry, report: object) -> EffectResult:
             performed.append(self.name)
-            return Carried(effect=effect_id, parcel=effect.parcel)
+            return Carried(effect_id=effect_id, parcel=effect.parcel)
 
     twin = copy.copy(FERRY)
     twin.name = "twin"
@@ -217,16 +221,16 @@ def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine
 
     async def end(runtime: Runtime) -> None:
         (child,) = (row for row in await runtime.runs() if row.machine == "ferry")
-        epoch = await runtime.store.claim(child.run, newest=version_of(FERRY))
-        live = await runtime.load(child.run)
-        claimed = live.take(Claimed(epoch=epoch, owner="t"), at=child.updated_at, actor="system")
-        done = live.take(Drained(), at=child.updated_at + 20, actor="system")
+        epoch = await runtime.store.claim(child.run_id, newest=version_of(FERRY))
+        live = await runtime.load(child.run_id)
+        claimed = live.take(OwnershipAcquired(epoch=epoch, owner="t"), at=child.updated_at, actor="system")
+        done = live.take(BatchEnded(), at=child.updated_at + 20, actor="system")
         assert claimed
         assert done
         assert live.ended
         await runtime.store.append(
             Commit(
-                run=child.run,
+                run_id=child.run_id,
                 epoch=epoch,
                 expected_seq=child.seq,
                 records=[packer(FERRY).pack(entry) for entry in (claimed, done)],
@@ -236,7 +240,7 @@ def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine
                 updated_at=done.at,
             )
         )
-        await runtime.store.release(child.run, epoch)
+        await runtime.store.release(child.run_id, epoch)
 
     async def stranger(runtime: Runtime) -> None:
         with pytest.raises(UnknownMachine):
@@ -258,7 +262,7 @@ def test_a_command_reaches_a_run_whose_program_drives_it_from_one_that_does_not_
 
     async def scenario(runtime: Runtime) -> str:
         run = await submitted(runtime, Depart(parcels=("a",)))
-        claimed = Seen(lambda of, entry: isinstance(entry.event, Claimed))
+        claimed = Seen(lambda of, entry: isinstance(entry.event, OwnershipAcquired))
         runtime.driver.observe(claimed)
         driven = runtime.driver.start(run)
         await claimed.it.wait()

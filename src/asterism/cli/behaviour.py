@@ -16,7 +16,7 @@ MaxCost = Annotated[float | None, Parameter(name="--max-cost", help="US dollars 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Behaviour:
+class RunFlags:
     """The options of a new run."""
 
     replan: Annotated[

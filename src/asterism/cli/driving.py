@@ -21,7 +21,7 @@ from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import actor
 from asterism.cli.keyboard import confided
 from asterism.cli.output import complain, console, put, put_line
-from asterism.cli.reporting import FRAME_S, JsonLines, Lines, News, Picture, Reporter
+from asterism.cli.reporting import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
 from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
 from asterism.cli.stories.story import Story
@@ -29,10 +29,10 @@ from asterism.cli.stories.telling import story_for
 from asterism.errors import AsterismError, Refused
 from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
-from asterism.machines.control import Pause
+from asterism.machines.run_control import Pause
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.private import opener
+from asterism.runtime.private_files import opener
 from asterism.runtime.runtime import Runtime
 from asterism.views.words import duration, plain
 
@@ -44,13 +44,13 @@ class Watch:
         self.news = asyncio.Event()
         self._reporter = reporter
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - they are read from the journal
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - they are read from the journal
         """The journal has grown."""
         self.news.set()
 
-    def trouble(self, run: str, message: str) -> None:  # noqa: ARG002 - there is one run
+    def trouble(self, run_id: str, message: str) -> None:  # noqa: ARG002 - there is one run
         """Said aloud."""
-        self._reporter.say(plain(message))
+        self._reporter.warn(plain(message))
 
 
 class Teller:
@@ -73,7 +73,7 @@ class Teller:
         records = await self._store.records(self.story.run.id, after=self.story.run.seq)
         happenings = self.story.read(map(self._unpack, records))
         if not silently:
-            self._reporter.show(News(self.story, records, happenings))
+            self._reporter.show(Update(self.story, records, happenings))
 
     async def follow(self, news: asyncio.Event) -> None:
         """Read on whenever there is news, and show that time passes; until cancelled."""
@@ -81,7 +81,7 @@ class Teller:
             try:
                 await self.read()
             except AsterismError as error:  # what cannot be shown is driven all the same
-                self._reporter.say(str(error))
+                self._reporter.warn(str(error))
                 return
             await asyncio.sleep(FRAME_S)
             with contextlib.suppress(TimeoutError):
@@ -93,28 +93,28 @@ class Teller:
 def reporter_for(*, as_json: bool) -> Reporter:
     """The reporter that fits the standard output."""
     if as_json:
-        return JsonLines()
+        return JsonReporter()
     out = console()
-    return Picture(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else Lines(out)
+    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out)
 
 
-async def drive(runtime: Runtime, run: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
+async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
     """Drive a run until it has ended, only people can move it on, or a signal stops it; returns the exit code.
 
     Raises:
         RunOwned: another process has it; nothing was done.
     """
-    row = await runtime.describe(run)
+    row = await runtime.describe(run_id)
     reporter = reporter_for(as_json=as_json)
-    teller = Teller(runtime.store, story_for(runtime.machine_of(row), run), reporter)
+    teller = Teller(runtime.store, story_for(runtime.machine_of(row), run_id), reporter)
     await teller.read(silently=row.seq > 1)
     watch = Watch(reporter)
     runtime.driver.observe(watch)
     try:
-        driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
+        driven = await _Foreground(runtime, run_id, reporter).drive(teller, watch)
         await teller.read()
-        while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run, reporter):  # until they leave
-            driven = await _Foreground(runtime, run, reporter).drive(teller, watch)
+        while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run_id, reporter):  # until they leave
+            driven = await _Foreground(runtime, run_id, reporter).drive(teller, watch)
             await teller.read()
     finally:
         runtime.driver.unobserve(watch)
@@ -123,17 +123,17 @@ async def drive(runtime: Runtime, run: str, *, as_json: bool = False, result_fil
     return code_of(driven) if driven else INTERRUPTED
 
 
-async def _confided(runtime: Runtime, run: str, reporter: Reporter) -> bool:
+async def _confided(runtime: Runtime, run_id: str, reporter: Reporter) -> bool:
     reporter.close()  # a picture that moves is none to type under
-    return await confided(runtime, run)
+    return await confided(runtime, run_id)
 
 
 class _Foreground:
     """One run being driven, and the signals that may come meanwhile."""
 
-    def __init__(self, runtime: Runtime, run: str, reporter: Reporter) -> None:
+    def __init__(self, runtime: Runtime, run_id: str, reporter: Reporter) -> None:
         self._runtime = runtime
-        self._run = run
+        self._run_id = run_id
         self._reporter = reporter
         self._signals = asyncio.Queue[signal.Signals]()
         self._failure: Exception | None = None
@@ -161,21 +161,21 @@ class _Foreground:
 
     async def _drive(self) -> None:
         try:
-            self._row = await self._runtime.drive(self._run)
+            self._row = await self._runtime.drive(self._run_id)
         except AsterismError as error:
             self._failure = error
 
     async def _heed(self, driving: asyncio.Task[None]) -> None:
         """Pause at the first Ctrl-C, stop at the second or at any other signal."""
         if await self._signals.get() is signal.SIGINT:
-            self._reporter.say("pausing: what runs may end, nothing new is started; Ctrl-C again stops now")
+            self._reporter.warn("pausing: what runs may end, nothing new is started; Ctrl-C again stops now")
             try:
-                await self._runtime.post(self._run, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
+                await self._runtime.post(self._run_id, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
             except AsterismError as error:
-                self._reporter.say(str(error))
+                self._reporter.warn(str(error))
             else:
                 await self._signals.get()
-        self._reporter.say("stopping")
+        self._reporter.warn("stopping")
         driving.cancel()
 
 
@@ -197,7 +197,7 @@ def code_of(row: RunRow) -> int:
 def result_of(story: Story, row: RunRow) -> dict[str, Any]:
     """What a run has come to, for programs."""
     return {
-        "run": row.run,
+        "run": row.run_id,
         "state": row.state,
         "outcome": row.outcome,
         "status": row.status,
@@ -224,7 +224,7 @@ async def tell_end(store: Store, story: Story, driven: RunRow | None, *, as_json
 
 
 async def _end_lines(store: Store, story: Story, row: RunRow, *, stopped: bool) -> list[str]:
-    run = row.run
+    run = row.run_id
     if row.status == "ended":
         result = story.run.memory.result()
         told = [f"{row.state}: {row.outcome} after {duration(story.last_at - story.first_at)}", plain(result["summary"], 2000)]

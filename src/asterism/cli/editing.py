@@ -120,12 +120,12 @@ async def _edit_run(named: str, fleet_file: Path | None, database: Path | None, 
         row = await find_run(client.store, named)
         if row.machine != CONSTELLATION_AGENT.name:
             raise InvalidInput(
-                f"run {row.run} is of machine {row.machine!r}; only a {CONSTELLATION_AGENT.name} has a constellation to edit"
+                f"run {row.run_id} is of machine {row.machine!r}; only a {CONSTELLATION_AGENT.name} has a constellation to edit"
             )
         if row.status == "ended":
-            raise Refused(f"run {row.run} has ended already ({row.outcome}); fork it to go on from an earlier point")
+            raise Refused(f"run {row.run_id} has ended already ({row.outcome}); fork it to go on from an earlier point")
         async with _Standby(client, row, path, fleet_file).ready() as standby:
-            await serve(LiveRun(client, CONSTELLATION_AGENT, row.run, actor=f"{actor()} by mcp", rouse=standby.rouse))
+            await serve(LiveRun(client, CONSTELLATION_AGENT, row.run_id, actor=f"{actor()} by mcp", rouse=standby.rouse))
             standby.tell_that_it_goes_on()
 
 
@@ -169,7 +169,7 @@ class _Standby:
     async def _drive(self, row: RunRow) -> None:
         try:
             async with open_worker(self._client, row, self._database, fleet_file=self._fleet_file) as runtime:
-                await runtime.drive(row.run)
+                await runtime.drive(row.run_id)
         except RunOwned:
             pass  # somebody else has taken it up at the same moment
         except AsterismError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.bootstrap import MACHINES, connect, open_store
-from asterism.cli.stories.story import Happening, Story
+from asterism.cli.stories.story import HistoryLine, Story
 from asterism.cli.stories.telling import story_for
 from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
@@ -40,12 +40,12 @@ def connected(database: Path | None) -> AbstractAsyncContextManager[Client]:
     return connect(database, create=False)
 
 
-async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[Happening]]:
+async def read_story(store: Store, row: RunRow) -> tuple[Story, list[Record], list[HistoryLine]]:
     """The whole story of a run, as far as its journal goes."""
     machine = machine_of(row)
-    story = story_for(machine, row.run)
-    records = await store.records(row.run)
-    check_whole(row.run, row.seq, records[-1].seq if records else 0)
+    story = story_for(machine, row.run_id)
+    records = await store.records(row.run_id)
+    check_whole(row.run_id, row.seq, records[-1].seq if records else 0)
     return story, records, story.read(map(packer(machine).unpack, records))
 
 
@@ -62,7 +62,7 @@ def machine_of(row: RunRow) -> Machine[Any]:
 def how_to_go_on(root: RunRow) -> str:
     """Return what goes on with a run that nobody drives: a command, or its own program."""
     own = f"the program that registers its machine {root.machine!r}"
-    return f"asterism resume {root.run}" if root.machine in MACHINES else own
+    return f"asterism resume {root.run_id}" if root.machine in MACHINES else own
 
 
 def check_sendable(row: RunRow) -> None:
@@ -77,5 +77,5 @@ def check_sendable(row: RunRow) -> None:
 
 async def answers_to(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:
     """The answers that are written and not taken yet, by the id of their question."""
-    letters = await store.inbox([row.run for row in asked])
+    letters = await store.inbox([row.run_id for row in asked])
     return {str(letter.key).partition("#")[0]: letter for letter in letters}  # a key that was changed by hand may be no text

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from asterism.bootstrap import Minds, open_minds
+from asterism.bootstrap import ModelServices, open_model_services
 from asterism.bootstrap import open as open_all
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.finding import actor, connected
@@ -24,11 +24,11 @@ from asterism.cli.stories.proposals import answer_line
 from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.flows.agent import StandardAgent
+from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
-from asterism.flows.seat import AgentResult
+from asterism.flows.slot_filling import in_words
 from asterism.flows.source import agent_of, agents_of
-from asterism.flows.taking import in_words
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.planner.model_choice import ModelChoice
@@ -51,7 +51,7 @@ Model = Annotated[
         "or replay:FILE for a recording [default: $ASTERISM_MODEL, else without a model].",
     ),
 ]
-Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, Minds]]
+Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, ModelServices]]
 MAX_SHOWN = 2000
 """Characters of an answer that are printed."""
 HELP = """\
@@ -124,8 +124,11 @@ async def _heard(desk: Orchestrator, runtime: Runtime, user: str) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[Runtime, Minds]]:
-    async with open_minds(choice) as minds, open_all(database, fleet=fleet, planner=minds.planner, extractor=minds.extractor) as runtime:
+async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[Runtime, ModelServices]]:
+    async with (
+        open_model_services(choice) as minds,
+        open_all(database, fleet=fleet, planner=minds.planner, extractor=minds.extractor) as runtime,
+    ):
         yield runtime, minds
 
 
@@ -151,7 +154,7 @@ async def _take(desk: Orchestrator, runtime: Runtime, user: str, line: str) -> N
 
 def _say(result: AgentResult) -> None:
     put(plain(result.raw_message, MAX_SHOWN))
-    if result.run:  # else it is nobody's answer
+    if result.run_id:  # else it is nobody's answer
         put(f"  [{result.status}]")
 
 
@@ -199,11 +202,11 @@ async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, op
         if as_json:
             put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))
         else:
-            put(f"run {result.run}")
-            while await confided(runtime, result.run):  # until the person leaves
+            put(f"run {result.run_id}")
+            while await confided(runtime, result.run_id):  # until the person leaves
                 result = await conversation.settle()
             _say(result)
-            for asked in await runtime.store.inquiries(root=result.run):
-                put(f"  {answer_line(asked, None, result.run)}")
+            for asked in await runtime.store.inquiries(root=result.run_id):
+                put(f"  {answer_line(asked, None, result.run_id)}")
     codes = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
     return codes.get(result.status, WAITING)

@@ -19,9 +19,9 @@ from asterism.cli.output import put
 from asterism.cli.running import take_up
 from asterism.errors import InvalidInput
 from asterism.runtime.clock import SystemClock
+from asterism.runtime.journal_file import journal_lines, read_journals
 from asterism.runtime.lookup import find_run
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.settings import database_path
 from asterism.views.words import count, plain
 
@@ -47,9 +47,9 @@ async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, 
     path = database_path(database)
     async with connected(database) as client:
         origin = await find_run(client.store, named)
-        new = await client.fork(origin.run, at, actor=actor())
+        new = await client.fork(origin.run_id, at, actor=actor())
         if not as_json:
-            put(f"run {new}  forked from {origin.run} at entry {at}\n")
+            put(f"run {new}  forked from {origin.run_id} at entry {at}\n")
         row = await client.describe(new)
         return await take_up(client, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
 
@@ -67,14 +67,14 @@ def export(
         print(text, end="")  # noqa: T201 - the output; whoever wants a journal is told where it cannot be written
         return FINISHED
     write_whole(output, text)
-    put(f"run {row.run}: {row.seq} entries in {plain(output, 1000)}")
+    put(f"run {row.run_id}: {row.seq} entries in {plain(output, 1000)}")
     return FINISHED
 
 
 async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
     async with connected(database) as client:
         row = await find_run(client.store, named)
-        return row, "".join(journal_lines(await client.export(row.run)))
+        return row, "".join(journal_lines(await client.export(row.run_id)))
 
 
 def import_journal(
@@ -98,8 +98,8 @@ async def _import(file: Path, text: str, database: Path | None) -> int:
     for row, _ in journals:
         machine_of(row)  # refused before a database is made
     async with connect(path) as client:
-        await client.adopt(journals)
-    root, entries = journals[0][0].run, sum(len(records) for _, records in journals)
+        await client.import_journals(journals)
+    root, entries = journals[0][0].run_id, sum(len(records) for _, records in journals)
     below = f" and {count(len(journals) - 1, 'run')} below it" if len(journals) > 1 else ""
     put(f"run {root}{below}: {entries} entries taken in; see it with: asterism show {root}")
     return FINISHED

@@ -16,7 +16,7 @@ from asterism.cli.output import put
 from asterism.cli.stories.proposals import subject_of
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
-from asterism.flows.vault import process_vault
+from asterism.flows.secret_store import process_vault
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.runtime import Runtime
 from asterism.views.words import plain
@@ -34,7 +34,7 @@ async def confided(runtime: Runtime, root: str) -> bool:
         False where nothing such is asked, this is no terminal, or the person leaves it open (Ctrl-D).
     """
     open_ones = await runtime.store.inquiries(root=root)
-    asked = next((row for row in open_ones if not row.verbs or process_vault().of(row.run)), None)
+    asked = next((row for row in open_ones if not row.verbs or process_vault().of(row.run_id)), None)
     if asked is None or not (sys.stdin and sys.stdin.isatty()):
         return False
     put(plain(asked.prompt, MAX_SHOWN))
@@ -42,9 +42,9 @@ async def confided(runtime: Runtime, root: str) -> bool:
         line = await heard(asked)
     if line is None:
         return False
-    row = await runtime.store.run(asked.run)
+    row = await runtime.store.run(asked.run_id)
     agent = agent_class(subject_of(asked)["agent"])
-    await Conversation(agent, runtime=runtime, run=row.run, user=actor(), tenant=row.tenant).put(runtime, line, {})
+    await Conversation(agent, runtime=runtime, run_id=row.run_id, user=actor(), tenant=row.tenant).put(runtime, line, {})
     return True
 
 

@@ -19,7 +19,7 @@ from asterism.cli.running import take_up
 from asterism.cli.stories.proposals import answer_line, how_to_edit, proposal_lines, subject_of
 from asterism.cli.words import message, moment
 from asterism.errors import InvalidInput, Refused, RunOwned
-from asterism.machines.control import Answered
+from asterism.machines.run_control import Answered
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
@@ -48,17 +48,17 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
             put("nobody is asked anything")
         answers = await answers_to(store, asked)
         for row in asked:
-            run = await store.run(row.run)
+            run = await store.run(row.run_id)
             root = await store.run(run.root)
-            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry)):
+            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry_id)):
                 put(line)
         return FINISHED
 
 
 def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
     now = SystemClock().now()
-    lines = [f"{plain(row.inquiry)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run)}  {title}"]
-    lines += [f"    part of    {plain(root.run)}  {plain(root.title, 100)}"] if root.run != row.run else []
+    lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
+    lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []
     subject = subject_of(row)
     if "kind" in subject:
         lines += [f"    {line}" for line in (*proposal_lines(subject), how_to_edit(subject)) if line]
@@ -68,7 +68,7 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -
     if row.expires_at:
         left_s = row.expires_at - now
         lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
-    return [*lines, f"    {answer_line(row, answer, root.run, how_to_go_on(root))}", ""]
+    return [*lines, f"    {answer_line(row, answer, root.run_id, how_to_go_on(root))}", ""]
 
 
 def _shown(value: Any) -> str:
@@ -81,7 +81,7 @@ def _as_data(row: InquiryRow) -> dict[str, Any]:
     try:
         schema = msgspec.json.decode(row.schema or "null")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"question {row.inquiry}: its schema in the database was changed: {error}") from None
+        raise InvalidInput(f"question {row.inquiry_id}: its schema in the database was changed: {error}") from None
     return {**data, "subject": subject_of(row), "schema": schema}
 
 
@@ -111,7 +111,7 @@ def answer(
     if every and verb not in ("approve", "reject"):
         raise InvalidInput(f"--all goes with approve and reject, not with {verb}: each question has its own value")
     given = _json(value) if value is not None else ALWAYS if always else None
-    said = Answered(effect="", verb=verb, value=given, reason=reason)
+    said = Answered(effect_id="", verb=verb, value=given, reason=reason)
     return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json))
 
 
@@ -123,8 +123,8 @@ async def _answer(
         store = client.store
         asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
         if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
-            raise InvalidInput(f"--always goes with questions about a tool of a loop; {other[0].inquiry} is about something else")
-        for it in await store.runs(root=(await store.run(asked[0].run)).root, limit=MAX_RUNS):
+            raise InvalidInput(f"--always goes with questions about a tool of a loop; {other[0].inquiry_id} is about something else")
+        for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
             check_sendable(it)
         answers = _Answers(client, said)
         for row in asked:  # all are written before one is taken
@@ -134,14 +134,16 @@ async def _answer(
                 if not every:
                     raise
                 put(message(refused))
-        root = await store.run((await store.run(asked[0].run)).root)
+        root = await store.run((await store.run(asked[0].run_id)).root)
         if root.owner:
             return await answers.told(f"taken by {root.owner}")
         if root.machine not in MACHINES:
             known = "the program that registers its machine"
-            return await answers.told(f"written down; it is taken when {known} {root.machine!r} goes on with run {root.run}", taken=False)
+            return await answers.told(
+                f"written down; it is taken when {known} {root.machine!r} goes on with run {root.run_id}", taken=False
+            )
         if not drive_on:
-            return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run}", taken=False)
+            return await answers.told(f"written down; it is taken when somebody goes on with: asterism resume {root.run_id}", taken=False)
         try:
             code = await take_up(client, root, path, fleet, unpause=False, as_json=as_json)
         except RunOwned as owned:  # somebody has taken it up at the same moment, and the answers with it
@@ -162,20 +164,20 @@ class _Answers:
         """Write it down for one question."""
         said = self._said
         self._posted.append(
-            (asked, await self._client.post_answer(asked.inquiry, said.verb, actor=actor(), value=said.value, reason=said.reason))
+            (asked, await self._client.post_answer(asked.inquiry_id, said.verb, actor=actor(), value=said.value, reason=said.reason))
         )
 
     async def verdicts(self, *, timeout_s: float = 30.0) -> None:
         """Wait until each was taken; raises Refused where one was not."""
         for asked, posted in self._posted:
-            await self._client.verdict(asked.run, posted.key, timeout_s=timeout_s)
+            await self._client.verdict(asked.run_id, posted.key, timeout_s=timeout_s)
 
     async def told(self, what: str, *, taken: bool = True) -> int:
         """Say what has become of each, once it was taken."""
         if taken:
             await self.verdicts()
         for asked, _ in self._posted:
-            put(f"{asked.inquiry}: {self._said.verb}, {what}")
+            put(f"{asked.inquiry_id}: {self._said.verb}, {what}")
         return FINISHED
 
 

@@ -17,17 +17,17 @@ from asterism.cli.finding import machine_of, read_story, reading
 from asterism.cli.options import Database, Json, RunId
 from asterism.cli.output import console, put, put_line
 from asterism.cli.stories.constellation_story import ConstellationStory
-from asterism.cli.stories.story import Happening
+from asterism.cli.stories.story import HistoryLine
 from asterism.cli.words import time_of_day
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
 from asterism.kernel.packing import packer
-from asterism.machines.children import child_of
+from asterism.machines.children import child_run_id
 from asterism.machines.constellation_agent.events import Edited
-from asterism.machines.control import Ask
-from asterism.machines.flow_agent.events import Entered, Handled
+from asterism.machines.flow_agent.events import HandlerEnded, RunningEntered
+from asterism.machines.run_control import AskPerson
 from asterism.runtime.lookup import find_run
-from asterism.views.chronicle import Chronicle, Decision, change_words
+from asterism.views.plan_history import PlanDecision, PlanHistory, change_words
 from asterism.views.words import plain
 
 
@@ -72,12 +72,14 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
         row = await find_run(store, named)
         story, records, happenings = await read_story(store, row)
     entries = [packer(machine_of(row)).unpack(record) for record in records]
-    decisions = Chronicle(machine_of(row), row.run).read(entries) if isinstance(story, ConstellationStory) else []
+    decisions = PlanHistory(machine_of(row), row.run_id).read(entries) if isinstance(story, ConstellationStory) else []
     reasons = reasons_for(task_id, decisions, happenings)
     if not reasons:
         known = ", ".join(list(story.standing())[:10]) or "none yet"
-        below = "".join(f"; the tasks of {plain(own)} are in run {child_of(effect)}" for effect, own in list(story.children.items())[:10])
-        raise InvalidInput(f"run {row.run} has never had a {story.parts} {task_id!r}; it has {known}{below}")
+        below = "".join(
+            f"; the tasks of {plain(own)} are in run {child_run_id(effect)}" for effect, own in list(story.children.items())[:10]
+        )
+        raise InvalidInput(f"run {row.run_id} has never had a {story.parts} {task_id!r}; it has {known}{below}")
     standing = standing_of(story, task_id) if isinstance(story, ConstellationStory) else story.standing().get(task_id, "it is past")
     if as_json:
         put(json_text.dumps({"task_id": task_id, "standing": standing, "reasons": msgspec.to_builtins(reasons)}, indent=2))
@@ -97,14 +99,14 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     return FINISHED
 
 
-def reasons_for(task_id: str, decisions: list[Decision], happenings: Iterable[Happening]) -> list[Reason]:
+def reasons_for(task_id: str, decisions: list[PlanDecision], happenings: Iterable[HistoryLine]) -> list[Reason]:
     """What happened to a task, in order; empty if there never was one."""
     found = [reason for decision in decisions if (reason := _of_decision(task_id, decision))]
     found += _of_happenings(task_id, happenings, {decision.seq: decision.generation for decision in decisions})
     return sorted(found, key=lambda reason: reason.seq)
 
 
-def _of_decision(task_id: str, decision: Decision) -> Reason | None:
+def _of_decision(task_id: str, decision: PlanDecision) -> Reason | None:
     own = next((change for change in decision.changed if change.part == "task" and change.id == task_id), None)
     lines = [change for change in decision.changed if change.part == "dependency" and task_id in change.ends]
     if own is None and not lines:
@@ -114,7 +116,7 @@ def _of_decision(task_id: str, decision: Decision) -> Reason | None:
         verb = "added" if own.before is None else "removed" if own.after is None else "changed"
     asked = decision.asked
     because = [f"the planner was asked about {', '.join(map(plain, decision.batch[:10]))}"] if decision.batch else []
-    because += [f"because its last answer could not be taken: {plain(asked.told, 500)}"] if asked and asked.told else []
+    because += [f"because its last answer could not be taken: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
     because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     because += [change_words(change) for change in ([own] if own else []) + lines]
     by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"
@@ -123,13 +125,13 @@ def _of_decision(task_id: str, decision: Decision) -> Reason | None:
     )
 
 
-def _of_happenings(task_id: str, happenings: Iterable[Happening], generations: dict[int, int]) -> Iterator[Reason]:
+def _of_happenings(task_id: str, happenings: Iterable[HistoryLine], generations: dict[int, int]) -> Iterator[Reason]:
     generation = 0
     for happening in happenings:
         entry = happening.entry
         generation = max(generation, generations.get(entry.seq, 0))
         is_told = happening.weight == "event" and not isinstance(entry.event, Edited)  # a decision says that
-        is_field = isinstance(entry.event, Entered | Handled)  # what a conversation has taken from words
+        is_field = isinstance(entry.event, RunningEntered | HandlerEnded)  # what a conversation has taken from words
         if happening.task_id == task_id and (is_told or is_field):
             yield Reason(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=happening.text)
 
@@ -155,7 +157,7 @@ def standing_of(story: ConstellationStory, task_id: str) -> str:
             return "could start, and is held until a change of the plan is decided"
         case TaskStatus.PENDING:
             return "can start" + (", when the run goes on" if story.memory.paused else "")
-        case TaskStatus.RUNNING if isinstance(asked := story.spans[task.inquiry].effect if task.inquiry else None, Ask):
+        case TaskStatus.RUNNING if isinstance(asked := story.spans[task.inquiry_id].effect if task.inquiry_id else None, AskPerson):
             return plain(f"waits for a person: {asked.prompt}", 1000)
         case _:
             because = task.error.message if task.error else "; ".join(judged) or "it waited for nothing"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from asterism.cli.output import complain, put, put_line
 from asterism.cli.stories.picture import plan_lines
-from asterism.cli.stories.story import Happening, Story
+from asterism.cli.stories.story import HistoryLine, Story
 from asterism.cli.words import time_of_day
 from asterism.kernel.journal import Record
 from asterism.runtime.clock import Clock
@@ -27,22 +27,22 @@ MAX_DRAWN = 60
 """Lines of a drawing in a pipe, or of the last picture."""
 
 
-class News(msgspec.Struct, frozen=True):
+class Update(msgspec.Struct, frozen=True):
     """What was read last: new records and what they say (none when only time has passed), and the story with them."""
 
     story: Story
     records: Sequence[Record] = ()
-    happenings: Sequence[Happening] = ()
+    happenings: Sequence[HistoryLine] = ()
 
 
 class Reporter(Protocol):
     """Shows a run as its journal grows."""
 
-    def show(self, news: News) -> None:
+    def show(self, news: Update) -> None:
         """Show what was read."""
         ...
 
-    def say(self, message: str) -> None:
+    def warn(self, message: str) -> None:
         """Something about the process rather than the run."""
         ...
 
@@ -51,7 +51,7 @@ class Reporter(Protocol):
         ...
 
 
-class Lines:
+class LineReporter:
     """Plain lines, one for each thing that matters."""
 
     def __init__(self, console: Console) -> None:
@@ -59,7 +59,7 @@ class Lines:
         self._progressed: dict[str, float] = {}
         self._drawn = -1
 
-    def show(self, news: News) -> None:
+    def show(self, news: Update) -> None:
         """The plan once, and a line for each thing that matters."""
         constellation = news.story.constellation
         if constellation.tasks and constellation.generation != self._drawn:
@@ -70,14 +70,14 @@ class Lines:
             if happening.weight == "event" or (happening.weight == "progress" and not self._too_soon(happening)):
                 put_line(self._console, happening_line(news.story, happening))
 
-    def say(self, message: str) -> None:
+    def warn(self, message: str) -> None:
         """Beside the output."""
         complain(message)
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _too_soon(self, happening: Happening) -> bool:
+    def _too_soon(self, happening: HistoryLine) -> bool:
         last = self._progressed.get(happening.task_id)
         if last is not None and happening.entry.at - last < QUIET_S:
             return True
@@ -85,15 +85,15 @@ class Lines:
         return last is None  # the first sign comes with the start, and the start was said
 
 
-class JsonLines:
+class JsonReporter:
     """One JSON object for each entry of the journal."""
 
-    def show(self, news: News) -> None:
+    def show(self, news: Update) -> None:
         """A line for each entry."""
         for record in news.records:
             put(json_line(record))
 
-    def say(self, message: str) -> None:
+    def warn(self, message: str) -> None:
         """Beside the output."""
         complain(message)
 
@@ -101,7 +101,7 @@ class JsonLines:
         """Nothing is open."""
 
 
-class Picture:
+class LiveReporter:
     """A picture of the run that moves, in a terminal."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
@@ -113,7 +113,7 @@ class Picture:
         self._said = ""
         self._frame = 0
 
-    def show(self, news: News) -> None:
+    def show(self, news: Update) -> None:
         """The next picture, unless the last one is too young."""
         self._story = news.story
         now = self._clock.now()
@@ -122,7 +122,7 @@ class Picture:
             self._frame += 1
             self._refresh()
 
-    def say(self, message: str) -> None:
+    def warn(self, message: str) -> None:
         """Under the picture."""
         self._said = message
         self._refresh()
@@ -158,7 +158,7 @@ def _live(console: Console) -> Live:
     return Live(console=console, auto_refresh=False, transient=False, vertical_overflow="crop")
 
 
-def happening_line(story: Story, happening: Happening) -> Text:
+def happening_line(story: Story, happening: HistoryLine) -> Text:
     """A line with the time of day, the task and what happened."""
     line = Text(time_of_day(happening.entry.at), "dim").append("  ")
     if happening.task_id:
@@ -171,5 +171,5 @@ def happening_line(story: Story, happening: Happening) -> Text:
 def json_line(record: Record) -> str:
     """A journal entry as one line of JSON."""
     body: dict[str, Any] = msgspec.json.decode(record.body)
-    shown = {"run": record.run, "seq": record.seq, "at": record.at, "actor": record.actor, "kind": record.kind, "state": record.state}
+    shown = {"run": record.run_id, "seq": record.seq, "at": record.at, "actor": record.actor, "kind": record.kind, "state": record.state}
     return json.dumps({**shown, **({"note": record.note} if record.note else {}), **body})

@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from asterism.bootstrap import check_database, open_devices, open_planner, open_runtime, open_store, open_worker
-from asterism.cli.behaviour import Behaviour, MaxCost, MaxTokens, raised
+from asterism.cli.behaviour import MaxCost, MaxTokens, RunFlags, raised
 from asterism.cli.codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.driving import drive
 from asterism.cli.finding import actor, check_sendable, connected, how_to_go_on
@@ -32,10 +32,10 @@ from asterism.constellations.rounds import submit
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
-from asterism.runtime.lookup import find_run, unowned
+from asterism.runtime.lookup import find_run, unowned_runs
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
@@ -56,7 +56,7 @@ def run(
     model: Model = None,
     backup_model: BackupModel = None,
     record: Record = None,
-    behaviour: Behaviour = Behaviour(),  # noqa: B008 - frozen
+    behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
 ) -> int:
     """Run a request in words, or a plan file."""
     if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
@@ -138,12 +138,12 @@ async def _resume_with(
     async with connected(database) as client:
         row = await _unfinished(client, named)
         if row.owner:
-            await client.send(row.run, limits, actor=actor())
-            put(f"run {row.run} may use more now")
+            await client.send(row.run_id, limits, actor=actor())
+            put(f"run {row.run_id} may use more now")
             return FINISHED
-        (await client.load(row.run)).take(limits, at=row.updated_at, actor=actor())  # in rehearsal: refused here if it would be there
+        (await client.load(row.run_id)).take(limits, at=row.updated_at, actor=actor())  # in rehearsal: refused here if it would be there
         await _post(client, row, limits)
-    return await _resume(row.run, fleet, database, choice, as_json=as_json, result_file=result_file)
+    return await _resume(row.run_id, fleet, database, choice, as_json=as_json, result_file=result_file)
 
 
 async def _resume(
@@ -154,12 +154,12 @@ async def _resume(
         codes = []
         for row in rows:
             if row.status == "ended":
-                raise Refused(f"run {row.run} has ended already ({row.outcome}); see it with `asterism show {row.run}`")
+                raise Refused(f"run {row.run_id} has ended already ({row.outcome}); see it with `asterism show {row.run_id}`")
             if row.owner:
-                raise RunOwned(row.run, row.owner)
+                raise RunOwned(row.run_id, row.owner)
             client.machine_of(row)
             if not as_json:
-                put(f"run {row.run}  {plain(row.title, 100)}")
+                put(f"run {row.run_id}  {plain(row.title, 100)}")
                 put(f"it is a part of run {row.root}, which goes on\n" if row.parent else "")
             code = await take_up(client, row, database_path(database), fleet, choice=choice, as_json=as_json, result_file=result_file)
             codes.append(code)
@@ -170,14 +170,14 @@ async def _resume(
 
 async def _interrupted(client: Client) -> list[RunRow]:
     """The unfinished runs that nobody drives, oldest first; a paused one only if it is the only one."""
-    left = await unowned(client)
+    left = await unowned_runs(client)
     for row in left.unknown:
-        put(f"left alone: {UnknownMachine(row.run, row.machine)}")
+        put(f"left alone: {UnknownMachine(row.run_id, row.machine)}")
     known = [*left.active, *left.waiting, *left.paused]
     if len(known) == 1:
         return known
     for row in left.paused:
-        put(f"run {row.run} is paused; go on with: asterism resume {row.run}")
+        put(f"run {row.run_id} is paused; go on with: asterism resume {row.run_id}")
     if left.waiting:
         put(f"waiting for a person: {count(len(left.waiting), 'run')}; see: asterism inbox")
     if not known and not left.unknown:
@@ -201,16 +201,16 @@ async def take_up(
     Raises:
         RunOwned: somebody drives it; nothing was done.
     """
-    paused = [row.run] if unpause and row.parent and row.status == "paused" else []
+    paused = [row.run_id] if unpause and row.parent and row.status == "paused" else []
     row = await client.describe(row.root)
     if row.owner:
-        raise RunOwned(row.run, row.owner)
+        raise RunOwned(row.run_id, row.owner)
     async with open_worker(client, row, database, fleet_file=fleet, model=choice) as runtime:
-        if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run]))):
-            paused.append(row.run)
+        if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run_id]))):
+            paused.append(row.run_id)
         for run in paused:
             await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
-        return await drive(runtime, row.run, as_json=as_json, result_file=result_file)
+        return await drive(runtime, row.run_id, as_json=as_json, result_file=result_file)
 
 
 def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="For the journal.")] = "", database: Database = None) -> int:
@@ -222,13 +222,13 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
     async with connected(database) as client:
         row = await _unfinished(client, named)
         if row.status == "paused":
-            put(f"run {row.run} is paused already; go on with: {how_to_go_on(row)}")
+            put(f"run {row.run_id} is paused already; go on with: {how_to_go_on(row)}")
         elif row.owner:
-            await client.send(row.run, Pause(reason=reason), actor=actor())
-            put(f"run {row.run} starts nothing new, and what is under way may end; go on with: {how_to_go_on(row)}")
+            await client.send(row.run_id, Pause(reason=reason), actor=actor())
+            put(f"run {row.run_id} starts nothing new, and what is under way may end; go on with: {how_to_go_on(row)}")
         else:
             await _post(client, row, Pause(reason=reason))
-            put(f"nobody drives run {row.run}; it will be paused if somebody answers its questions. Go on with: {how_to_go_on(row)}")
+            put(f"nobody drives run {row.run_id}; it will be paused if somebody answers its questions. Go on with: {how_to_go_on(row)}")
         return FINISHED
 
 
@@ -242,8 +242,8 @@ async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_
         row = await _unfinished(client, named)
         if not row.owner:
             return await take_up(client, row, database_path(database), fleet, as_json=as_json)
-        await client.send(row.run, Unpause(), actor=actor())
-        put(f"run {row.run} goes on")
+        await client.send(row.run_id, Unpause(), actor=actor())
+        put(f"run {row.run_id} goes on")
         return FINISHED
 
 
@@ -260,18 +260,18 @@ async def _cancel(named: str, reason: str, database: Path | None) -> int:
             await _post(client, row, Cancel(reason=reason))
             return await take_up(client, row, path, None, unpause=False)
         async with open_runtime(client.store, {}, path) as runtime:  # drives it where nobody does; no device is needed to stop
-            await runtime.send(row.run, Cancel(reason=reason), actor=actor())
-        put(f"run {row.run} is cancelled")
+            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
+        put(f"run {row.run_id} is cancelled")
         return FINISHED
 
 
 async def _unfinished(client: Client, named: str) -> RunRow:
     row = await find_run(client.store, named)
     if row.status == "ended":
-        raise Refused(f"run {row.run} has ended already ({row.outcome})")
+        raise Refused(f"run {row.run_id} has ended already ({row.outcome})")
     check_sendable(row)
     return row
 
 
 async def _post(client: Client, row: RunRow, event: Event) -> None:
-    await client.post(row.run, event, actor=actor(), key=client.clock.new_id())
+    await client.post(row.run_id, event, actor=actor(), key=client.clock.new_id())

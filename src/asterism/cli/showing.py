@@ -22,7 +22,7 @@ from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.cli.stories.drawing import mermaid_flowchart
 from asterism.cli.stories.metrics import Metrics, TaskMetrics, measure
 from asterism.cli.stories.proposals import answer_line, proposal_lines, subject_of
-from asterism.cli.stories.story import Happening, Story
+from asterism.cli.stories.story import HistoryLine, Story
 from asterism.cli.stories.telling import differences, story_for
 from asterism.cli.words import moment, time_of_day
 from asterism.constellation.task import TaskStar, TaskStatus
@@ -30,13 +30,13 @@ from asterism.constellations.resumption import check_constellation
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.journal import Record, state_history, time_per_state
 from asterism.kernel.packing import packer
-from asterism.machines.children import child_of
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.runtime import following
+from asterism.machines.children import child_run_id
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.runtime import journal_stream
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
-from asterism.views.chronicle import Chronicle, Decision, decision_words, usage_words
+from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
 from asterism.views.words import count, duration, place_of, plain, preview
 
 MAX_DRAWN = 400
@@ -65,14 +65,14 @@ async def _runs(limit: int, database: Path | None, *, roots_only: bool, as_json:
         put(json_text.dumps([msgspec.to_builtins(row) for row in rows], indent=2))
         return FINISHED
     out = console()
-    states = {row.run: _standing(row) for row in rows}
+    states = {row.run_id: _standing(row) for row in rows}
     width = max((len(words) for words, _ in states.values()), default=0)
     for row in rows:
-        words, style = states[row.run]
-        line = Text(f"{plain(row.run)}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
+        words, style = states[row.run_id]
+        line = Text(f"{plain(row.run_id)}  ").append(f"{words:<{width}}", style).append(f"  {moment(row.created_at)}  ", "dim")
         line.append(plain(row.title, 100))
         put_line(
-            out, line.append(f"  (session {plain(row.session)})" if row.session not in ("", row.run) and not row.parent else "", "dim")
+            out, line.append(f"  (session {plain(row.session)})" if row.session not in ("", row.run_id) and not row.parent else "", "dim")
         )
     if not rows:
         put("there are no runs yet")
@@ -91,26 +91,26 @@ def _standing(row: RunRow) -> tuple[str, str]:
 # -- show ------------------------------------------------------------------------------------------
 
 
-class Shown(msgspec.Struct, frozen=True):
+class RunDetails(msgspec.Struct, frozen=True):
     """A run as far as it is told, with the runs of its tasks, by task, oldest first."""
 
     row: RunRow
     story: Story
     records: list[Record]
-    happenings: list[Happening]
-    decisions: list[Decision]
-    children: dict[str, list[Shown]]
+    happenings: list[HistoryLine]
+    decisions: list[PlanDecision]
+    children: dict[str, list[RunDetails]]
 
 
-async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> Shown:
+async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> RunDetails:
     story, records, happenings = await read_story(store, row)
-    children: dict[str, list[Shown]] = {}
-    started = {child_of(effect): task_id for effect, task_id in story.children.items()}
-    for child in sorted((it for it in tree if it.parent == row.run), key=lambda it: it.created_at):
-        children.setdefault(started.get(child.run, ""), []).append(await _read(store, child, tree))
+    children: dict[str, list[RunDetails]] = {}
+    started = {child_run_id(effect): task_id for effect, task_id in story.children.items()}
+    for child in sorted((it for it in tree if it.parent == row.run_id), key=lambda it: it.created_at):
+        children.setdefault(started.get(child.run_id, ""), []).append(await _read(store, child, tree))
     entries = map(packer(machine_of(row)).unpack, records)
-    decisions = Chronicle(machine_of(row), row.run).read(entries) if isinstance(story, ConstellationStory) else []
-    return Shown(row, story, records, happenings, decisions, children)
+    decisions = PlanHistory(machine_of(row), row.run_id).read(entries) if isinstance(story, ConstellationStory) else []
+    return RunDetails(row, story, records, happenings, decisions, children)
 
 
 def show(named: RunId, /, *, database: Database = None, mermaid: Mermaid = False, json: Json = False) -> int:
@@ -125,14 +125,14 @@ async def _show(named: str, database: Path | None, *, as_mermaid: bool, as_json:
             check_constellation(row)
         shown = await _read(store, row, await store.runs(root=row.root, limit=MAX_RUNS))
         story = shown.story
-        asked = await (store.inquiries(run=row.run) if row.parent else store.inquiries(root=row.run))
+        asked = await (store.inquiries(run_id=row.run_id) if row.parent else store.inquiries(root=row.run_id))
         answers = await answers_to(store, asked)
         origin = await _origin_of(store, story)
     now = SystemClock().now()
     if as_mermaid:
         put(mermaid_flowchart(story.constellation).rstrip())
     elif as_json:
-        data = _show_data(shown, now) | {"questions": [question.inquiry for question in asked]}
+        data = _show_data(shown, now) | {"questions": [question.inquiry_id for question in asked]}
         if story.forked is not None:
             data["origin"] = {
                 "run": story.forked.origin,
@@ -166,7 +166,7 @@ def _origin_lines(story: Story, origin: Story | None) -> list[Text]:
     return [*lines, *(Text(f"  {line}") for line in differences(story, origin) or ["nothing has come out differently"])]
 
 
-def _show_data(shown: Shown, now: float) -> dict[str, Any]:
+def _show_data(shown: RunDetails, now: float) -> dict[str, Any]:
     row, story, records = shown.row, shown.story, shown.records
     tasked = story if isinstance(story, ConstellationStory) else None
     return {
@@ -183,7 +183,7 @@ def _show_data(shown: Shown, now: float) -> dict[str, Any]:
     }
 
 
-def _constellation_data(story: ConstellationStory, decisions: list[Decision], now: float) -> dict[str, Any]:
+def _constellation_data(story: ConstellationStory, decisions: list[PlanDecision], now: float) -> dict[str, Any]:
     memory = story.memory
     return {
         "constellation": story.constellation.to_dict(),
@@ -191,15 +191,15 @@ def _constellation_data(story: ConstellationStory, decisions: list[Decision], no
         "planning": msgspec.to_builtins(decisions),
         "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
         "limit": memory.limit,
-        "earlier": [earlier.get("run", "") for earlier in memory.earlier],
+        "earlier": [earlier.get("run", "") for earlier in memory.previous_rounds],
     }
 
 
-def _show_lines(shown: Shown, *, now: float) -> list[Text]:
+def _show_lines(shown: RunDetails, *, now: float) -> list[Text]:
     row, story, records = shown.row, shown.story, shown.records
     words, style = _standing(row)
     wall_s = story.until(now) - story.first_at
-    head = Text(f"run {plain(row.run)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
+    head = Text(f"run {plain(row.run_id)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
     lines = [head, Text(plain(row.title)), Text(f"by {plain(row.actor)}, {moment(row.created_at)}, {duration(wall_s)}", "dim")]
     if row.parent:
         lines.append(Text(f"part of run {plain(row.root)}", "dim"))
@@ -219,11 +219,11 @@ def _show_lines(shown: Shown, *, now: float) -> list[Text]:
     return lines + _planning_lines(story.memory, shown.decisions)
 
 
-def _session_lines(row: RunRow, memory: AgentMemory) -> list[Text]:
+def _session_lines(row: RunRow, memory: ConstellationMemory) -> list[Text]:
     """On which devices a run is, what came before it, and why it has paused itself."""
     lines = [Text(f"fleet {plain(memory.fleet_file)}", "dim")] if memory.fleet_file else []
-    if memory.earlier:
-        before = ", ".join(str(earlier.get("run", "")) for earlier in memory.earlier)
+    if memory.previous_rounds:
+        before = ", ".join(str(earlier.get("run", "")) for earlier in memory.previous_rounds)
         lines.append(Text(f"session {plain(row.session)}: follows {plain(before)}", "dim"))
     if memory.limit:
         lines.append(Text(f"paused itself: {plain(memory.limit)}", "yellow"))
@@ -235,11 +235,11 @@ def _question_lines(asked: list[InquiryRow], answers: Mapping[str, InboxRow], ro
     for question in asked:
         lines += [Text(), Text(f"waits for a person: {plain(question.prompt, 1000)}", "magenta")]
         lines += [Text(f"  {line}") for line in proposal_lines(subject_of(question))]
-        lines.append(Text(f"  {answer_line(question, answers.get(question.inquiry), root)}"))
+        lines.append(Text(f"  {answer_line(question, answers.get(question.inquiry_id), root)}"))
     return lines
 
 
-def _planning_lines(memory: AgentMemory, decisions: list[Decision]) -> list[Text]:
+def _planning_lines(memory: ConstellationMemory, decisions: list[PlanDecision]) -> list[Text]:
     """What was decided about the constellation; nothing where it came as a plan and nobody has touched it."""
     told = [decision for decision in decisions if decision.asked or decision.seq > 1]
     if not told:
@@ -264,9 +264,9 @@ def _state_lines(records: list[Record], story: Story, now: float) -> list[Text]:
     return [Text(f"  {' → '.join(steps)}"), Text(f"  time in each: {', '.join(times) or 'none yet'}", "dim")]
 
 
-def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
+def _task_lines(shown: RunDetails, metrics: Metrics, now: float) -> list[Text]:
     story = shown.story
-    told: dict[str, list[Happening]] = {}
+    told: dict[str, list[HistoryLine]] = {}
     for happening in shown.happenings:
         if happening.task_id and happening.weight == "event":
             told.setdefault(happening.task_id, []).append(happening)
@@ -277,14 +277,14 @@ def _task_lines(shown: Shown, metrics: Metrics, now: float) -> list[Text]:
         lines += _one_task(task, told.get(task.task_id, []), metrics.by_task[task.task_id])
         for child in shown.children.get(task.task_id, ()):
             words, style = _standing(child.row)
-            lines.append(Text(f"      run {plain(child.row.run)}  ", "dim").append(words, style))
+            lines.append(Text(f"      run {plain(child.row.run_id)}  ", "dim").append(words, style))
             lines_below = _below(child, now)
             lines += [Text("      ").append_text(line) for line in lines_below]
     left = len(tasks) - len(chosen)
     return [*lines, Text(f"  and {count(left, 'task')} more; --json has all", "dim")] if left else lines
 
 
-def _below(child: Shown, now: float) -> list[Text]:
+def _below(child: RunDetails, now: float) -> list[Text]:
     """What is told of the run of a task."""
     if isinstance(child.story, ConstellationStory):
         return _task_lines(child, measure(child.story, now), now)
@@ -295,9 +295,9 @@ def _is_remarkable(task: TaskStar) -> bool:
     return task.attempts > 1 or task.status not in (TaskStatus.COMPLETED, TaskStatus.PENDING, TaskStatus.WAITING_DEPENDENCY)
 
 
-def _one_task(task: TaskStar, told: list[Happening], metrics: TaskMetrics) -> list[Text]:
+def _one_task(task: TaskStar, told: list[HistoryLine], metrics: TaskMetrics) -> list[Text]:
     head = Text(f"  {plain(task.task_id)} ", "dim").append(plain(task.name), "bold")
-    standing = "waits for a person" if task.inquiry else str(task.status).lower()
+    standing = "waits for a person" if task.inquiry_id else str(task.status).lower()
     head.append(f"  {standing}", "green" if task.status is TaskStatus.COMPLETED else "yellow")
     head.append(f"  skill {plain(task.resolved_skill)}" if task.resolved_skill else "", "dim").append(
         f" {'on ' if task.device else ''}{place_of(task)}", "dim"
@@ -354,8 +354,8 @@ def log(
 async def _log(named: str, database: Path | None, after: int, *, follow: bool, as_json: bool) -> int:
     async with reading(database) as store:
         row = await find_run(store, named)
-        story = story_for(machine_of(row), row.run)
-        async for records in following.follow(store, row.run, until_now=not follow):
+        story = story_for(machine_of(row), row.run_id)
+        async for records in journal_stream.follow(store, row.run_id, until_now=not follow):
             _print_on(story, records, after, as_json=as_json)
     return FINISHED
 

@@ -74,7 +74,7 @@ class _Batch:
         self._removed_tasks: dict[str, None] = {}
         self._removed_lines: dict[str, None] = {}
         self._notes: list[str] = []
-        self._was_at_rest = not constellation.restless
+        self._was_at_rest = not constellation.dirty
 
     def apply(self, edit: Edit) -> None:
         self._RULES[type(edit)](self, edit)
@@ -93,7 +93,7 @@ class _Batch:
         for undo, of in reversed(self._undo):
             undo(of)
         if self._was_at_rest:
-            self._it.restless.clear()
+            self._it.dirty.clear()
 
     def check_references(self) -> None:
         """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""
@@ -328,5 +328,5 @@ def _written(value: Any) -> bytes:
 
 
 def _same_line(line: TaskStarLine, spec: LineSpec) -> bool:
-    ends = (line.source, line.target, line.type, line.condition) == (spec.source, spec.target, spec.judged_as, spec.condition)
+    ends = (line.source, line.target, line.type, line.condition) == (spec.source, spec.target, spec.dependency_type, spec.condition)
     return ends and spec.id in ("", line.line_id)

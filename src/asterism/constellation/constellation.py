@@ -16,7 +16,7 @@ import msgspec
 from asterism.constellation.condition import Condition
 from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
-from asterism.constellation.line import DependencyType, TaskStarLine, Verdict
+from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.references import INPUTS, references
 from asterism.constellation.task import EDITABLE, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
@@ -33,8 +33,8 @@ class TaskConstellation:
         tasks: by id; change them through edits and the lifecycle machine only.
         lines: dependencies by id.
         removed_tasks, removed_lines: tombstones: ids that edits have removed.
-        unjudged: ids of dependencies whose source has settled and that have no verdict yet.
-        restless: ids of tasks whose readiness is to be looked at: a hint, and one too many does no harm.
+        unevaluated: ids of dependencies whose source has settled and that have no verdict yet.
+        dirty: ids of tasks whose readiness is to be looked at: a hint, and one too many does no harm.
         referring: ids that the inputs of a task refer to, by its id, where they refer to any.
     """
 
@@ -47,8 +47,8 @@ class TaskConstellation:
         self.lines: dict[str, TaskStarLine] = {}
         self.removed_tasks: set[str] = set()
         self.removed_lines: set[str] = set()
-        self.unjudged: dict[str, None] = {}
-        self.restless: dict[str, None] = {}
+        self.unevaluated: dict[str, None] = {}
+        self.dirty: dict[str, None] = {}
         self._out: dict[str, dict[str, str]] = {}
         self._in: dict[str, dict[str, str]] = {}
         self._open: dict[str, int] = {}
@@ -85,7 +85,7 @@ class TaskConstellation:
         """True when every dependency of the task is satisfied."""
         return self._open[task_id] == 0
 
-    def is_doomed(self, task_id: str) -> bool:
+    def is_unsatisfiable(self, task_id: str) -> bool:
         """True when some dependency of the task can no longer be satisfied."""
         return self._refused[task_id] > 0
 
@@ -124,7 +124,7 @@ class TaskConstellation:
         self._ordinals[task.task_id] = self._next_ordinal if ordinal is None else ordinal
         self._next_ordinal = max(self._next_ordinal, self._ordinals[task.task_id] + 1)
         self.inputs_changed(task.task_id)
-        self.restless[task.task_id] = None
+        self.dirty[task.task_id] = None
 
     def delete_task(self, task_id: str) -> None:
         """Take a task out that has no dependencies left."""
@@ -132,7 +132,7 @@ class TaskConstellation:
         for table in tables:
             del table[task_id]
         self.referring.pop(task_id, None)
-        self.restless.pop(task_id, None)
+        self.dirty.pop(task_id, None)
 
     def insert_line(self, line: TaskStarLine) -> None:
         """Put a dependency in; both ends are there, the pair is free, and it closes no cycle."""
@@ -153,7 +153,7 @@ class TaskConstellation:
         self._count(line, -1)
         for asked in _asked_about(line):
             del self._asking[asked][line_id]
-        self.unjudged.pop(line_id, None)
+        self.unevaluated.pop(line_id, None)
 
     def inputs_changed(self, task_id: str) -> None:
         """Note anew which tasks its inputs refer to."""
@@ -180,15 +180,15 @@ class TaskConstellation:
             task = self.tasks.get(task_id)
             if task is not None and not task.settled:
                 return
-        self.unjudged[line.line_id] = None
+        self.unevaluated[line.line_id] = None
 
-    def set_verdict(self, line_id: str, verdict: Verdict) -> None:
+    def set_evaluation(self, line_id: str, verdict: Evaluation) -> None:
         """Write a dependency's verdict. O(1)."""
         line = self.lines[line_id]
         self._count(line, -1)
         line.verdict = verdict
         self._count(line, +1)
-        self.unjudged.pop(line_id, None)
+        self.unevaluated.pop(line_id, None)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
         target, verdict = line.target, line.verdict
@@ -197,7 +197,7 @@ class TaskConstellation:
         elif not verdict.satisfied:
             self._open[target] += step
             self._refused[target] += step
-        self.restless[target] = None
+        self.dirty[target] = None
 
     # -- checking --------------------------------------------------------------------------------
 
@@ -330,11 +330,11 @@ def line_of(spec: LineSpec) -> TaskStarLine:
     Raises:
         InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does not parse.
     """
-    if spec.judged_as is DependencyType.CONDITIONAL:
+    if spec.dependency_type is DependencyType.CONDITIONAL:
         Condition(spec.condition)
     elif spec.condition:
-        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {spec.judged_as}")
-    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=spec.judged_as, condition=spec.condition)
+        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {spec.dependency_type}")
+    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=spec.dependency_type, condition=spec.condition)
 
 
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:

@@ -61,7 +61,7 @@ class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
         return self.id or f"{self.source}->{self.target}"
 
     @property
-    def judged_as(self) -> DependencyType:
+    def dependency_type(self) -> DependencyType:
         """The type; by default CONDITIONAL where a condition is given, else SUCCESS_ONLY."""
         return self.type or (DependencyType.CONDITIONAL if self.condition else DependencyType.SUCCESS_ONLY)
 

@@ -19,7 +19,7 @@ class DependencyType(StrEnum):
     CONDITIONAL = "CONDITIONAL"
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Evaluation(msgspec.Struct, frozen=True):
     """Whether a dependency is satisfied, and why not where it is not."""
 
     satisfied: bool
@@ -43,7 +43,7 @@ class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     target: str = msgspec.field(name="to")
     type: DependencyType = DependencyType.SUCCESS_ONLY
     condition: str = ""
-    verdict: Verdict | None = None
+    verdict: Evaluation | None = None
 
 
 _COMPLETED, _FAILED = TaskStatus.COMPLETED, TaskStatus.FAILED
@@ -57,7 +57,7 @@ TRUTH_TABLE: dict[DependencyType, dict[TaskStatus, bool]] = {
 """Whether a dependency is satisfied, by the settled status of its source. CONDITIONAL asks its condition."""
 
 
-def judge(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Verdict:
+def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
     """Judge a dependency whose source has settled.
 
     Args:
@@ -71,9 +71,9 @@ def judge(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Verdict:
     """
     if line.type is not DependencyType.CONDITIONAL:
         satisfied = TRUTH_TABLE[line.type][source.status]
-        return Verdict(satisfied, "" if satisfied else f"{source.task_id} is {source.status}")
+        return Evaluation(satisfied, "" if satisfied else f"{source.task_id} is {source.status}")
     condition = Condition(line.condition)
     if source.status is _COMPLETED or (source.status is _FAILED and condition.refers_to_status):
         met, reason = condition.evaluate(source.result, source.status, ancestors)
-        return Verdict(met, reason)
-    return Verdict(satisfied=False, reason=f"{source.task_id} is {source.status}")
+        return Evaluation(met, reason)
+    return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")

@@ -15,8 +15,8 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import AgentProfile, Fleet, Skill, skill_of
-from asterism.constellation.ranker import clear_match, rank
 from asterism.constellation.references import INPUTS, MissingReference, references, resolve
+from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
@@ -194,7 +194,7 @@ def predecessor_results(task: TaskStar, constellation: TaskConstellation) -> dic
     return {source: found.result for source in before if (found := constellation.tasks[source]).status is TaskStatus.COMPLETED}
 
 
-def stand_ins(task: TaskStar, fleet: Fleet) -> list[str]:
+def fallback_devices(task: TaskStar, fleet: Fleet) -> list[str]:
     """Other devices that could perform the task: those with the same skill, in the order of the fleet."""
     if not task.resolved_skill:
         return []

@@ -100,8 +100,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         result: JSON value it returned.
         error: why it failed, was cancelled or was skipped.
         attempts: how many attempts were started.
-        effect: id of the one effect that is outstanding for it (an attempt, or a question); empty when none.
-        inquiry: id of the question a person must answer before it goes on; empty when none.
+        effect_id: id of the one effect that is outstanding for it (an attempt, or a question); empty when none.
+        inquiry_id: id of the question a person must answer before it goes on; empty when none.
         approved: JSON text of exactly what a person has approved; empty when nothing.
         not_before: earliest start, seconds since the epoch (a backoff).
         became_pending_at, started_at, ended_at: seconds since the epoch; 0 when it has not happened.
@@ -126,8 +126,8 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     result: Any = None
     error: TaskError | None = None
     attempts: int = 0
-    effect: str = ""
-    inquiry: str = ""
+    effect_id: str = msgspec.field(default="", name="effect")
+    inquiry_id: str = msgspec.field(default="", name="inquiry")
     approved: str = ""
     not_before: float = 0.0
     became_pending_at: float = 0.0

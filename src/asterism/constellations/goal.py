@@ -12,7 +12,7 @@ from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.plan_file import plan_path, read_plan
 from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
@@ -59,7 +59,7 @@ async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocu
     plan = goal.plan or await _planned(goal.request, fleet, planner)
     rehearsal = Run(CONSTELLATION_AGENT, "plan")
     try:
-        rehearsal.take(Submitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan), at=0.0, actor="")
+        rehearsal.take(ConstellationSubmitted(request=goal.request, fleet=tuple(fleet.values()), plan=plan), at=0.0, actor="")
     except EditRefused as refused:
         raise InvalidInput(f"the plan cannot be run on this fleet: {refused}") from refused
     return plan, rehearsal.memory.constellation

@@ -7,13 +7,13 @@ import msgspec
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_json
-from asterism.kernel.machine import Outcome, run_of
+from asterism.kernel.machine import EffectResult, run_id_of
 from asterism.machines.constellation_agent.events import (
+    AttemptEnded,
+    AttemptProgressed,
     ConstellationAgentStatus,
     Planned,
     PlanningFailed,
-    Progressed,
-    TaskEnded,
 )
 from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
 from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
@@ -27,34 +27,34 @@ class AttemptPerformer:
     def __init__(self, dispatcher: Dispatching) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, effect_id: str, request: AttemptRequest, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: AttemptRequest, report: Report) -> EffectResult:
         """One attempt, with the results of its direct predecessors."""
         effect = request.attempt
         attempt = Attempt(
             key=effect_id,
-            run=run_of(effect_id),
+            run_id=run_id_of(effect_id),
             task_id=effect.task_id,
             device_id=effect.device,
             skill=effect.skill,
             description=effect.description,
             arguments=effect.arguments,
             results=request.results,
-            number=effect.number,
+            number=effect.attempt,
             priority=effect.priority,
             timeout_s=effect.timeout_s,
-            deadline=effect.deadline,
+            deadline=effect.deadline_at,
             folder=request.folder,
         )
 
         def progress(sign: AttemptProgress) -> None:
-            report(Progressed(of=effect_id, fraction=sign.fraction, message=sign.message))
+            report(AttemptProgressed(effect_id=effect_id, fraction=sign.fraction, message=sign.message))
 
         end = await self._dispatcher.perform(attempt, progress)
         try:  # here, for every kind of device: what a journal would not give back must not get into one
             check_json(end.result, "the result")
         except InvalidInput as odd:
-            return TaskEnded(effect=effect_id, error=TaskError(code="bad_result", message=str(odd)))
-        return TaskEnded(effect=effect_id, result=end.result, error=end.error)
+            return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_result", message=str(odd)))
+        return AttemptEnded(effect_id=effect_id, result=end.result, error=end.error)
 
 
 class PlannerPerformer:
@@ -63,20 +63,20 @@ class PlannerPerformer:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
-    async def perform(self, effect_id: str, request: PlannerQuestion, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: PlannerQuestion, report: Report) -> EffectResult:
         """One question, as it was when it was issued."""
         try:
             proposal = await self._planner.propose(request)
         except PlanningUnavailable as unavailable:
             return PlanningFailed(
-                effect=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
+                effect_id=effect_id, code=unavailable.code, reason=str(unavailable), usage=unavailable.usage, notes=unavailable.notes
             )
         fields = msgspec.structs.asdict(proposal)
-        planned = Planned(effect=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
+        planned = Planned(effect_id=effect_id, **{**fields, "status": ConstellationAgentStatus(proposal.status)})
         try:
             _check_planned(planned)
         except InvalidInput as error:
-            return PlanningFailed(effect=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
+            return PlanningFailed(effect_id=effect_id, code="invalid_reply", reason=str(error), usage=proposal.usage)
         return planned
 
 

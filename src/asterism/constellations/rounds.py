@@ -11,8 +11,8 @@ import msgspec
 from asterism.constellations.goal import Goal, goal_of
 from asterism.constellations.resumption import check_constellation, first_of, model_of
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.earlier import MAX_KEPT, round_of
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
+from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
@@ -68,22 +68,22 @@ async def submit(
     return await client.submit(CONSTELLATION_AGENT, first, title=goal.title, actor=actor, session=after.session)
 
 
-def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoice | None, after: Round) -> Submitted:
-    return Submitted(
+def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoice | None, after: Round) -> ConstellationSubmitted:
+    return ConstellationSubmitted(
         request=goal.request,
         fleet=tuple(client.fleet.values()),
         fleet_file=os.path.realpath(client.fleet_file) if client.fleet_file else "",
-        folder=str(Path.cwd()),
+        working_directory=str(Path.cwd()),
         options=options,
         planner=msgspec.to_builtins(model) if model else {},
         plan=goal.plan,
-        earlier=after.earlier,
+        previous_rounds=after.earlier,
     )
 
 
-async def follow(client: Client, run: str, goal: Goal | Path | str, *, actor: str = "user") -> str:
+async def follow(client: Client, run_id: str, goal: Goal | Path | str, *, actor: str = "user") -> str:
     """Write a run of a plan or a request as the next round of an ended run's session; raises as ``submit`` and ``round_after``."""
-    return await submit(client, goal, after=await round_after(client, await client.describe(run)), actor=actor)
+    return await submit(client, goal, after=await round_after(client, await client.describe(run_id)), actor=actor)
 
 
 async def round_after(client: Client, row: RunRow) -> Round:
@@ -94,12 +94,12 @@ async def round_after(client: Client, row: RunRow) -> Round:
     """
     check_constellation(row)
     if row.status != "ended":
-        raise InvalidInput(f"run {row.run} has not ended; what follows it needs its results. Go on with: asterism resume {row.run}")
+        raise InvalidInput(f"run {row.run_id} has not ended; what follows it needs its results. Go on with: asterism resume {row.run_id}")
     first = await first_of(client, row)
-    memory = (await client.load(row.run)).memory
+    memory = (await client.load(row.run_id)).memory
     return Round(
-        session=row.session or row.run,
-        earlier=(*memory.earlier, round_of(row.run, memory))[-MAX_KEPT:],
+        session=row.session or row.run_id,
+        earlier=(*memory.previous_rounds, round_of(row.run_id, memory))[-MAX_ROUNDS:],
         options=memory.options,
         model=model_of(first),
         fleet_file=first.fleet_file if first else "",

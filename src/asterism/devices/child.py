@@ -5,7 +5,7 @@ from __future__ import annotations
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.constellation.task import TaskError
 from asterism.devices.fleet import DeviceEntry
-from asterism.runtime.ports.device import Attempt, AttemptEnd, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 
 
 class ChildDevice:
@@ -34,6 +34,6 @@ class ChildDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:  # noqa: ARG002 - said once, on the port
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:  # noqa: ARG002 - said once, on the port
         error = TaskError(code="bad_result", message=f"the tasks of {attempt.device_id} are runs of their own")
-        return AttemptEnd(error=error)
+        return AttemptResult(error=error)

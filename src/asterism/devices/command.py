@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import JsonSchema
-from asterism.devices.message import AttemptError, CommandJob
+from asterism.devices.worker_protocol import AttemptError, CommandJob
 
 TEXT_OUTPUT: JsonSchema = {
     "type": "object",

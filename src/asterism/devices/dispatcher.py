@@ -28,7 +28,7 @@ from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
@@ -58,18 +58,18 @@ class _Item:
 
     __slots__ = ("attempt", "context", "end", "over", "stopped", "task", "throttle", "ticket", "timers")
 
-    def __init__(self, attempt: Attempt, progress: ProgressSink, end: asyncio.Future[AttemptEnd]) -> None:
+    def __init__(self, attempt: Attempt, progress: ProgressSink, end: asyncio.Future[AttemptResult]) -> None:
         self.attempt = attempt
         self.end = end
         self.throttle = Throttle(attempt.key, progress)
         self.context: Context = copy_context()  # it may be started from the callback of another attempt
         self.ticket: Ticket | None = None
-        self.task: asyncio.Task[AttemptEnd] | None = None
+        self.task: asyncio.Task[AttemptResult] | None = None
         self.stopped: TaskError | None = None
         self.timers: list[asyncio.TimerHandle] = []
         self.over = False
 
-    def finish(self, end: AttemptEnd) -> None:
+    def finish(self, end: AttemptResult) -> None:
         """Answer the caller, if it still waits; later answers are dropped."""
         self.over = True
         self.throttle.close()
@@ -86,7 +86,7 @@ class _Lane:
         self.device = device
         self.slots = device.profile.concurrency
         self.waiting: FairQueue[_Item] = FairQueue(queue_limit)
-        self.performing: dict[asyncio.Task[AttemptEnd], _Item] = {}
+        self.performing: dict[asyncio.Task[AttemptResult], _Item] = {}
         self.lost = ""  # why; empty while it is there
 
 
@@ -139,7 +139,7 @@ class Dispatcher:
         # Not told of the error: it would cancel again, and disturb devices that are busy killing.
         await self._group.__aexit__(None, None, None)
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Have an attempt performed by its device, and wait for its end.
 
         Cancelling this takes the attempt out of the queue or kills it, and comes through once the device
@@ -152,15 +152,15 @@ class Dispatcher:
         lane = self._lanes.get(attempt.device_id)
         refusal = self._refusal(lane, attempt)
         if lane is None or refusal is not None:
-            return AttemptEnd(error=refusal)
+            return AttemptResult(error=refusal)
         item = _Item(attempt, progress, self._loop.create_future())
         if attempt.deadline is not None:
             item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._pass_deadline, lane, item))
         if len(lane.performing) < lane.slots:
-            lane.waiting.passed(attempt.run)
+            lane.waiting.passed(attempt.run_id)
             self._start(lane, item)
         else:
-            item.ticket = lane.waiting.add(attempt.run, attempt.priority, item)
+            item.ticket = lane.waiting.add(attempt.run_id, attempt.priority, item)
         try:
             return await item.end
         except asyncio.CancelledError:
@@ -248,14 +248,14 @@ class Dispatcher:
             error = TaskError(code="timeout", message=f"it took longer than its timeout of {timeout_s:g} s")
             item.timers.append(self._loop.call_later(timeout_s, self._stop, lane, item, error))
 
-    def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptEnd]) -> None:
+    def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptResult]) -> None:
         """The device has let go: answer, and give the slot to the next."""
         del lane.performing[task]
         if task.cancelled():
             error = item.stopped or TaskError(code="crashed", message="the device cancelled its own work")
-            item.finish(AttemptEnd(error=error))
+            item.finish(AttemptResult(error=error))
         elif task.exception() is None:
-            item.finish(AttemptEnd(error=item.stopped) if item.stopped else task.result())
+            item.finish(AttemptResult(error=item.stopped) if item.stopped else task.result())
         while lane.waiting and len(lane.performing) < lane.slots:
             self._start(lane, lane.waiting.take())
 
@@ -271,7 +271,7 @@ class Dispatcher:
         if item.ticket is not None:
             lane.waiting.remove(item.ticket)
             item.ticket = None
-            item.finish(AttemptEnd(error=error))
+            item.finish(AttemptResult(error=error))
         elif item.stopped is None and item.task is not None and item.task.cancel():
             item.stopped = error
             item.timers.append(self._loop.call_later(self._grace_s, self._give_up, item))
@@ -280,7 +280,7 @@ class Dispatcher:
         error = TaskError(code=code, message=message)
         for item in lane.waiting.clear():
             item.ticket = None
-            item.finish(AttemptEnd(error=error))
+            item.finish(AttemptResult(error=error))
         for item in list(lane.performing.values()):
             self._stop(lane, item, error)
 
@@ -289,7 +289,7 @@ class Dispatcher:
         attempt = item.attempt
         stuck = f"device {attempt.device_id!r} was told to stop and has not let go after {self._grace_s:g} s"
         if item.stopped is not None:
-            item.finish(AttemptEnd(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
+            item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
         self._notify(DeviceNotice(device_id=attempt.device_id, kind="stuck", message=stuck, key=attempt.key))
 
     def _notify(self, notice: DeviceNotice) -> None:
@@ -297,12 +297,12 @@ class Dispatcher:
             listener(notice)
 
 
-async def _perform(device: Device, item: _Item) -> AttemptEnd:
-    """The device's work as a task that only ever ends with an ``AttemptEnd`` or cancelled."""
+async def _perform(device: Device, item: _Item) -> AttemptResult:
+    """The device's work as a task that only ever ends with an ``AttemptResult`` or cancelled."""
     try:
         return await device.perform(item.attempt, item.throttle.report)
     except Exception as error:  # boundary: whatever a device raises is reported as the attempt's end
         message = f"device {item.attempt.device_id!r} broke: {type(error).__name__}: {error}"
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
-        return AttemptEnd(error=TaskError(code="crashed", message=message))
+        return AttemptResult(error=TaskError(code="crashed", message=message))

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from asterism.devices.log import Gate, LogReader
-from asterism.devices.message import Described, Done, Exited, Failed, Order, Progress, Report, Started
+from asterism.devices.log_relay import LogReader, RateLimit
 from asterism.devices.process import birth
+from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
 
 GONE_WITHIN_S = 5.0
 """How long a kill waits to see its processes gone; SIGKILL itself is sent at once."""
@@ -75,33 +75,33 @@ class WorkerHandle:
             ours.pop_all()
         return cls(process, lifeline_write, log_read, reader, writer)
 
-    async def describe(self, order: Order) -> Described | Exited:
+    async def describe(self, order: Order) -> SkillsDescribed | WorkerExited:
         """The answer to a Describe."""
         await self._send(order)
         report = await self._report()
-        return report if isinstance(report, (Described, Exited)) else Exited(None)
+        return report if isinstance(report, (SkillsDescribed, WorkerExited)) else WorkerExited(None)
 
-    async def perform(self, order: Order, say: Callable[[float | None, str], None]) -> Done | Failed | Exited:
+    async def perform(self, order: Order, say: Callable[[float | None, str], None]) -> WorkDone | WorkFailed | WorkerExited:
         """The end of a Work; until then its progress and its log lines go to ``say``.
 
         Raises:
             NeverStarted: the worker was gone before.
         """
         clock = asyncio.get_running_loop().time
-        progress, lines = Gate(say, clock, "progress report"), Gate(say, clock, "log line")
+        progress, lines = RateLimit(say, clock, "progress report"), RateLimit(say, clock, "log line")
         self._logs.gate = lines
         try:
             await self._send(order)
-            if not isinstance(await self._report(), Started):
+            if not isinstance(await self._report(), WorkStarted):
                 raise NeverStarted("the worker ended before it began")
             while True:
                 match await self._report():
-                    case Progress(fraction, message):
+                    case WorkProgress(fraction, message):
                         progress.say(fraction, message)
-                    case (Done() | Failed() | Exited()) as end:
+                    case (WorkDone() | WorkFailed() | WorkerExited()) as end:
                         return end
                     case _:
-                        return Exited(None)
+                        return WorkerExited(None)
         finally:
             self._logs.drain()
             progress.note()
@@ -141,16 +141,16 @@ class WorkerHandle:
             try:
                 line = await self._reader.readuntil(b"\n")
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-                return Exited(None)
+                return WorkerExited(None)
             # A performer that dies in the middle of a line leaves half of one; Exited comes next.
             with contextlib.suppress(msgspec.DecodeError, UnicodeError):
                 try:
                     return self._decoder.decode(line)
                 except RecursionError:
-                    return Failed("bad_result", "the result has too many lists and objects within each other")
+                    return WorkFailed("bad_result", "the result has too many lists and objects within each other")
 
 
-def exit_text(end: Exited) -> str:
+def exit_text(end: WorkerExited) -> str:
     """How a performer's process ended, in words."""
     match end.code:
         case None:

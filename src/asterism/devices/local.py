@@ -15,11 +15,11 @@ from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.devices.command import TEXT_OUTPUT, parameters_schema, placeholders, program_path
 from asterism.devices.fleet import DeviceEntry, DeviceKind, Word
-from asterism.devices.message import CommandJob, FunctionJob, Job, OutputForm
-from asterism.devices.pool import Kit, WorkerPool
+from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.source import module_part
+from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptEnd, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 
 
 class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class LocalEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
     commands: tuple[CommandEntry, ...] = ()
 
 
-class Performance(msgspec.Struct, frozen=True):
+class SkillJob(msgspec.Struct, frozen=True):
     """How one skill is carried out: by which job, and within what time, if that is bounded here."""
 
     job: Job
@@ -58,7 +58,7 @@ class Performance(msgspec.Struct, frozen=True):
 class LocalDevice:
     """A device whose skills run in workers of a pool."""
 
-    def __init__(self, profile: AgentProfile, performances: Mapping[str, Performance], kit: Kit, pool: WorkerPool) -> None:
+    def __init__(self, profile: AgentProfile, performances: Mapping[str, SkillJob], kit: WorkerSettings, pool: WorkerPool) -> None:
         self._profile = profile
         self._performances = performances
         self._kit = kit
@@ -68,11 +68,11 @@ class LocalDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         performance = self._performances.get(attempt.skill)
         if performance is None:
             message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._performances) or 'none'}"
-            return AttemptEnd(error=TaskError(code="no_device", message=message))
+            return AttemptResult(error=TaskError(code="no_device", message=message))
         bound = asyncio.timeout(performance.timeout_s)
         try:
             async with bound:
@@ -81,7 +81,7 @@ class LocalDevice:
             if not bound.expired():
                 raise
             message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {performance.timeout_s:g} s"
-            return AttemptEnd(error=TaskError(code="timeout", message=message))
+            return AttemptResult(error=TaskError(code="timeout", message=message))
 
 
 def local_kind(pool: WorkerPool) -> DeviceKind:
@@ -97,18 +97,18 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     """The device of a table. Raises InvalidInput, the key in front."""
     for index, command in enumerate(entry.commands):
         _check_command(command, f"commands[{index}]", folder)
-    kit = Kit(folder, tuple(sorted({module_part(source) for source in entry.skills})))
+    kit = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})))
     answers = await pool.describe(kit, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
-    performances: dict[str, Performance] = {}
+    performances: dict[str, SkillJob] = {}
     for index, (source, answer) in enumerate(zip(entry.skills, answers, strict=True)):
         if isinstance(answer, str):
             raise InvalidInput(f"skills[{index}]: {source!r}: {answer}")
         _add(skills, answer, f"skills[{index}]")
-        performances[answer.name] = Performance(FunctionJob(source))
+        performances[answer.name] = SkillJob(FunctionJob(source))
     for index, command in enumerate(entry.commands):
         _add(skills, _command_skill(command), f"commands[{index}].name")
-        performances[command.name] = Performance(CommandJob(command.argv, command.output), command.timeout_s)
+        performances[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
     profile = AgentProfile(
         device_id=entry.id,
         kind=entry.kind,

@@ -19,20 +19,20 @@ import msgspec
 from asterism.constellation.profile import Skill
 from asterism.constellation.task import TaskError
 from asterism.devices.handle import NeverStarted, WorkerHandle, exit_text
-from asterism.devices.ledger import Ledger
-from asterism.devices.message import Describe, Described, Done, Exited, Failed, Job, Work
+from asterism.devices.worker_ledger import WorkerLedger
+from asterism.devices.worker_protocol import DescribeSkills, Job, SkillsDescribed, Work, WorkDone, WorkerExited, WorkFailed
 from asterism.errors import StoreUnavailable
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 
 RESULT_BYTES = 1 << 20
 IMPORT_TIMEOUT_S = 120.0
 
 _START_TRIES = 3
 
-End = TypeVar("End", bound=Described | Done | Failed | Exited)
+End = TypeVar("End", bound=SkillsDescribed | WorkDone | WorkFailed | WorkerExited)
 
 
-class Kit(msgspec.Struct, frozen=True):
+class WorkerSettings(msgspec.Struct, frozen=True):
     """What the workers of one group have in common.
 
     Attributes:
@@ -55,11 +55,11 @@ class WorkerPool:
     """
 
     def __init__(self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES) -> None:
-        self._ledger = Ledger(ledger)
+        self._ledger = WorkerLedger(ledger)
         self._most_idle = idle
         self._slots = asyncio.Semaphore(limit)
         self._result_bytes = result_bytes
-        self._idle: dict[Kit, list[WorkerHandle]] = {}
+        self._idle: dict[WorkerSettings, list[WorkerHandle]] = {}
         self._workers: set[WorkerHandle] = set()
         self._open = True
 
@@ -79,9 +79,9 @@ class WorkerPool:
         for worker in idle:
             await self._discard(worker)
 
-    async def describe(self, kit: Kit, sources: Sequence[str]) -> tuple[Skill | str, ...]:
+    async def describe(self, kit: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
         """For each source its skill, or what is wrong with it in words. User code is imported in a worker only."""
-        order = Describe(tuple(sources))
+        order = DescribeSkills(tuple(sources))
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
                 end = await self._lend(kit, lambda worker: worker.describe(order))
@@ -89,9 +89,9 @@ class WorkerPool:
             return (f"its import took longer than {IMPORT_TIMEOUT_S:g} s",) * len(sources)
         except NeverStarted as error:
             return (f"does not import: {error}",) * len(sources)
-        return end.answers if isinstance(end, Described) else (f"does not import: {exit_text(end)}",) * len(sources)
+        return end.answers if isinstance(end, SkillsDescribed) else (f"does not import: {exit_text(end)}",) * len(sources)
 
-    async def perform(self, kit: Kit, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, kit: WorkerSettings, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Carry out one attempt. Cancelling it kills its process group before the cancellation goes on."""
         order = Work(
             job=job,
@@ -110,27 +110,27 @@ class WorkerPool:
         try:
             return _ended(await self._lend(kit, lambda worker: worker.perform(order, say)))
         except NeverStarted as error:
-            return AttemptEnd(error=TaskError(code="crashed", message=f"it was not begun: {error}"))
+            return AttemptResult(error=TaskError(code="crashed", message=f"it was not begun: {error}"))
 
-    async def _lend(self, kit: Kit, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend(self, kit: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         """Use a worker. Raises NeverStarted when none begins."""
         for _ in range(_START_TRIES - 1):
             with contextlib.suppress(NeverStarted):  # an idle worker may have died unseen
                 return await self._lend_once(kit, use)
         return await self._lend_once(kit, use)
 
-    async def _lend_once(self, kit: Kit, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend_once(self, kit: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         async with self._slots:
             worker = await self._take(kit)
             reusable = False
             try:
                 end = await use(worker)
-                reusable = isinstance(end, Described) or (not isinstance(end, Exited) and end.reusable)
+                reusable = isinstance(end, SkillsDescribed) or (not isinstance(end, WorkerExited) and end.reusable)
             finally:
                 await self._put_back(kit, worker, reusable=reusable)
             return end
 
-    async def _take(self, kit: Kit) -> WorkerHandle:
+    async def _take(self, kit: WorkerSettings) -> WorkerHandle:
         if not self._open:
             raise NeverStarted("the pool of workers is closed")
         idle = self._idle.get(kit)
@@ -148,7 +148,7 @@ class WorkerPool:
             raise NeverStarted(str(error)) from error
         return worker
 
-    async def _put_back(self, kit: Kit, worker: WorkerHandle, *, reusable: bool) -> None:
+    async def _put_back(self, kit: WorkerSettings, worker: WorkerHandle, *, reusable: bool) -> None:
         idle = self._idle.setdefault(kit, [])
         if reusable and self._open and len(idle) < self._most_idle:
             idle.append(worker)
@@ -167,11 +167,11 @@ class WorkerPool:
         self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
 
 
-def _ended(end: Done | Failed | Exited) -> AttemptEnd:
+def _ended(end: WorkDone | WorkFailed | WorkerExited) -> AttemptResult:
     match end:
-        case Done(result):
-            return AttemptEnd(result=msgspec.json.decode(result))
-        case Failed(code, message):
-            return AttemptEnd(error=TaskError(code=code, message=message))
-        case Exited():
-            return AttemptEnd(error=TaskError(code="crashed", message=exit_text(end)))
+        case WorkDone(result):
+            return AttemptResult(result=msgspec.json.decode(result))
+        case WorkFailed(code, message):
+            return AttemptResult(error=TaskError(code=code, message=message))
+        case WorkerExited():
+            return AttemptResult(error=TaskError(code="crashed", message=exit_text(end)))

@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Ticket(NamedTuple):
     """A place in the queue, to take something out by. Unique in its queue: ``order`` is (priority, minus the arrival)."""
 
-    run: str
+    run_id: str
     order: tuple[int, int]
 
 
@@ -40,12 +40,12 @@ class FairQueue(Generic[T]):
         """True when no more may be added."""
         return self._size >= self._limit
 
-    def add(self, run: str, priority: int, item: T) -> Ticket:
+    def add(self, run_id: str, priority: int, item: T) -> Ticket:
         """Put an item at its place."""
         order = (priority, -next(self._arrivals))
-        insort(self._waiting.setdefault(run, []), (order, item))
+        insort(self._waiting.setdefault(run_id, []), (order, item))
         self._size += 1
-        return Ticket(run, order)
+        return Ticket(run_id, order)
 
     def take(self) -> T:
         """The next item. IndexError if there is none."""
@@ -62,16 +62,16 @@ class FairQueue(Generic[T]):
         self._size -= 1
         return item
 
-    def passed(self, run: str) -> None:
+    def passed(self, run_id: str) -> None:
         """This run was served without waiting; that was its turn."""
-        self._last_run = run
+        self._last_run = run_id
 
     def remove(self, ticket: Ticket) -> None:
         """Take out what the ticket stands for; it must be there."""
-        items = self._waiting[ticket.run]
+        items = self._waiting[ticket.run_id]
         del items[bisect_left(items, (ticket.order,))]
         if not items:
-            del self._waiting[ticket.run]
+            del self._waiting[ticket.run_id]
         self._size -= 1
 
     def clear(self) -> list[T]:

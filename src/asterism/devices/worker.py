@@ -26,21 +26,21 @@ import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.devices import command, source
-from asterism.devices.message import (
+from asterism.devices.skill import Contract, SkillContext, contract_of, plain
+from asterism.devices.worker_protocol import (
     AttemptError,
     CommandJob,
-    Describe,
-    Described,
-    Done,
-    Exited,
-    Failed,
+    DescribeSkills,
     Order,
-    Progress,
     Report,
-    Started,
+    SkillsDescribed,
     Work,
+    WorkDone,
+    WorkerExited,
+    WorkFailed,
+    WorkProgress,
+    WorkStarted,
 )
-from asterism.devices.skill import Contract, SkillContext, contract_of, plain
 from asterism.errors import InvalidInput
 from asterism.kernel.data import json_bytes
 
@@ -66,7 +66,7 @@ def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
     for fd in (lifeline_fd, wake, waker):
         os.close(fd)
     _die_with(guardian)
-    Performer(talk, folder).serve()
+    WorkRunner(talk, folder).serve()
     os._exit(0)
 
 
@@ -86,7 +86,7 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
         if ended:
             reported = True
             # The performer may have died in the middle of a line.
-            _say(talk, Exited(os.waitstatus_to_exitcode(status)), before=b"\n")
+            _say(talk, WorkerExited(os.waitstatus_to_exitcode(status)), before=b"\n")
 
 
 def _die_with(guardian: int) -> None:
@@ -103,7 +103,7 @@ def _say(talk: socket.socket, report: Report, *, before: bytes = b"") -> None:
     talk.sendall(before + msgspec.json.encode(report) + b"\n")
 
 
-class Performer:
+class WorkRunner:
     """Takes orders one at a time and reports on them."""
 
     def __init__(self, talk: socket.socket, folder: Path) -> None:
@@ -121,10 +121,10 @@ class Performer:
         decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
         for line in orders:
             match decoder.decode(line):
-                case Describe(sources):
-                    self._say(Described(tuple(self._described(each) for each in sources)))
+                case DescribeSkills(sources):
+                    self._say(SkillsDescribed(tuple(self._described(each) for each in sources)))
                 case Work() as work:
-                    self._say(Started())
+                    self._say(WorkStarted())
                     self._say(self._performed(work))
 
     def _say(self, report: Report) -> None:
@@ -142,7 +142,7 @@ class Performer:
             self._contracts[name] = contract_of(source.load(name, self._folder))
         return self._contracts[name]
 
-    def _performed(self, work: Work) -> Done | Failed:
+    def _performed(self, work: Work) -> WorkDone | WorkFailed:
         """One attempt, from its arguments to its end."""
         performer = os.getpid()
         try:
@@ -154,13 +154,13 @@ class Performer:
             packed = _packed(result, work.limit_bytes)
             if not isinstance(work.job, CommandJob):
                 _check_promise(packed, self._contract(work.job.source))
-            end: Done | Failed = Done(packed, reusable=not _has_children())
+            end: WorkDone | WorkFailed = WorkDone(packed, reusable=not _has_children())
         except AttemptError as error:
-            end = Failed(error.code, error.message, reusable=error.code == "bad_arguments")
+            end = WorkFailed(error.code, error.message, reusable=error.code == "bad_arguments")
         except InvalidInput as error:
-            end = Failed("raised", str(error))
+            end = WorkFailed("raised", str(error))
         except BaseException as error:  # boundary: user code; SystemExit and its like are its failure too
-            end = Failed("raised", source.told(error))
+            end = WorkFailed("raised", source.told(error))
         if os.getpid() != performer:
             os._exit(0)  # a process the skill forked and let run into our code
         for stream in (sys.stdout, sys.stderr):
@@ -180,7 +180,7 @@ class Performer:
             attempt=work.number,
             task_id=work.task_id,
             results=work.results,
-            sink=lambda fraction, message: self._say(Progress(fraction, message)),
+            sink=lambda fraction, message: self._say(WorkProgress(fraction, message)),
         )
         function = source.load(name, self._folder)
         result = function(**values, **dict.fromkeys(contract.context, context))

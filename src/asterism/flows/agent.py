@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
+from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, in_order, restore_state
 from asterism.flows.children import ChildFailed
-from asterism.flows.collecting import advance, hear_answer, hear_approval, hear_first, hear_while_paused, missing
 from asterism.flows.conversation import Conversation
+from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
 from asterism.flows.fields import Field, declared, json_schema
 from asterism.flows.registry import KNOWN, name_of
-from asterism.flows.seat import HIDDEN, AgentResult, Seat, in_order, restore
+from asterism.flows.slot_filling import found_by_patterns, in_words
 from asterism.flows.stream import StreamEvent
-from asterism.flows.taking import found_by_patterns, in_words
-from asterism.kernel.machine import run_of
+from asterism.kernel.machine import run_id_of
 from asterism.machines.children import StartChild
-from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, Message, View
+from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, AgentView, Message
 from asterism.runtime.runtime import Runtime
 
 A = TypeVar("A", bound="type[StandardAgent]")
@@ -51,7 +51,7 @@ class StandardAgent:
     approval_timeout_s: ClassVar[float | None] = 86_400.0
     idle_timeout_s: ClassVar[float | None] = None
 
-    _seat: Seat
+    _state: AgentState
     _conversation: Conversation | None
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -65,49 +65,49 @@ class StandardAgent:
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """A view that stands nowhere yet, whatever a subclass does in its ``__init__``."""
         agent = super().__new__(cls)
-        agent._seat = Seat()
+        agent._state = AgentState()
         agent._conversation = None
         return agent
 
-    def __init__(self, *, runtime: Runtime | None = None, run: str = "", user: str = "user", tenant: str = "") -> None:
-        self._conversation = Conversation(type(self), runtime=runtime, run=run, user=user, tenant=tenant)
+    def __init__(self, *, runtime: Runtime | None = None, run_id: str = "", user: str = "user", tenant: str = "") -> None:
+        self._conversation = Conversation(type(self), runtime=runtime, run_id=run_id, user=user, tenant=tenant)
 
     # -- what it is --------------------------------------------------------------------------------
 
     @property
     def status(self) -> AgentStatus:
         """Where it is."""
-        return self._seat.status
+        return self._state.status
 
     @property
     def collected_fields(self) -> dict[str, Any]:
         """Values of its input fields, by name; to read and to write."""
-        return self._seat.fields
+        return self._state.fields
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Values of its output fields."""
-        return self._seat.outputs
+        return self._state.outputs
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Its sub-states, as JSON data: journaled, and in every result."""
-        return self._seat.metadata
+        return self._state.metadata
 
     @property
     def key(self) -> str:
         """Idempotency key of the handler that runs: the same when it is run again after a crash. Empty outside of one."""
-        return self._seat.host.key if self._seat.host else ""
+        return self._state.host.key if self._state.host else ""
 
     @property
-    def run(self) -> str:
+    def run_id(self) -> str:
         """Id of its run; empty before it has begun."""
-        return run_of(self.key) if self.key else self._conversation.run if self._conversation else ""
+        return run_id_of(self.key) if self.key else self._conversation.run_id if self._conversation else ""
 
     @property
     def fleet(self) -> tuple[AgentProfile, ...]:
         """Profiles of the devices its runtime has, for a constellation that it starts. Empty outside of a handler."""
-        return self._seat.host.fleet if self._seat.host else ()
+        return self._state.host.fleet if self._state.host else ()
 
     @classmethod
     def input_fields(cls) -> dict[str, Field]:
@@ -138,7 +138,7 @@ class StandardAgent:
         Raises:
             IllegalTransition: it is not allowed; nothing has changed.
         """
-        self._seat.move(self, AgentStatus(to_state))
+        self._state.transition_to(self, AgentStatus(to_state))
 
     def make_result(
         self,
@@ -166,22 +166,22 @@ class StandardAgent:
             metadata=dict(self.metadata),
             fields=in_order(type(self), {name: HIDDEN if name in secret else value for name, value in self.collected_fields.items()}),
             missing_fields=tuple(self._get_missing_fields()),
-            run=self.run,
+            run_id=self.run_id,
         )
 
     # -- handlers ----------------------------------------------------------------------------------
 
     async def on_initializing(self, msg: Message) -> AgentResult | None:
         """It starts. By default: take what the first message says of the fields, then go on to what is next."""
-        return await hear_first(self, msg)
+        return await take_first_message(self, msg)
 
     async def on_waiting_for_input(self, msg: Message) -> AgentResult | None:
         """A message while fields are collected. By default: take what it says, repair what it corrects, go on to what is next."""
-        return await hear_answer(self, msg)
+        return await take_answer(self, msg)
 
     async def on_waiting_for_approval(self, msg: Message) -> AgentResult | None:
         """A message while approval is asked. By default: a clear yes runs it, a clear no cancels it, a change is shown again."""
-        return await hear_approval(self, msg)
+        return await take_approval(self, msg)
 
     async def on_running(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for who overrides it
         """The task itself. By default it is done at once."""
@@ -189,7 +189,7 @@ class StandardAgent:
 
     async def on_paused(self, msg: Message) -> AgentResult | None:
         """It is paused, or a message comes while it is. By default: "resume" goes on."""
-        return await hear_while_paused(self, msg)
+        return await take_while_paused(self, msg)
 
     async def on_error(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for who overrides it
         """It has failed. By default what went wrong is all there is to say."""
@@ -210,8 +210,8 @@ class StandardAgent:
 
         By default a model finds them, where there is one; else the patterns of the fields do.
         """
-        if self._seat.host is not None:
-            found = await self._seat.host.extract(self, msg)
+        if self._state.host is not None:
+            found = await self._state.host.extract(self, msg)
             if found is not None:
                 return found
         return found_by_patterns(self, msg.get_text())
@@ -222,8 +222,8 @@ class StandardAgent:
 
     def report(self, text: str) -> None:
         """Say how far a handler is, to whoever watches."""
-        if self._seat.host is not None:
-            self._seat.host.report(self, text)
+        if self._state.host is not None:
+            self._state.host.report(self, text)
 
     async def child(self, key: str, start: StartChild) -> Any:
         """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.
@@ -243,9 +243,9 @@ class StandardAgent:
             ChildFailed: it failed, or was cancelled.
             InvalidInput: no run of this agent is under way.
         """
-        if self._seat.host is None:
+        if self._state.host is None:
             raise InvalidInput(f"{type(self).__name__}.child is for its handlers")
-        ended = await self._seat.host.child(self, key, start)
+        ended = await self._state.host.child(self, key, start)
         if ended.outcome != "finished":
             raise ChildFailed(key, ended)
         return ended.result
@@ -253,7 +253,7 @@ class StandardAgent:
     # -- as a conversation -------------------------------------------------------------------------
 
     def _talk(self) -> Conversation:
-        if self._seat.host is not None or self._conversation is None:
+        if self._state.host is not None or self._conversation is None:
             raise InvalidInput(f"a handler of {type(self).__name__} cannot talk to itself; return self.make_result(…)")
         return self._conversation
 
@@ -289,9 +289,9 @@ class StandardAgent:
         return self._settled(await self._talk().cancel(reason))
 
     def _settled(self, result: AgentResult) -> AgentResult:
-        self._seat.status, self._seat.fields = result.status, {}
+        self._state.status, self._state.fields = result.status, {}
         shown = {name: value for name, value in result.fields.items() if value != HIDDEN}
-        restore(self, View(fields=shown, outputs=result.data, metadata=result.metadata), {})
+        restore_state(self, AgentView(fields=shown, outputs=result.data, metadata=result.metadata), {})
         return result
 
 
@@ -300,20 +300,20 @@ def _entered_once(body: Callable[..., Any]) -> Any:
 
     @functools.wraps(body)
     async def on_running(self: StandardAgent, msg: Message) -> Any:
-        seat = self._seat
-        if seat.depth == 0:
-            if seat.entered:
+        state = self._state
+        if state.depth == 0:
+            if state.entered:
                 raise InvalidInput(f"{type(self).__name__}.on_running was entered already by this handler")
             if self.status is not AgentStatus.RUNNING:
                 self.transition_to(AgentStatus.RUNNING)
-            if seat.host is not None:
-                await seat.host.enter(self)
-            seat.entered = True
-        seat.depth += 1
+            if state.host is not None:
+                await state.host.enter(self)
+            state.entered = True
+        state.depth += 1
         try:
             return await body(self, msg)
         finally:
-            seat.depth -= 1
+            state.depth -= 1
 
     return on_running
 

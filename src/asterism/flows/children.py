@@ -12,12 +12,12 @@ from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import AsterismError, InvalidInput
 from asterism.flows.registry import name_of
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildEnded, StartChild, as_data, begin_child
+from asterism.machines.children import ChildEnded, StartChild, child_start, event_data
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
 from asterism.machines.constellation_agent.events import RunOptions
-from asterism.machines.constellation_agent.starting import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.events import Limits
-from asterism.machines.flow_agent.starting import FlowDefinition
+from asterism.machines.flow_agent.definition import FlowDefinition
+from asterism.machines.flow_agent.events import ConversationLimits
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports.store import InquiryRow
 
@@ -55,9 +55,9 @@ def constellation(
         InvalidInput: it is no plan, or what is given is not JSON.
     """
     document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
-    definition = as_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
+    definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
     start = StartRequest(definition=definition, request=request, inputs=dict(inputs or {}))
-    return begin_child(CONSTELLATION_AGENT.name, start, request or "constellation")
+    return child_start(CONSTELLATION_AGENT.name, start, request or "constellation")
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
@@ -75,7 +75,7 @@ def flow(agent: type, text: str = "", **values: Any) -> StartChild:
     if secret := [name for name, field in kind.input_fields().items() if field.secret and name in values]:
         raise InvalidInput(f"{', '.join(secret)} of {kind.__name__} is secret: what begins a run is journaled; let it ask for its own")
     start = StartRequest(definition=_defined(kind), request=text, inputs=values)
-    return begin_child(FLOW_AGENT.name, start, kind.description or kind.__name__)
+    return child_start(FLOW_AGENT.name, start, kind.description or kind.__name__)
 
 
 def as_child(agent: type) -> ChildSpec:
@@ -92,8 +92,8 @@ def as_child(agent: type) -> ChildSpec:
 
 
 def _defined(agent: Any) -> dict[str, Any]:
-    limits = Limits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-    return as_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval))
+    limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
+    return event_data(FlowDefinition(agent=name_of(agent), limits=limits, requires_approval=agent.requires_approval))
 
 
 def question_of(asked: InquiryRow) -> str:

@@ -18,13 +18,13 @@ import msgspec
 
 from asterism.errors import InvalidInput, Refused
 from asterism.flows.agent import StandardAgent
+from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import name_of
-from asterism.flows.seat import AgentResult
-from asterism.flows.vault import Vault, process_vault
+from asterism.flows.secret_store import SecretStore, process_vault
 from asterism.language import replies
 from asterism.language.tokens import plain
-from asterism.machines.flow_agent.events import AgentStatus, Recalled
+from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
@@ -80,7 +80,7 @@ class Orchestrator:
         max_per_user: int = 5,
         max_open: int = 10_000,
         idle_s: float = 7 * 86_400.0,
-        vault: Vault | None = None,
+        vault: SecretStore | None = None,
     ) -> None:
         self.agents = tuple(agents)
         self.runtime = runtime
@@ -141,7 +141,7 @@ class Orchestrator:
             return await self._said(self._conversation(here, person), text, stack)
         if there is not None:  # back to one that was left open: it says again what it waits for
             conversation = self._conversation(there, person)
-            await self.runtime.send(there.run, Recalled(), actor=person.user)
+            await self.runtime.send(there.run_id, ConversationRecalled(), actor=person.user)
             return await conversation.result(self.runtime)
         if triggered is None and self._router is not None:
             triggered = await self._router.choose(text, self.agents, context)
@@ -170,7 +170,7 @@ class Orchestrator:
         rows = [await self.runtime.store.run(run) for run in tuple(known)]
         for row in rows:
             if row.status == "ended":
-                known.pop(row.run, None)
+                known.pop(row.run_id, None)
         return sorted((row for row in rows if row.status != "ended"), key=lambda row: (row.updated_at, row.seq))
 
     async def current(self, user: str, tenant: str = "") -> Conversation | None:
@@ -207,28 +207,28 @@ class Orchestrator:
 
     async def _said(self, conversation: Conversation, text: str, stack: list[RunRow]) -> AgentResult:
         result = await conversation.say(text)
-        rest = [row for row in stack if row.run != conversation.run]
+        rest = [row for row in stack if row.run_id != conversation.run_id]
         return await self._with_return(result, _Person(user=conversation.user, tenant=conversation.tenant), rest)
 
     async def _with_return(self, result: AgentResult, person: _Person, rest: list[RunRow]) -> AgentResult:
         """When a conversation has ended and another is open, say what that one waits for."""
         if result.status not in ENDED:
             return result
-        (await self._known()).get(person.session, {}).pop(result.run, None)
+        (await self._known()).get(person.session, {}).pop(result.run_id, None)
         if not rest:
             return result
         back = await self._conversation(rest[-1], person).result(self.runtime, rest[-1])
         return msgspec.structs.replace(result, raw_message=f"{result.raw_message} Back to where we were: {back.raw_message}".strip())
 
     def _agent_of(self, row: RunRow) -> type[StandardAgent] | None:
-        return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run, ""))
+        return self._by_name.get((self._open or {}).get(row.session, {}).get(row.run_id, ""))
 
     def _conversation(self, row: RunRow, person: _Person) -> Conversation:
         agent = self._agent_of(row)
         if agent is None:
-            raise InvalidInput(f"run {row.run} is of an agent that is not among those here")
+            raise InvalidInput(f"run {row.run_id} is of an agent that is not among those here")
         return Conversation(
-            agent, runtime=self.runtime, run=row.run, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
+            agent, runtime=self.runtime, run_id=row.run_id, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
         )
 
     async def _known(self) -> dict[str, dict[str, str]]:
@@ -238,9 +238,9 @@ class Orchestrator:
                 found: dict[str, dict[str, str]] = {}
                 for row in await self.runtime.runs(limit=MAX_RUNS):
                     if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
-                        (first, *_) = await self.runtime.store.records(row.run, limit=1)
+                        (first, *_) = await self.runtime.store.records(row.run_id, limit=1)
                         if (name := _begun_agent(first.body)) in self._by_name:
-                            found.setdefault(row.session, {})[row.run] = name
+                            found.setdefault(row.session, {})[row.run_id] = name
                 self._open = found
         return self._open
 

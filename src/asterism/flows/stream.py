@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from asterism.flows.seat import AgentResult
+from asterism.flows.agent_state import AgentResult
 from asterism.kernel.journal import Entry
-from asterism.machines.flow_agent.events import AgentStatus, Reported
+from asterism.machines.flow_agent.events import AgentStatus, HandlerReported
 
 STREAMED = 1000
 """Events a stream keeps for a slow reader; older ones are dropped."""
@@ -38,19 +38,19 @@ class StreamWatcher:
         self._events = events
         self._state = ""
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         """Put the events of these entries."""
-        if run != self._run():
+        if run_id != self._run():
             return
         for entry in entries:
             if self._events.qsize() >= STREAMED:
                 self._events.get_nowait()
             status = AgentStatus(entry.state)
-            if isinstance(entry.event, Reported):
+            if isinstance(entry.event, HandlerReported):
                 self._events.put_nowait(StreamEvent(kind="report", status=status, text=entry.event.text))
             elif entry.state != self._state:
                 self._state = entry.state
                 self._events.put_nowait(StreamEvent(kind="status", status=status))
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         """Nothing that a stream tells."""

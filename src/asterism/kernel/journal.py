@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import VERSION_STEP, AsterismError, RunNewer
-from asterism.kernel.machine import Effect, Event, Machine, effect_id, kind_of
+from asterism.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
 
 SCHEMA_VERSION = 2
 """Version of the packed form. A change of format raises it and adds an upgrade step."""
@@ -21,17 +21,17 @@ SCHEMA_VERSION = 2
 class JournalMismatch(AsterismError):
     """Replaying a journal did not give what the journal says; the run cannot be trusted to go on."""
 
-    def __init__(self, run: str, seq: int, what: str) -> None:
-        self.run = run
+    def __init__(self, run_id: str, seq: int, what: str) -> None:
+        self.run_id = run_id
         self.seq = seq
-        super().__init__(f"journal of run {run}, entry {seq}: {what}; it was not written by this version's rules, or it was changed")
+        super().__init__(f"journal of run {run_id}, entry {seq}: {what}; it was not written by this version's rules, or it was changed")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step of one run.
 
     Attributes:
-        run: the run's id.
+        run_id: the run's id.
         seq: position in the run's journal, from 1, without gaps.
         at: seconds since the epoch, as the driver read them.
         actor: who caused it (``system``, ``device:laptop``, ``planner``, a person's name, …).
@@ -40,12 +40,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         effects: what it caused, in order; their ids are ``effect_id`` of (run, seq, index).
         key: key of the inbox row it folds, empty when it folds none.
         note: why the event was only noted and not stepped; empty when it was stepped.
-        facts: verdicts that a replay must not compute anew (see ``Turn.recorded``).
+        facts: verdicts that a replay must not compute anew (see ``StepContext.side_effect``).
         rules: version of the machine's rules that this entry and those after it are made by; only in the first entry of a run
             and where an owner claims it, else 0.
     """
 
-    run: str
+    run_id: str
     seq: int
     at: float
     actor: str
@@ -54,14 +54,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     effects: tuple[Effect, ...] = ()
     key: str = ""
     note: str = ""
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    side_effects: dict[str, Any] = msgspec.field(default_factory=dict)
     rules: int = 0
 
     def effect_ids(self) -> tuple[str, ...]:
         """Ids of the effects, in order."""
         if not self.effects:
             return ()
-        return tuple([effect_id(self.run, self.seq, index) for index in range(len(self.effects))])
+        return tuple([make_effect_id(self.run_id, self.seq, index) for index in range(len(self.effects))])
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         version: schema version of the body.
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     seq: int
     at: float
     actor: str
@@ -85,7 +85,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     version: int = SCHEMA_VERSION
 
 
-def story_line(record_or_entry: Record | Entry) -> str:
+def history_line(record_or_entry: Record | Entry) -> str:
     """One line a person can read: seq, what happened, the state after it."""
     it = record_or_entry
     what = it.kind if isinstance(it, Record) else kind_of(it.event)
@@ -103,24 +103,24 @@ def version_of(machine: Machine[Any], rules: int = 0) -> int:
     return SCHEMA_VERSION * VERSION_STEP + (rules or machine.rules)
 
 
-def check_known(run: str, version: int, machine: Machine[Any]) -> None:
+def check_known(run_id: str, version: int, machine: Machine[Any]) -> None:
     """See that this program knows the version that a run was written with.
 
     Raises:
         RunNewer: it does not.
     """
     if version > version_of(machine):
-        raise RunNewer(run, version, version_of(machine))
+        raise RunNewer(run_id, version, version_of(machine))
 
 
-def check_whole(run: str, listed: int, last: int) -> None:
+def check_whole(run_id: str, listed: int, last: int) -> None:
     """See that a journal goes as far as its run's row says.
 
     Raises:
         JournalMismatch: entries are missing at its end.
     """
     if listed > last:
-        raise JournalMismatch(run, last + 1, f"it is missing: the run is listed with {listed} entries")
+        raise JournalMismatch(run_id, last + 1, f"it is missing: the run is listed with {listed} entries")
 
 
 def state_history(records: Iterable[Record], **more: str) -> list[dict[str, Any]]:

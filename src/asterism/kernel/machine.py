@@ -2,7 +2,7 @@
 
 A row of the table names the event it is for, the move that carries it out and the targets that move
 may choose; any other target raises. Events come in, a state and effects come out; ``step`` is
-deterministic: no clock, no chance, no I/O. Time, ids and the actor arrive in the :class:`Turn`.
+deterministic: no clock, no chance, no I/O. Time, ids and the actor arrive in the :class:`StepContext`.
 
 The idea of a machine as one table that alone moves the state is h11's; events in and instructions
 out is distributed's worker state machine. Not here: anything that performs an effect.
@@ -28,12 +28,12 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 
-class Redo(enum.Enum):
+class RecoveryPolicy(enum.Enum):
     """What a crash means for an effect that has no outcome yet."""
 
-    SAME_KEY = "same_key"  # idempotent: perform it again under the same id
+    RETRY_SAME_KEY = "same_key"  # idempotent: perform it again under the same id
     REATTACH = "reattach"  # ask, by the id, what became of it
-    NEVER = "never"  # it is Interrupted: a retry policy or a person decides
+    DO_NOT_RETRY = "never"  # it is Interrupted: a retry policy or a person decides
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -49,10 +49,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """True for the event by which an owner claims a run: from this entry on the run moves by the rules of the owner's program."""
 
 
-class Outcome(Event, frozen=True, kw_only=True, omit_defaults=True):
+class EffectResult(Event, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of an effect; accepted once, noted when it comes late or again."""
 
-    effect: str = msgspec.field(name="effect_id")
+    effect_id: str
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -62,9 +62,9 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """False where nobody performs it: its outcome comes through the inbox (a question to a person)."""
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """What a crash means for it."""
-        return Redo.SAME_KEY
+        return RecoveryPolicy.RETRY_SAME_KEY
 
     @property
     def actor(self) -> str:
@@ -72,11 +72,11 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         return "system"
 
     @property
-    def withdraws(self) -> str:
+    def cancels(self) -> str:
         """Id of the effect that this one calls off; empty for all others."""
         return ""
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """The outcome when it is called off, lost in a crash and not to be redone, or when its performer has raised."""
         raise NotImplementedError(type(self).__name__)
 
@@ -86,35 +86,35 @@ def kind_of(it: type[Event | Effect] | Event | Effect) -> str:
     return str(it.__struct_config__.tag)
 
 
-def effect_id(run: str, seq: int, index: int) -> str:
+def make_effect_id(run_id: str, seq: int, index: int) -> str:
     """The id of an effect: also the idempotency key handed to devices and models."""
-    return f"{run}:{seq}.{index}"
+    return f"{run_id}:{seq}.{index}"
 
 
-def run_of(effect: str) -> str:
+def run_id_of(effect_id: str) -> str:
     """The run that an effect of this id is of."""
-    return effect.rpartition(":")[0]
+    return effect_id.rpartition(":")[0]
 
 
-class Turn(msgspec.Struct):
+class StepContext(msgspec.Struct):
     """What a move knows besides memory and event, and how it asks for effects.
 
     Attributes:
-        run, seq, at, actor: those of the entry being made.
+        run_id, seq, at, actor: those of the entry being made.
         state: the state that the machine is in.
         rules: version of the rules that this entry is made by: those of the program that submitted the run, or that claimed it
-            last. A replayed turn has the version that its entry was written under, so a corrected move asks ``turn.rules >= N``.
+            last. A replayed turn has the version that its entry was written under, so a corrected move asks ``context.rules >= N``.
         settles: id of the effect whose outcome the event is; empty for any other event.
         outstanding: effects without an outcome, by id, oldest first, the one that is being settled included; read only.
         abandoned: ids of effects whose outcome will have no consequence.
-        facts: verdicts of code that may change between versions (a condition, a ranking). A live turn
+        side_effects: verdicts of code that may change between versions (a condition, a ranking). A live turn
             computes and records them; a replayed turn is given them.
         replayed: it is made from the journal, and not for the first time.
         effects: asked for so far.
         touched: ``(kind, id)`` of the parts of the memory that the move may have changed, for views. No journal has them.
     """
 
-    run: str
+    run_id: str
     seq: int
     at: float
     actor: str
@@ -123,32 +123,32 @@ class Turn(msgspec.Struct):
     settles: str = ""
     outstanding: Mapping[str, Effect] = {}
     abandoned: set[str] = set()
-    facts: dict[str, Any] = {}
+    side_effects: dict[str, Any] = {}
     replayed: bool = False
     effects: list[Effect] = []
     touched: dict[tuple[str, str], None] = {}
 
-    def perform(self, effect: Effect) -> str:
+    def schedule(self, effect: Effect) -> str:
         """Ask for an effect; returns its id, which is also its idempotency key."""
         self.effects.append(effect)
-        return effect_id(self.run, self.seq, len(self.effects) - 1)
+        return make_effect_id(self.run_id, self.seq, len(self.effects) - 1)
 
-    def abandon(self, effect: str) -> None:
+    def abandon(self, effect_id: str) -> None:
         """Drop the outcome of an outstanding effect: when it comes, it is journaled and no move sees it."""
-        self.abandoned.add(effect)
+        self.abandoned.add(effect_id)
 
     def touch(self, kind: str, *ids: str) -> None:
         """Note that parts of the memory may have changed, so that a view shows them as they are now."""
         self.touched.update(dict.fromkeys([(kind, part) for part in ids]))
 
-    def recorded(self, name: str, compute: Callable[[], T]) -> T:
+    def side_effect(self, name: str, compute: Callable[[], T]) -> T:
         """The recorded verdict of that name; computed and recorded when this turn is live."""
-        if not self.replayed and name not in self.facts:
-            self.facts[name] = compute()
-        return typing.cast("T", self.facts[name])
+        if not self.replayed and name not in self.side_effects:
+            self.side_effects[name] = compute()
+        return typing.cast("T", self.side_effects[name])
 
 
-Move = Callable[[Any, Never, Turn], enum.StrEnum | None]
+Move = Callable[[Any, Never, StepContext], enum.StrEnum | None]
 """``(memory, event, turn) -> next state``; ``None`` says that nothing happened, and leaves no entry.
 
 The event is typed ``Never`` so that a move for any one event fits; that each key of a table matches
@@ -180,14 +180,14 @@ Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestOf:
+class RequestFactory:
     """How the request of a kind of effect is made: all that its performer is given.
 
     Attributes:
         make: ``(run, effect_id, effect) -> request``, pure; nothing in the request changes when the run goes on.
         fixed: type of a request that is made once, when the effect is issued, because the facts it is made from may change
             while the effect is outstanding. None where it is made whenever performing begins: from facts that cannot change
-            until then, or (``Redo.REATTACH``) that say how far the effect has come.
+            until then, or (``RecoveryPolicy.REATTACH``) that say how far the effect has come.
     """
 
     make: Callable[[Any, str, Any], Any]
@@ -221,7 +221,7 @@ class Machine(Generic[M]):
         check_end: called with the memory when a move leads to a state in which a run has ended; returns what is wrong with it, or "".
         requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
         starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
-        rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``Turn.rules``).
+        rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``StepContext.rules``).
 
     Attributes:
         table: all rows of each state, the common ones included.
@@ -242,9 +242,9 @@ class Machine(Generic[M]):
         ends: Iterable[enum.StrEnum] = (),
         common: Mapping[type[Event], Row] | None = None,
         while_live: Mapping[type[Event], Row] | None = None,
-        settled: Callable[[M, Outcome], None] = lambda memory, event: None,
+        settled: Callable[[M, EffectResult], None] = lambda memory, event: None,
         check_end: Callable[[M], str] = lambda memory: "",
-        requests: Mapping[type[Effect], RequestOf] = {},
+        requests: Mapping[type[Effect], RequestFactory] = {},
         starts: Callable[[StartRequest], Event] | None = None,
         rules: int = 1,
     ) -> None:
@@ -266,7 +266,7 @@ class Machine(Generic[M]):
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
 
-    def step(self, state: enum.StrEnum, memory: M, event: Event, turn: Turn) -> enum.StrEnum | None:
+    def step(self, state: enum.StrEnum, memory: M, event: Event, context: StepContext) -> enum.StrEnum | None:
         """Carry one event out.
 
         An outcome settles its effect whether or not there is a row for it. For one that was abandoned only the common rows count.
@@ -275,7 +275,7 @@ class Machine(Generic[M]):
             state: where the machine is.
             memory: changed in place, after everything was validated.
             event: what happened.
-            turn: place, time and actor; collects the effects.
+            context: place, time and actor; collects the effects.
 
         Returns:
             The next state, or None where nothing happened.
@@ -285,9 +285,9 @@ class Machine(Generic[M]):
             TypeError: no state has a row for this kind of outcome; or the run would end, and its memory does not say how.
         """
         found = self.table[state].get(type(event))
-        if isinstance(event, Outcome):
+        if isinstance(event, EffectResult):
             self.settled(memory, event)
-            if event.effect in turn.abandoned:
+            if event.effect_id in context.abandoned:
                 found = self._common.get(type(event))
             if found is None:
                 if type(event) not in self.events:
@@ -295,7 +295,7 @@ class Machine(Generic[M]):
                 return state
         if found is None:
             raise IllegalTransition(self.name, state, kind_of(event), [kind_of(kind) for kind in self.table[state]])
-        target = found.move(memory, event, turn)  # type: ignore[arg-type]  # problems() has seen that its move takes this event
+        target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has seen that its move takes this event
         if target is None or (found.internal and target == state):
             return target
         if target not in found.to:

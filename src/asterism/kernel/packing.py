@@ -32,7 +32,7 @@ def upgraded(record: Record) -> Record:
     while record.version != SCHEMA_VERSION:  # bounded: each step leads one version on
         step = UPGRADES.get(record.version)
         if step is None:
-            raise JournalMismatch(record.run, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
+            raise JournalMismatch(record.run_id, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
         record = msgspec.structs.replace(step(record), version=record.version + 1)
     return record
 
@@ -64,12 +64,12 @@ class Packer:
         body: dict[str, Any] = {"event": entry.event}
         if entry.effects:
             body["effects"] = entry.effects
-        if entry.facts:
-            body["facts"] = entry.facts
+        if entry.side_effects:
+            body["facts"] = entry.side_effects
         if entry.rules:
             body["rules"] = entry.rules
         return Record(
-            run=entry.run,
+            run_id=entry.run_id,
             seq=entry.seq,
             at=entry.at,
             actor=entry.actor,
@@ -93,9 +93,9 @@ class Packer:
             event = msgspec.convert(body.event, self._events[record.kind])
             effects = tuple(msgspec.convert(effect, self._effects[effect["type"]]) for effect in body.effects)
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
-            raise JournalMismatch(record.run, record.seq, f"cannot be read ({type(error).__name__}: {error})") from error
+            raise JournalMismatch(record.run_id, record.seq, f"cannot be read ({type(error).__name__}: {error})") from error
         return Entry(
-            run=record.run,
+            run_id=record.run_id,
             seq=record.seq,
             at=at,
             actor=record.actor,
@@ -104,7 +104,7 @@ class Packer:
             effects=effects,
             key=record.key,
             note=record.note,
-            facts=body.facts,
+            side_effects=body.facts,
             rules=body.rules,
         )
 

@@ -14,8 +14,8 @@ import msgspec
 
 from asterism.errors import AsterismError, IllegalTransition, InvalidInput, RunNewer
 from asterism.kernel.data import read_back
-from asterism.kernel.journal import Entry, JournalMismatch, story_line, version_of
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Turn, kind_of
+from asterism.kernel.journal import Entry, JournalMismatch, history_line, version_of
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, StepContext, kind_of
 
 M = TypeVar("M")
 
@@ -27,7 +27,7 @@ class Run(Generic[M]):
 
     Args:
         machine: its machine.
-        run: its id.
+        run_id: its id.
         performs: False for a run that is only read: it keeps no requests.
 
     Attributes:
@@ -38,13 +38,13 @@ class Run(Generic[M]):
         rules: version of the rules that it moves by: those of its last claim, or of its first entry.
         outstanding: effects without an accepted outcome, by id, oldest first.
         abandoned: ids among them whose outcome will have no consequence.
-        touched: parts of the memory that the last move may have changed (``Turn.touched``).
+        touched: parts of the memory that the last move may have changed (``StepContext.touched``).
         fixed_requests: requests that were made when their effect was issued, by the ids of outstanding effects.
     """
 
-    def __init__(self, machine: Machine[M], run: str, *, performs: bool = True) -> None:
+    def __init__(self, machine: Machine[M], run_id: str, *, performs: bool = True) -> None:
         self.machine = machine
-        self.id = run
+        self.id = run_id
         self.state: enum.StrEnum = machine.initial
         self.memory = machine.memory()
         self.seq = 0
@@ -57,14 +57,14 @@ class Run(Generic[M]):
         self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
 
     @property
-    def story(self) -> list[str]:
+    def history(self) -> list[str]:
         """The last entries, one line each."""
-        return [story_line(entry) for entry in self._last]
+        return [history_line(entry) for entry in self._last]
 
     @property
-    def withdrawn(self) -> set[str]:
+    def cancelled_effects(self) -> set[str]:
         """Ids of outstanding effects that another outstanding effect calls off."""
-        return {effect.withdraws for effect in self.outstanding.values() if effect.withdraws in self.outstanding}
+        return {effect.cancels for effect in self.outstanding.values() if effect.cancels in self.outstanding}
 
     @property
     def ended(self) -> bool:
@@ -87,20 +87,20 @@ class Run(Generic[M]):
         Raises:
             IllegalTransition: the table has no row for it; nothing has changed.
         """
-        if isinstance(event, Outcome) and event.effect not in self.outstanding:
-            return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect} is not outstanding")
-        return self._step(event, self.turn(event, at=at, actor=actor), key)
+        if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
+            return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect_id} is not outstanding")
+        return self._step(event, self.context(event, at=at, actor=actor), key)
 
-    def turn(self, event: Event, *, at: float, actor: str) -> Turn:
+    def context(self, event: Event, *, at: float, actor: str) -> StepContext:
         """Return the turn that takes an event as the next entry."""
-        return Turn(
-            run=self.id,
+        return StepContext(
+            run_id=self.id,
             seq=self.seq + 1,
             at=at,
             actor=actor,
             state=self.state,
             rules=self.machine.rules if event.adopts_rules or not self.seq else self.rules,
-            settles=event.effect if isinstance(event, Outcome) else "",
+            settles=event.effect_id if isinstance(event, EffectResult) else "",
             outstanding=self.outstanding,
             abandoned=self.abandoned,
         )
@@ -108,7 +108,7 @@ class Run(Generic[M]):
     def note(self, event: Event, *, at: float, actor: str, key: str, why: str) -> Entry:
         """Make an entry for an event that is recorded and not stepped."""
         rules = self._adopted(event)
-        entry = Entry(run=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why, rules=rules)
+        entry = Entry(run_id=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why, rules=rules)
         self._advance(entry)
         return entry
 
@@ -122,11 +122,11 @@ class Run(Generic[M]):
             RunNewer: an entry was made by newer rules than the machine's.
         """
         entries = list(entries)
-        settled = {entry.event.effect for entry in entries if isinstance(entry.event, Outcome) and not entry.note}
+        settled = {entry.event.effect_id for entry in entries if isinstance(entry.event, EffectResult) and not entry.note}
         for entry in entries:
-            if entry.seq != self.seq + 1 or entry.run != self.id:
+            if entry.seq != self.seq + 1 or entry.run_id != self.id:
                 raise JournalMismatch(
-                    self.id, entry.seq, f"expected entry {self.seq + 1} of run {self.id}, found {entry.seq} of {entry.run}"
+                    self.id, entry.seq, f"expected entry {self.seq + 1} of run {self.id}, found {entry.seq} of {entry.run_id}"
                 )
             if bool(entry.rules) != bool(self._adopted(entry.event)):
                 raise JournalMismatch(
@@ -141,12 +141,12 @@ class Run(Generic[M]):
                     )
                 self._advance(entry)
                 continue
-            if isinstance(entry.event, Outcome) and entry.event.effect not in self.outstanding:
-                raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect}, which is not outstanding")
-            turn = self.turn(entry.event, at=entry.at, actor=entry.actor)
-            turn.facts, turn.replayed, turn.rules = dict(entry.facts), True, entry.rules or self.rules
+            if isinstance(entry.event, EffectResult) and entry.event.effect_id not in self.outstanding:
+                raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect_id}, which is not outstanding")
+            context = self.context(entry.event, at=entry.at, actor=entry.actor)
+            context.side_effects, context.replayed, context.rules = dict(entry.side_effects), True, entry.rules or self.rules
             try:
-                replayed = self._step(entry.event, turn, entry.key, settled, entry.effects)
+                replayed = self._step(entry.event, context, entry.key, settled, entry.effects)
             except (AsterismError, LookupError, RuntimeError) as error:
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error})") from error
             if replayed is None or replayed.state != entry.state:
@@ -157,27 +157,29 @@ class Run(Generic[M]):
                     self.id, entry.seq, f"it asks for other effects today than the journal says{_differs(replayed, entry)}"
                 )
 
-    def _step(self, event: Event, turn: Turn, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] = ()) -> Entry | None:
+    def _step(
+        self, event: Event, context: StepContext, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] = ()
+    ) -> Entry | None:
         try:
-            target = self.machine.step(self.state, self.memory, event, turn)
+            target = self.machine.step(self.state, self.memory, event, context)
         except IllegalTransition as error:
-            raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.story)) from None
+            raise IllegalTransition(error.machine, error.state, error.event, error.accepted, tuple(self.history)) from None
         if target is None:
             return None
-        self.touched = turn.touched
-        asked = tuple(turn.effects)
+        self.touched = context.touched
+        asked = tuple(context.effects)
         effects = journaled if asked == journaled else tuple([_read_back(self.machine, effect) for effect in asked])
         entry = Entry(
-            run=self.id,
-            seq=turn.seq,
-            at=turn.at,
-            actor=turn.actor,
+            run_id=self.id,
+            seq=context.seq,
+            at=context.at,
+            actor=context.actor,
             event=event,
             state=target,
             effects=effects,
             key=key,
-            facts=turn.facts,
-            rules=turn.rules if turn.seq == 1 or event.adopts_rules else 0,
+            side_effects=context.side_effects,
+            rules=context.rules if context.seq == 1 or event.adopts_rules else 0,
         )
         self._advance(entry, settled)
         return entry
@@ -194,10 +196,10 @@ class Run(Generic[M]):
         self._last.append(entry)
         if entry.note:
             return
-        if isinstance(entry.event, Outcome):
-            self.outstanding.pop(entry.event.effect, None)
-            self.abandoned.discard(entry.event.effect)
-            self.fixed_requests.pop(entry.event.effect, None)
+        if isinstance(entry.event, EffectResult):
+            self.outstanding.pop(entry.event.effect_id, None)
+            self.abandoned.discard(entry.event.effect_id)
+            self.fixed_requests.pop(entry.event.effect_id, None)
         if not entry.effects:
             return
         issued = dict(zip(entry.effect_ids(), entry.effects, strict=True))

@@ -16,17 +16,17 @@ from asterism.kernel.run import Run
 M = TypeVar("M")
 
 
-class Freezable(Protocol):
+class Snapshotable(Protocol):
     """What a memory may hold besides data: an object that can be written as data and be made of it again."""
 
-    frozen_as: ClassVar[type[msgspec.Struct]]
+    snapshot_type: ClassVar[type[msgspec.Struct]]
 
-    def freeze(self) -> msgspec.Struct:
-        """It as data, of type ``frozen_as``, the order of everything included."""
+    def to_snapshot(self) -> msgspec.Struct:
+        """It as data, of type ``snapshot_type``, the order of everything included."""
         ...
 
     @classmethod
-    def thaw(cls, frozen: Any) -> Self:
+    def from_snapshot(cls, frozen: Any) -> Self:
         """What was frozen."""
         ...
 
@@ -35,14 +35,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A run as it was after one of its entries.
 
     Attributes:
-        run, seq: which entry.
-        rules: fingerprint of the code that moved the run; other code does not read it.
+        run_id, seq: which entry.
+        code_version: fingerprint of the code that moved the run; other code does not read it.
         body: JSON ``{"state": …, "rules": …, "memory": …, "outstanding": …, "abandoned": …, "requests": …}``, as text.
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     seq: int
-    rules: str
+    code_version: str = msgspec.field(name="rules")
     body: str
 
 
@@ -55,7 +55,7 @@ class _Body(msgspec.Struct):
     requests: dict[str, Any]
 
 
-def freeze(run: Run[Any], rules: str) -> Snapshot | None:
+def take_snapshot(run: Run[Any], rules: str) -> Snapshot | None:
     """A snapshot of the run as it is now, made by these rules; None where its memory cannot be written as data."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
@@ -64,15 +64,15 @@ def freeze(run: Run[Any], rules: str) -> Snapshot | None:
         text = msgspec.json.encode(body, enc_hook=_frozen).decode()
     except (TypeError, ValueError, RecursionError):
         return None
-    return Snapshot(run=run.id, seq=run.seq, rules=rules, body=text)
+    return Snapshot(run_id=run.id, seq=run.seq, code_version=rules, body=text)
 
 
-def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
+def restore_snapshot(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
     """The run that was frozen, without its story; None where it was made by other rules, or cannot be read."""
-    if snapshot.rules != rules:
+    if snapshot.code_version != rules:
         return None
     effects = {kind_of(effect): effect for effect in machine.effects}
-    run = Run(machine, snapshot.run)
+    run = Run(machine, snapshot.run_id)
     try:
         body = msgspec.json.decode(snapshot.body, type=_Body)
         run.state = machine.states(body.state)
@@ -88,10 +88,10 @@ def thaw(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
 
 
 def _frozen(it: Any) -> msgspec.Struct:
-    if not hasattr(it, "freeze"):
+    if not hasattr(it, "to_snapshot"):
         raise TypeError(f"a {type(it).__name__} cannot be frozen")
-    return it.freeze()  # type: ignore[no-any-return]
+    return it.to_snapshot()  # type: ignore[no-any-return]
 
 
-def _thawed(kind: type[Freezable], data: Any) -> Freezable:
-    return kind.thaw(msgspec.convert(data, kind.frozen_as))
+def _thawed(kind: type[Snapshotable], data: Any) -> Snapshotable:
+    return kind.from_snapshot(msgspec.convert(data, kind.snapshot_type))

@@ -16,7 +16,7 @@ from asterism.language.vocabulary import ASSENTS, COURTESIES, QUESTION_WORDS, RE
 MAX_SAID = 50_000
 """Characters of one message; what is longer belongs into a file."""
 
-Turn = Literal["", Repair]
+Intent = Literal["", Repair]
 
 # Against text without runs of white space: more than one thing may take a space here, and a run of them would be tried in every way.
 _OPENING = r"^(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
@@ -63,7 +63,7 @@ def denial(text: str) -> str | None:
     return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
 
 
-def turn(text: str) -> Turn:
+def turn(text: str) -> Intent:
     """The turn that a message takes; empty where it is none."""
     said = plain(text)
     return next((turn for turn, phrases in REPAIRS.items() if said in phrases), "")

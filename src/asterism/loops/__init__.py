@@ -8,7 +8,7 @@
 ``definition`` the loop · ``worker`` what carries out a step · ``outcome`` what comes back ·
 ``source`` where definitions are found again · ``performers`` how effects are carried out ·
 ``tool``, ``server`` what a model may call · ``scope`` within what ·
-``conversation`` what is said to it · ``models`` models as supervisors · ``keeper`` what stays open · ``toml`` a loop without Python ·
+``conversation`` what is said to it · ``models`` models as supervisors · ``resources`` what stays open · ``toml`` a loop without Python ·
 ``device`` a loop as a device · ``resumption`` whether the loops of a run can be found again.
 """
 

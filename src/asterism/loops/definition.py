@@ -18,25 +18,25 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
-from asterism.loops.keeper import open_keeper
 from asterism.loops.models import ModelName, by_model
 from asterism.loops.outcome import LoopResult, Supervising, Transition, result_of
 from asterism.loops.performers import loop_performers, steps_of
+from asterism.loops.resources import open_resources
 from asterism.loops.source import find, kept_until_changed, place_of_caller, written
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
-from asterism.machines.children import StartChild, as_data, begin_child
-from asterism.machines.control import Unpause, Verb
+from asterism.machines.children import StartChild, child_start, event_data
+from asterism.machines.orchestration_loop.definition import LoopDefinition
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
-from asterism.machines.orchestration_loop.starting import LoopDefinition
+from asterism.machines.orchestration_loop.steps import MAX_TITLE, USER
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.orchestration_loop.view import LoopView
-from asterism.machines.orchestration_loop.working import MAX_TITLE, USER
+from asterism.machines.run_control import Unpause, Verb
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
-from asterism.runtime.current import runtime_at_hand
+from asterism.runtime.current_runtime import current_runtime
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.runtime import Runtime
 from asterism.runtime.snapshots import load
@@ -125,25 +125,25 @@ class OrchestrationLoop:
     def _defined(self, definition: str = "", folder: Path | None = None) -> LoopDefinition:
         return LoopDefinition(
             definition=definition or self.definition,
-            folder=str(folder or Path.cwd()),
+            working_directory=str(folder or Path.cwd()),
             workers=tuple(worker.profile(name) for name, worker in self.workers.items()),
             options=self.options,
             plan=self.steps,
-            critiques=self.critique is not None,
+            has_critique=self.critique is not None,
         )
 
     def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
         """This loop as what is started where something is carried out as a run of its own."""
-        return ChildSpec(machine=ORCHESTRATION_LOOP.name, definition=as_data(self._defined(definition, folder)))
+        return ChildSpec(machine=ORCHESTRATION_LOOP.name, definition=event_data(self._defined(definition, folder)))
 
     def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
         """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
-        start = StartRequest(definition=as_data(self._defined()), request=request, inputs=dict(context or {}))
-        return begin_child(ORCHESTRATION_LOOP.name, start, request[:MAX_TITLE])
+        start = StartRequest(definition=event_data(self._defined()), request=request, inputs=dict(context or {}))
+        return child_start(ORCHESTRATION_LOOP.name, start, request[:MAX_TITLE])
 
     # -- runs --------------------------------------------------------------------------------------
 
-    async def submit(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run: str = "") -> str:
+    async def submit(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> str:
         """Write a new run down, and drive it not yet; returns its id.
 
         Raises:
@@ -151,19 +151,19 @@ class OrchestrationLoop:
         """
         async with self._at_hand() as runtime:
             first = self.submitted(request, context)
-            self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run=run)
+            self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
         return self.last_run
 
-    async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run: str = "") -> LoopResult:
+    async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> LoopResult:
         """Take a request as far as it goes: to its end, or to where only people can move it on."""
         async with self._at_hand() as runtime:
-            return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run=run))
+            return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run_id=run_id))
 
-    async def resume(self, run: str = "", *, runtime: Runtime | None = None) -> LoopResult:
+    async def resume(self, run_id: str = "", *, runtime: Runtime | None = None) -> LoopResult:
         """Go on with a run that waited, was paused, or whose process ended; by default the last one that was begun here.
 
         Args:
-            run: its id.
+            run_id: its id.
             runtime: where it is, if not where this loop's runs are.
 
         Raises:
@@ -171,44 +171,44 @@ class OrchestrationLoop:
             RunOwned: another process drives it; nothing was done.
             InvalidInput: it is no run of a loop, or of one that this is not.
         """
-        run = self._named(run)
+        run_id = self._named(run_id)
         async with self._at_hand(runtime) as there:
-            memory = await memory_of(there, run)
-            self.check(run, memory)
+            memory = await memory_of(there, run_id)
+            self.check(run_id, memory)
             if memory.paused:
-                await there.post(run, Unpause(), actor="user", key=there.clock.new_id())
-            return await self._driven(there, run)
+                await there.post(run_id, Unpause(), actor="user", key=there.clock.new_id())
+            return await self._driven(there, run_id)
 
-    async def step_once(self, run: str = "") -> Transition | None:
+    async def step_once(self, run_id: str = "") -> Transition | None:
         """Take a run one transition further, and no more; None where it has ended or waits for a person."""
-        run = self._named(run)
+        run_id = self._named(run_id)
         async with self._at_hand() as runtime:
-            row = await runtime.store.run(run)
+            row = await runtime.store.run(run_id)
             if row.status == "ended":
                 return None
-            await runtime.post(run, StepOnce(), actor="user", key=runtime.clock.new_id())
+            await runtime.post(run_id, StepOnce(), actor="user", key=runtime.clock.new_id())
             with self.here():
-                await runtime.drive(run)
+                await runtime.drive(run_id)
             state = row.state
-            for record in await runtime.store.records(run, after=row.seq):
+            for record in await runtime.store.records(run_id, after=row.seq):
                 if record.state != state:
                     source, target = State(state), State(record.state)
-                    return Transition(run=run, seq=record.seq, at=record.at, source=source, target=target, cause=record.kind)
+                    return Transition(run_id=run_id, seq=record.seq, at=record.at, source=source, target=target, cause=record.kind)
         return None
 
-    async def stream(self, request: str = "", *, run: str = "") -> AsyncIterator[Transition]:
+    async def stream(self, request: str = "", *, run_id: str = "") -> AsyncIterator[Transition]:
         """Go on, transition by transition; whoever stops listening leaves the run paused there, to be resumed.
 
         Args:
             request: begins a new run; without it the given one goes on, or the last one that was begun here.
-            run: an id.
+            run_id: an id.
         """
         if request:
-            run = await self.submit(request, run=run)
-        while transition := await self.step_once(run):
+            run_id = await self.submit(request, run_id=run_id)
+        while transition := await self.step_once(run_id):
             yield transition
 
-    async def answer(self, inquiry: str, verb: Verb, *, value: Any = None, reason: str = "", actor: str = "user") -> None:
+    async def answer(self, inquiry_id: str, verb: Verb, *, value: Any = None, reason: str = "", actor: str = "user") -> None:
         """Answer a question of a run; several can be answered before ``resume`` takes them in one go.
 
         Raises:
@@ -216,48 +216,48 @@ class OrchestrationLoop:
             Refused: it is not asked any more.
         """
         async with self._at_hand() as runtime:
-            await runtime.post_answer(inquiry, verb, actor=actor, value=value, reason=reason)
+            await runtime.post_answer(inquiry_id, verb, actor=actor, value=value, reason=reason)
 
-    async def deliver(self, key: str, value: Any, *, run: str = "", actor: str = "user") -> None:
+    async def deliver(self, key: str, value: Any, *, run_id: str = "", actor: str = "user") -> None:
         """Bring the result of a step whose worker returned ``Later(key)``.
 
         Raises:
             Refused: the run waits for nothing of that key.
         """
-        run = self._named(run)
+        run_id = self._named(run_id)
         async with self._at_hand() as runtime:
-            memory = await memory_of(runtime, run)
+            memory = await memory_of(runtime, run_id)
             for activity in memory.active.values():
                 if activity.question.about == "later" and activity.question.awaits == key:
-                    await runtime.post_answer(activity.question.inquiry, "respond", actor=actor, value=value)
+                    await runtime.post_answer(activity.question.inquiry_id, "respond", actor=actor, value=value)
                     return
-        raise Refused(f"run {run} waits for no result {key!r}")
+        raise Refused(f"run {run_id} waits for no result {key!r}")
 
-    def check(self, run: str, memory: LoopMemory) -> None:
+    def check(self, run_id: str, memory: LoopMemory) -> None:
         """See that this loop can go on with a run. That today's table can, its replay has shown.
 
         Raises:
             InvalidInput: the run was begun by a loop with other workers, or one of them needs a yes by now that nobody would be asked for.
         """
         if missing := [name for name in memory.workers if name not in self.workers]:
-            raise InvalidInput(f"run {run} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
+            raise InvalidInput(f"run {run_id} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
         for name, profile in memory.workers.items():
             if self.workers[name].requires_approval and not profile.requires_approval:
                 raise InvalidInput(
-                    f"run {run} was begun when worker {name} needed no approval, and would not ask for it; cancel it, and begin it anew"
+                    f"run {run_id} was begun when worker {name} needed no approval, and would not ask for it; cancel it, and begin it anew"
                 )
 
     # -- within ------------------------------------------------------------------------------------
 
-    def _named(self, run: str) -> str:
-        if not (run or self.last_run):
+    def _named(self, run_id: str) -> str:
+        if not (run_id or self.last_run):
             raise InvalidInput("no run of this loop has begun; say which one, or begin one with run or submit")
-        return run or self.last_run
+        return run_id or self.last_run
 
-    async def _driven(self, runtime: Runtime, run: str) -> LoopResult:
+    async def _driven(self, runtime: Runtime, run_id: str) -> LoopResult:
         with self.here():
-            row = await runtime.drive(run)
-        return result_of(row, await memory_of(runtime, run), await runtime.store.inquiries(root=run))
+            row = await runtime.drive(run_id)
+        return result_of(row, await memory_of(runtime, run_id), await runtime.store.inquiries(root=run_id))
 
     async def _unreflected(self, view: LoopView) -> str:
         """What a loop without a reflection does: it goes on, unless a step has failed and no strategy is left for it."""
@@ -344,7 +344,7 @@ def definition_of(definition: str, folder: str, read: Callable[[str, Path], Orch
 async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
     """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
     read_once = kept_until_changed(find_loop)  # it is looked for at every step, and may have all of them
-    async with open_keeper() as keeper:
+    async with open_resources() as keeper:
         yield loop_performers(functools.partial(definition_of, read=read_once), keeper)
 
 
@@ -352,7 +352,7 @@ async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
 async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
     async with (
         open_performers() as performers,
-        runtime_at_hand(
+        current_runtime(
             given,
             store=lambda: MemoryStore(process_memory()),
             machines={ORCHESTRATION_LOOP.name: ORCHESTRATION_LOOP},
@@ -362,28 +362,28 @@ async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-async def resume(run: str, *, runtime: Runtime | None = None) -> LoopResult:
+async def resume(run_id: str, *, runtime: Runtime | None = None) -> LoopResult:
     """Go on with a run of a loop whose definition is found where the run says.
 
     Raises:
         InvalidInput: it is no run of a loop, or its definition cannot be found.
     """
     async with _runtime_of(runtime) as there:
-        memory = await memory_of(there, run)
-        loop = definition_of(memory.definition, memory.folder)
-        return await loop.resume(run, runtime=there)
+        memory = await memory_of(there, run_id)
+        loop = definition_of(memory.definition, memory.working_directory)
+        return await loop.resume(run_id, runtime=there)
 
 
-async def memory_of(client: Client, run: str) -> LoopMemory:
+async def memory_of(client: Client, run_id: str) -> LoopMemory:
     """What a run remembers, from its journal.
 
     Raises:
         RunNotFound: there is no such run.
         InvalidInput: it is no run of a loop.
     """
-    row = await client.store.run(run)
+    row = await client.store.run(run_id)
     if row.machine != ORCHESTRATION_LOOP.name:
-        raise InvalidInput(f"run {run} is of machine {row.machine!r}, and no loop")
+        raise InvalidInput(f"run {run_id} is of machine {row.machine!r}, and no loop")
     live: Run[LoopMemory]
-    live, _ = await load(client.store, ORCHESTRATION_LOOP, run)
+    live, _ = await load(client.store, ORCHESTRATION_LOOP, run_id)
     return live.memory

@@ -27,7 +27,7 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run stands when nobody drives it any more.
 
     Attributes:
-        run: its id.
+        run_id: its id.
         state: of its machine.
         outcome: ``finished``, ``failed`` or ``cancelled``; empty while it waits or is paused.
         answer: the final one; None unless it is COMPLETE.
@@ -36,7 +36,7 @@ class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
         waiting: the questions that it waits for, those of its children included.
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     state: State
     outcome: str
     answer: Any
@@ -49,12 +49,12 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
     """One change of state.
 
     Attributes:
-        run, seq, at: which entry of the journal made it, and when, in seconds since the epoch.
+        run_id, seq, at: which entry of the journal made it, and when, in seconds since the epoch.
         source, target: the states.
         cause: kind of the event (``docs/machines.md`` has them).
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     seq: int
     at: float
     source: State
@@ -65,7 +65,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 def result_of(row: RunRow, memory: LoopMemory, asked: list[InquiryRow]) -> LoopResult:
     """How a run stands, from its row and its memory."""
     return LoopResult(
-        run=row.run,
+        run_id=row.run_id,
         state=State(row.state),
         outcome=row.outcome,
         answer=memory.answer,

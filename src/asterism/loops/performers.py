@@ -13,11 +13,11 @@ import msgspec
 from asterism.devices.source import line_of
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import as_json, check_json, error_text, read_back
-from asterism.kernel.machine import Effect, Outcome
-from asterism.loops.keeper import Keeper
+from asterism.kernel.machine import Effect, EffectResult
 from asterism.loops.models import opened
 from asterism.loops.outcome import Metered, Supervising
-from asterism.loops.tool import judged
+from asterism.loops.resources import ResourcePool
+from asterism.loops.tool import gated
 from asterism.loops.worker import AnyWorker, ModelWorker, Worker
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
@@ -49,7 +49,7 @@ Finder = Callable[[str, str], Definition]
 """Finds a definition by its name and the folder of its run; raises InvalidInput where there is none."""
 
 
-def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performer]:
+def loop_performers(find: Finder, keeper: ResourcePool) -> dict[type[Effect], Performer]:
     """Performers of every effect of the orchestration loop; what they open is the keeper's."""
     return {
         AskModel: _ModelAsker(find, keeper),
@@ -58,7 +58,7 @@ def loop_performers(find: Finder, keeper: Keeper) -> dict[type[Effect], Performe
         RunWorker: _WorkerPerformer(find),
         Reflect: _Supervisor(find, "reflect", Reflected, _reflected),
         Synthesize: _Supervisor(find, "synthesize", Synthesized, lambda said: {"answer": as_json(said, "the answer")}),
-        Critique: _Supervisor(find, "critique", Critiqued, lambda said: {"said": str(said)[:MAX_CRITIQUE]}),
+        Critique: _Supervisor(find, "critique", Critiqued, lambda said: {"reply": str(said)[:MAX_CRITIQUE]}),
     }
 
 
@@ -78,21 +78,21 @@ class _Supervisor:
         self._kind = kind
         self._fields = fields
 
-    async def perform(self, effect_id: str, request: Supervision, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: Supervision, report: Report) -> EffectResult:
         """Call it, and give its outcome."""
         try:
             function: Supervising | None = getattr(self._find(request.definition, request.folder), self._role)
             said = await function(request.view) if function else "ok"
             metered = said if isinstance(said, Metered) else Metered(said)
-            return read_back(self._kind(effect=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
+            return read_back(self._kind(effect_id=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
-            return self._kind(effect=effect_id, error=_located(error, effect_id))
+            return self._kind(effect_id=effect_id, error=_located(error, effect_id))
 
 
 def _reflected(said: Any) -> dict[str, Any]:
     if isinstance(said, Strategy):
         return {"strategy": said}
-    return {"said": said.strip()[:MAX_SAID] if isinstance(said, str) else f"no text but {type(said).__name__}"[:MAX_SAID]}
+    return {"reply": said.strip()[:MAX_SAID] if isinstance(said, str) else f"no text but {type(said).__name__}"[:MAX_SAID]}
 
 
 class _WorkerPerformer:
@@ -101,7 +101,7 @@ class _WorkerPerformer:
     def __init__(self, find: Finder) -> None:
         self._find = find
 
-    async def perform(self, effect_id: str, request: WorkerCall, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: WorkerCall, report: Report) -> EffectResult:
         """Call it with its handoff; what it raises is a failed finding."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
@@ -112,7 +112,7 @@ class _WorkerPerformer:
         except Exception as error:  # boundary: a user's worker may raise anything
             late = _late(timed, error, effect.worker, effect.timeout_s)
             return WorkerEnded(
-                effect=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or _located(error, effect_id))
+                effect_id=effect_id, finding=Finding(status="timeout" if late else "failed", reason=late or _located(error, effect_id))
             )
 
 
@@ -125,22 +125,22 @@ def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
     metered = found if isinstance(found, Metered) else Metered(found)
     value, what = metered.value, f"the result of {worker}"
     if isinstance(value, Later):
-        return WorkerEnded(effect=effect_id, later=value, tokens=metered.tokens)
+        return WorkerEnded(effect_id=effect_id, later=value, tokens=metered.tokens)
     if isinstance(value, Finding):
         finding = msgspec.structs.replace(value, output=as_json(value.output, what))
     else:
         finding = Finding(output=as_json(value, what))
-    return WorkerEnded(effect=effect_id, finding=finding, tokens=metered.tokens)
+    return WorkerEnded(effect_id=effect_id, finding=finding, tokens=metered.tokens)
 
 
 class _ModelAsker:
     """Asks a worker's model for its next reply."""
 
-    def __init__(self, find: Finder, keeper: Keeper) -> None:
+    def __init__(self, find: Finder, keeper: ResourcePool) -> None:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, request: ModelCall, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: ModelCall, report: Report) -> EffectResult:
         """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
@@ -152,29 +152,29 @@ class _ModelAsker:
 
                     return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
-            return ModelReplied(effect=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or _located(error, effect_id))
+            return ModelReplied(effect_id=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or _located(error, effect_id))
 
 
 class _ToolCaller:
     """Makes a tool call, once more within the list and the scopes of its worker: a person may have edited its arguments."""
 
-    def __init__(self, find: Finder, keeper: Keeper) -> None:
+    def __init__(self, find: Finder, keeper: ResourcePool) -> None:
         self._find = find
         self._keeper = keeper
 
-    async def perform(self, effect_id: str, request: ToolUse, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: ToolUse, report: Report) -> EffectResult:
         """One call; what it raises is told to the model, and so is that it took too long."""
         effect, timed = request.effect, asyncio.timeout(request.timeout_s)
         try:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
             tools = await worker.toolbox.tools(self._keeper)
-            asked = judged(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
+            asked = gated(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
             if (
                 asked.gate in ("destructive", "external") and not request.trusted
             ):  # since the model has asked for it, its definition has changed
                 asked = msgspec.structs.replace(asked, denied="a person must say yes to it by now; ask for it again")
             if asked.denied:
-                return ToolReturned(effect=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
+                return ToolReturned(effect_id=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
             async with timed:
                 returned = await tools[effect.tool].call(effect.arguments, effect_id)
             result = as_json(returned, f"the result of {effect.tool}")
@@ -184,7 +184,7 @@ class _ToolCaller:
                 "status": "failed",
                 "reason": f"{late}; whether it was carried out is not known" if late else _located(error, effect_id),
             }
-        return ToolReturned(effect=effect_id, result=result)
+        return ToolReturned(effect_id=effect_id, result=result)
 
 
 W = TypeVar("W", Worker, ModelWorker)
@@ -229,9 +229,9 @@ def _step(item: Any, number: int) -> Step:
     return step
 
 
-def _located(error: Exception, effect: str) -> str:
+def _located(error: Exception, effect_id: str) -> str:
     """Return what user code has raised as text with its line; the trace is an INFO line of the log."""
     line = "" if isinstance(error, AsterismError) else line_of(error)
     if line:
-        log.info("%s failed\n%s", effect, "".join(traceback.format_exception(error)))
+        log.info("%s failed\n%s", effect_id, "".join(traceback.format_exception(error)))
     return error_text(error) + (f" ({line})" if line else "")

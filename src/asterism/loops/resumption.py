@@ -17,12 +17,12 @@ async def check_definitions(client: Client, root: RunRow) -> None:
     Raises:
         InvalidInput: one cannot, or is another one by now, or today's table does not give its journal; names the run.
     """
-    for row in await client.store.runs(root=root.run, limit=MAX_RUNS):
+    for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
         if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
             try:
-                memory = (await client.load(row.run)).memory
-                definition_of(memory.definition, memory.folder).check(row.run, memory)
+                memory = (await client.load(row.run_id)).memory
+                definition_of(memory.definition, memory.working_directory).check(row.run_id, memory)
             except JournalMismatch as error:
-                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run} --at {error.seq - 1}") from error
+                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run_id} --at {error.seq - 1}") from error
             except InvalidInput as error:
-                raise InvalidInput(f"run {row.run}: {error}") from error
+                raise InvalidInput(f"run {row.run_id}: {error}") from error

@@ -16,7 +16,7 @@ import msgspec
 
 from asterism.errors import InvalidInput, MissingExtra, first_of
 from asterism.kernel.data import error_text
-from asterism.loops.keeper import Keeper
+from asterism.loops.resources import ResourcePool
 from asterism.loops.scope import Scope, scoped
 from asterism.loops.tool import Tool, check_gate
 from asterism.machines.orchestration_loop.model import Gate
@@ -68,7 +68,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         """What makes two of them one connection."""
         return ("mcp", self.command, self.url, *(tuple(sorted(it.items())) for it in (self.headers, self.env)), self.folder)
 
-    async def tools(self, keeper: Keeper) -> list[Tool]:
+    async def tools(self, keeper: ResourcePool) -> list[Tool]:
         """Its tools that may be called.
 
         Raises:
@@ -127,7 +127,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"its header {name} has a character that no header may have")
         return headers
 
-    def _tool(self, found: Any, keeper: Keeper) -> Tool:
+    def _tool(self, found: Any, keeper: ResourcePool) -> Tool:
         async def call(arguments: dict[str, Any], key: str) -> Any:
             client = await keeper.get(self.key, self._client)
             try:

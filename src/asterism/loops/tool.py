@@ -75,7 +75,7 @@ def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gat
     )
 
 
-def judged(asked: ToolCall, tools: Mapping[str, Tool]) -> ToolCall:
+def gated(asked: ToolCall, tools: Mapping[str, Tool]) -> ToolCall:
     """A call with what the tools say of it: whether it may be made, and whether a person is asked first."""
     known = tools.get(asked.tool)
     if known is None:

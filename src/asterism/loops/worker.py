@@ -12,12 +12,12 @@ import msgspec
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
-from asterism.loops.keeper import Keeper
 from asterism.loops.models import ModelName
+from asterism.loops.resources import ResourcePool
 from asterism.loops.server import McpServer
 from asterism.loops.tool import Tool, tool
-from asterism.machines.children import as_data
-from asterism.machines.constellation_agent.starting import ConstellationDefinition
+from asterism.machines.children import event_data
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
@@ -78,7 +78,7 @@ class Toolbox:
     def __init__(self, sources: Collection[ToolSource]) -> None:
         self._sources: Sequence[Tool | McpServer] = [it if isinstance(it, Tool | McpServer) else tool(it) for it in sources]
 
-    async def tools(self, keeper: Keeper) -> dict[str, Tool]:
+    async def tools(self, keeper: ResourcePool) -> dict[str, Tool]:
         """By name.
 
         Raises:
@@ -152,7 +152,7 @@ def constellation(
         InvalidInput: it is no plan.
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
-    definition = as_data(ConstellationDefinition(fleet=tuple(fleet), plan=document))
+    definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document))
     return ChildWorker(ChildSpec(machine=CONSTELLATION_AGENT.name, definition=definition), description=description, **more)
 
 

@@ -1,65 +1,65 @@
 """The state machines, each a table, and the wiring between them. Pure.
 
-A machine of your own imports from here all that it is made of (docs/a-machine-of-your-own.md): ``governed`` makes it of a table,
-a memory (``Governed``) and a ``Control``; the table has a ``row`` for each event of each state.
+A machine of your own imports from here all that it is made of (docs/a-machine-of-your-own.md): ``define_machine`` makes it of a table,
+a memory (``RunMemory``) and a ``RunControl``; the table has a ``row`` for each event of each state.
 """
 
 from __future__ import annotations
 
 from asterism.kernel.diagram import mermaid
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, RequestOf, Row, Turn, row
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, RequestFactory, Row, StepContext, row
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildEnded, StartChild, begin_child
-from asterism.machines.common_rows import Control, call_off, cancels_to, fails_to, governed
-from asterism.machines.control import (
+from asterism.machines.children import ChildEnded, StartChild, child_start
+from asterism.machines.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
+from asterism.machines.run_control import (
     Answered,
-    Ask,
-    Broke,
+    AskPerson,
+    BatchEnded,
     Cancel,
-    Claimed,
-    Drained,
+    CancelEffect,
+    EffectCancelled,
     Forked,
-    Governed,
+    OwnershipAcquired,
     Pause,
+    RunMemory,
+    TransitionFailed,
     Unpause,
-    Withdraw,
-    Withdrawn,
     check_verb,
     expiry,
 )
 
 __all__ = [
     "Answered",
-    "Ask",
-    "Broke",
+    "AskPerson",
+    "BatchEnded",
     "Cancel",
+    "CancelEffect",
     "ChildEnded",
-    "Claimed",
-    "Control",
-    "Drained",
     "Effect",
+    "EffectCancelled",
+    "EffectResult",
     "Event",
     "Forked",
-    "Governed",
     "Machine",
-    "Outcome",
+    "OwnershipAcquired",
     "Pause",
-    "Redo",
-    "RequestOf",
+    "RecoveryPolicy",
+    "RequestFactory",
     "Row",
+    "RunControl",
+    "RunMemory",
     "StartChild",
     "StartRequest",
-    "Turn",
+    "StepContext",
+    "TransitionFailed",
     "Unpause",
-    "Withdraw",
-    "Withdrawn",
-    "begin_child",
-    "call_off",
+    "cancel_effect",
     "cancels_to",
     "check_verb",
+    "child_start",
+    "define_machine",
     "expiry",
     "fails_to",
-    "governed",
     "mermaid",
     "row",
 ]

@@ -13,18 +13,18 @@ import msgspec
 from asterism.constellation.profile import ChildSpec
 from asterism.errors import InvalidInput
 from asterism.kernel.data import as_json
-from asterism.kernel.machine import Effect, Event, Outcome, Redo, RequestOf, Turn
+from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy, RequestFactory, StepContext
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 
-LEAST_S = 0.001
+MIN_LIMIT_S = 0.001
 """Time limit of a child that is started at the last moment."""
 
 
 class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     """Run a machine to its end, as a run of its own: created if it is not there, and taken up again after a crash.
 
-    Not withdrawn: a child is ended by a ``Relay`` of Cancel, and its ``ChildEnded`` arrives as ever.
+    Not withdrawn: a child is ended by a ``SignalChild`` of Cancel, and its ``ChildEnded`` arrives as ever.
 
     Attributes:
         machine: name of the machine.
@@ -37,20 +37,20 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     title: str = ""
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """The child has its own journal: look there."""
-        return Redo.REATTACH
+        return RecoveryPolicy.REATTACH
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """What became of the child is not known."""
-        return ChildEnded(effect=effect, outcome="failed", reason=why, code="interrupted")
+        return ChildEnded(effect_id=effect_id, outcome="failed", reason=why, code="interrupted")
 
 
-class ChildEnded(Outcome, tag="child_ended", frozen=True, kw_only=True):
+class ChildEnded(EffectResult, tag="child_ended", frozen=True, kw_only=True):
     """A child run has ended.
 
     Attributes:
-        result: what its memory reports (see ``Governed.report``).
+        result: what its memory reports (see ``RunMemory.report``).
         reason, code: why it did not finish; empty when it did.
     """
 
@@ -60,34 +60,34 @@ class ChildEnded(Outcome, tag="child_ended", frozen=True, kw_only=True):
     code: str = ""
 
 
-class ChildRested(Event, tag="child_blocked", frozen=True, kw_only=True):
+class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):
     """Whether a child waits for nothing but people, or is paused.
 
     Attributes:
-        of: id of the effect that started it.
+        effect_id: id of the effect that started it.
     """
 
-    of: str = msgspec.field(name="effect_id")
-    resting: bool = msgspec.field(name="blocked")
+    effect_id: str
+    blocked: bool
 
 
-class Relay(Effect, tag="signal_child", frozen=True, kw_only=True):
+class SignalChild(Effect, tag="signal_child", frozen=True, kw_only=True):
     """Put a command into a child's inbox, under this effect's id.
 
     Attributes:
-        target: id of the effect that started the child.
+        effect_id: id of the effect that started the child.
         command: the event, as JSON with its type.
     """
 
-    target: str = msgspec.field(name="effect_id")
+    effect_id: str
     command: dict[str, Any]
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Its own outcome; there is no other."""
-        return Relayed(effect=effect)
+        return ChildSignaled(effect_id=effect_id)
 
 
-class Relayed(Outcome, tag="child_signaled", frozen=True, kw_only=True):
+class ChildSignaled(EffectResult, tag="child_signaled", frozen=True, kw_only=True):
     """A command is in the child's inbox, or the child is not awaited any more."""
 
 
@@ -96,47 +96,47 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         start: how it begins.
-        relayed: commands for it that are outstanding, by the ids of their effects, oldest first.
+        signals: commands for it that are outstanding, by the ids of their effects, oldest first.
     """
 
     start: StartChild
-    relayed: dict[str, Relay]
+    signals: dict[str, SignalChild]
 
 
 def _child_request(run: Run[Any], effect_id: str, effect: StartChild) -> ChildRequest:
-    relayed = {key: it for key, it in run.outstanding.items() if isinstance(it, Relay) and it.target == effect_id}
-    return ChildRequest(start=effect, relayed=relayed)
+    relayed = {key: it for key, it in run.outstanding.items() if isinstance(it, SignalChild) and it.effect_id == effect_id}
+    return ChildRequest(start=effect, signals=relayed)
 
 
-CHILD_REQUESTS: Mapping[type[Effect], RequestOf] = {StartChild: RequestOf(_child_request)}
+CHILD_REQUESTS: Mapping[type[Effect], RequestFactory] = {StartChild: RequestFactory(_child_request)}
 """How the requests of these effects are made; a part of every machine's."""
 
 
-def relay(target: str, command: Event) -> Relay:
+def signal_child(target: str, command: Event) -> SignalChild:
     """A command for the child that an effect has started."""
-    return Relay(target=target, command=as_data(command))
+    return SignalChild(effect_id=target, command=event_data(command))
 
 
-def tell_children(children: Iterable[str], command: Event, turn: Turn) -> None:
+def signal_children(children: Iterable[str], command: Event, context: StepContext) -> None:
     """Pass a command on to the children that these effects have started."""
     for effect in children:
-        turn.perform(relay(effect, command))
+        context.schedule(signal_child(effect, command))
 
 
-def begin_child(machine: str, start: StartRequest, title: str) -> StartChild:
+def child_start(machine: str, start: StartRequest, title: str) -> StartChild:
     """Return the effect that starts a run of a machine.
 
     Raises:
         InvalidInput: what it is given is not JSON, or not what a request has.
     """
-    data = as_data(start)
+    data = event_data(start)
     try:
         return StartChild(machine=machine, start=msgspec.convert(data, StartRequest), title=title)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"a {machine} cannot be started with what it is given: {error}") from None
 
 
-def start_child(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
+def child_start_of(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
     """Return the effect that starts the run of a spec.
 
     Args:
@@ -148,19 +148,19 @@ def start_child(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s
     """
     if spec.accepts is not None:
         inputs = {name: inputs[name] for name in spec.accepts if name in inputs}
-    start = StartRequest(definition=spec.definition, request=request, inputs=inputs, budget_s=max(LEAST_S, left_s))
+    start = StartRequest(definition=spec.definition, request=request, inputs=inputs, budget_s=max(MIN_LIMIT_S, left_s))
     return StartChild(machine=spec.machine, start=start, title=title)
 
 
-def note_rest(resting: set[str], event: ChildRested) -> bool:
+def note_blocked(blocked_children: set[str], event: ChildBlocked) -> bool:
     """Note whether a child rests; False where that is known."""
-    if event.resting == (event.of in resting):
+    if event.blocked == (event.effect_id in blocked_children):
         return False
-    (resting.add if event.resting else resting.discard)(event.of)
+    (blocked_children.add if event.blocked else blocked_children.discard)(event.effect_id)
     return True
 
 
-def as_data(given: msgspec.Struct) -> dict[str, Any]:
+def event_data(given: msgspec.Struct) -> dict[str, Any]:
     """A struct as a journal would give it back where it is a field of an event.
 
     Raises:
@@ -170,7 +170,7 @@ def as_data(given: msgspec.Struct) -> dict[str, Any]:
     return data
 
 
-def child_id(parent: str, key: str) -> str:
+def child_run_id_under(parent: str, key: str) -> str:
     """The id of the run that a parent has started under a key (of an effect: ``seq.index``).
 
     Raises:
@@ -181,7 +181,7 @@ def child_id(parent: str, key: str) -> str:
     return f"{parent}.{key}"
 
 
-def child_of(effect: str) -> str:
+def child_run_id(effect_id: str) -> str:
     """The id of the run that a ``StartChild`` of this id has started."""
-    parent, _, key = effect.rpartition(":")
-    return child_id(parent, key)
+    parent, _, key = effect_id.rpartition(":")
+    return child_run_id_under(parent, key)

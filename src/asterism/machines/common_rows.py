@@ -10,51 +10,60 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, RequestOf, Row, Table, Turn, row
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RequestFactory, Row, StepContext, Table, row
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import CHILD_REQUESTS, ChildRested, Relay, Relayed, StartChild, note_rest, relay, tell_children
-from asterism.machines.control import (
+from asterism.machines.children import (
+    CHILD_REQUESTS,
+    ChildBlocked,
+    ChildSignaled,
+    SignalChild,
+    StartChild,
+    note_blocked,
+    signal_child,
+    signal_children,
+)
+from asterism.machines.run_control import (
     Answered,
-    Ask,
-    Broke,
+    AskPerson,
+    BatchEnded,
     Cancel,
-    Claimed,
-    Drained,
+    CancelEffect,
+    EffectCancelled,
     Forked,
-    Governed,
+    OwnershipAcquired,
     Pause,
+    RunMemory,
+    TransitionFailed,
     Unpause,
-    Withdraw,
-    Withdrawn,
-    not_asked,
+    no_longer_open,
 )
 
 DEFECT = "defect"
 """Code of a run that ended because a move failed over an outcome."""
-G = TypeVar("G", bound=Governed)
-Hook = Callable[[Any, Any, Turn], None]
+G = TypeVar("G", bound=RunMemory)
+Hook = Callable[[Any, Any, StepContext], None]
 """What a machine does about an event besides what every machine does: ``(memory, event, turn)``."""
 
 
-def _nothing(memory: Governed, event: Event, turn: Turn) -> None:
+def _nothing(memory: RunMemory, event: Event, context: StepContext) -> None:
     """Do no more than every machine does."""
 
 
-def _pause(memory: Governed, event: Pause, turn: Turn) -> None:
+def _pause(memory: RunMemory, event: Pause, context: StepContext) -> None:
     memory.paused = True
 
 
-def _unpause(memory: Governed, event: Unpause, turn: Turn) -> None:
+def _unpause(memory: RunMemory, event: Unpause, context: StepContext) -> None:
     memory.paused = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
+class RunControl:
     """What a machine says of the events that every machine takes.
 
     Attributes:
         cancel: the row for ``Cancel``, in every state in which the run has not ended (``cancels_to`` makes one).
-        defect: the row for ``Broke``, there (``fails_to`` makes one).
+        defect: the row for ``TransitionFailed``, there (``fails_to`` makes one).
         claimed: called when another owner has taken the run.
         forked: called when the run was copied from another one, after the children that it has not were called off.
         paused: called before its children are told of a pause; it may refuse.
@@ -69,7 +78,7 @@ class Control:
     unpaused: Hook = _unpause
 
 
-def governed(
+def define_machine(
     name: str,
     *,
     states: type[enum.StrEnum],
@@ -77,11 +86,11 @@ def governed(
     table: Table,
     effects: Iterable[type[Effect]],
     memory: Callable[[], G],
-    control: Control,
+    control: RunControl,
     ends: Iterable[enum.StrEnum] = (),
     common: Mapping[type[Event], Row] | None = None,
     while_live: Mapping[type[Event], Row] | None = None,
-    requests: Mapping[type[Effect], RequestOf] | None = None,
+    requests: Mapping[type[Effect], RequestFactory] | None = None,
     starts: Callable[[StartRequest], Event] | None = None,
     rules: int = 1,
 ) -> Machine[G]:
@@ -110,7 +119,7 @@ def governed(
         states=states,
         initial=initial,
         table=table,
-        effects=(*effects, StartChild, Relay, Ask, Withdraw),
+        effects=(*effects, StartChild, SignalChild, AskPerson, CancelEffect),
         memory=memory,
         ends=ends,
         common={**_everywhere(control), **(common or {})},
@@ -123,120 +132,120 @@ def governed(
     )
 
 
-def _everywhere(control: Control) -> dict[type[Event], Row]:
-    def claimed(memory: Governed, event: Claimed, turn: Turn) -> enum.StrEnum:
-        memory.resting.clear()  # its children will say how they are
-        control.claimed(memory, event, turn)
-        return turn.state
+def _everywhere(control: RunControl) -> dict[type[Event], Row]:
+    def claimed(memory: RunMemory, event: OwnershipAcquired, context: StepContext) -> enum.StrEnum:
+        memory.blocked_children.clear()  # its children will say how they are
+        control.claimed(memory, event, context)
+        return context.state
 
-    def forked(memory: Governed, event: Forked, turn: Turn) -> enum.StrEnum:
-        for effect in children_of(turn):  # they are the other run's
-            turn.perform(Withdraw(target=effect))
-            turn.abandon(effect)
-        memory.resting.clear()
-        control.forked(memory, event, turn)
-        return turn.state
+    def forked(memory: RunMemory, event: Forked, context: StepContext) -> enum.StrEnum:
+        for effect in children_of(context):  # they are the other run's
+            context.schedule(CancelEffect(effect_id=effect))
+            context.abandon(effect)
+        memory.blocked_children.clear()
+        control.forked(memory, event, context)
+        return context.state
 
     return {
-        Claimed: row(claimed),
+        OwnershipAcquired: row(claimed),
         Forked: row(forked),
-        Drained: row(_nothing_left),
-        ChildRested: row(_rested),
-        Relayed: row(_settled),
+        BatchEnded: row(_nothing_left),
+        ChildBlocked: row(_rested),
+        ChildSignaled: row(_settled),
         Answered: row(_answered_late),
-        Withdrawn: row(_settled),
+        EffectCancelled: row(_settled),
     }
 
 
-def _while_live(control: Control) -> dict[type[Event], Row]:
-    def paused(memory: Governed, event: Pause, turn: Turn) -> enum.StrEnum:
-        control.paused(memory, event, turn)
-        tell_children(children_of(turn), event, turn)
-        return turn.state
+def _while_live(control: RunControl) -> dict[type[Event], Row]:
+    def paused(memory: RunMemory, event: Pause, context: StepContext) -> enum.StrEnum:
+        control.paused(memory, event, context)
+        signal_children(children_of(context), event, context)
+        return context.state
 
-    def unpaused(memory: Governed, event: Unpause, turn: Turn) -> enum.StrEnum:
-        control.unpaused(memory, event, turn)
-        tell_children(children_of(turn), event, turn)
-        return turn.state
+    def unpaused(memory: RunMemory, event: Unpause, context: StepContext) -> enum.StrEnum:
+        control.unpaused(memory, event, context)
+        signal_children(children_of(context), event, context)
+        return context.state
 
-    return {Pause: row(paused), Unpause: row(unpaused), Cancel: control.cancel, Broke: control.defect}
+    return {Pause: row(paused), Unpause: row(unpaused), Cancel: control.cancel, TransitionFailed: control.defect}
 
 
-def children_of(turn: Turn) -> list[str]:
+def children_of(context: StepContext) -> list[str]:
     """Return the ids of the effects whose child run has not ended, oldest first; a fork has none of its origin's."""
-    withdrawn = {effect.withdraws for effect in turn.outstanding.values()}
-    return [effect for effect in turn.outstanding if is_child(effect, turn) and effect not in withdrawn]
+    withdrawn = {effect.cancels for effect in context.outstanding.values()}
+    return [effect for effect in context.outstanding if is_child(effect, context) and effect not in withdrawn]
 
 
-def is_child(effect: str, turn: Turn) -> bool:
+def is_child(effect_id: str, context: StepContext) -> bool:
     """True where an effect is a child run that has not ended."""
-    return effect != turn.settles and isinstance(turn.outstanding.get(effect), StartChild)
+    return effect_id != context.settles and isinstance(context.outstanding.get(effect_id), StartChild)
 
 
-def call_off(effect: str, turn: Turn, why: str = "") -> None:
+def cancel_effect(effect_id: str, context: StepContext, why: str = "") -> None:
     """Withdraw an outstanding effect, or cancel the child run that it has started; its outcome will have no consequence."""
-    turn.perform(relay(effect, Cancel(reason=why)) if is_child(effect, turn) else Withdraw(target=effect))
-    turn.abandon(effect)
+    context.schedule(signal_child(effect_id, Cancel(reason=why)) if is_child(effect_id, context) else CancelEffect(effect_id=effect_id))
+    context.abandon(effect_id)
 
 
 def cancels_to(state: enum.StrEnum) -> Row:
     """Return a row for ``Cancel`` that calls off everything outstanding and ends in a state."""
 
-    def cancelled(memory: Governed, event: Cancel, turn: Turn) -> enum.StrEnum:
-        return _give_up(memory, "cancelled", why_cancelled(event.reason, turn), state, turn)
+    def cancelled(memory: RunMemory, event: Cancel, context: StepContext) -> enum.StrEnum:
+        return _give_up(memory, "cancelled", why_cancelled(event.reason, context), state, context)
 
     return row(cancelled, state)
 
 
 def fails_to(state: enum.StrEnum) -> Row:
-    """Return a row for ``Broke`` that calls off everything outstanding and ends in a state."""
+    """Return a row for ``TransitionFailed`` that calls off everything outstanding and ends in a state."""
 
-    def broke(memory: Governed, event: Broke, turn: Turn) -> enum.StrEnum:
-        return _give_up(memory, DEFECT, why_broke(event), state, turn)
+    def broke(memory: RunMemory, event: TransitionFailed, context: StepContext) -> enum.StrEnum:
+        return _give_up(memory, DEFECT, why_transition_failed(event), state, context)
 
     return row(broke, state)
 
 
-def why_cancelled(reason: str, turn: Turn) -> str:
+def why_cancelled(reason: str, context: StepContext) -> str:
     """Return who cancelled the run, and why, in words."""
-    return f"cancelled by {turn.actor}" + (f": {reason}" if reason else "")
+    return f"cancelled by {context.actor}" + (f": {reason}" if reason else "")
 
 
-def why_broke(event: Broke) -> str:
+def why_transition_failed(event: TransitionFailed) -> str:
     """Return what could not be taken, in words."""
     return f"{event.event} could not be taken: {event.reason}"
 
 
-def _give_up(memory: Governed, code: str, reason: str, state: enum.StrEnum, turn: Turn) -> enum.StrEnum:
+def _give_up(memory: RunMemory, code: str, reason: str, state: enum.StrEnum, context: StepContext) -> enum.StrEnum:
     memory.code, memory.reason = code, reason
-    for effect_id, effect in tuple(turn.outstanding.items()):
-        if effect_id != turn.settles and effect_id not in turn.abandoned and not isinstance(effect, Withdraw | Relay):
-            call_off(effect_id, turn, reason)
+    for effect_id, effect in tuple(context.outstanding.items()):
+        if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
+            cancel_effect(effect_id, context, reason)
     return state
 
 
-def _rested(memory: Governed, event: ChildRested, turn: Turn) -> enum.StrEnum | None:
-    return turn.state if is_child(event.of, turn) and note_rest(memory.resting, event) else None
+def _rested(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:
+    return context.state if is_child(event.effect_id, context) and note_blocked(memory.blocked_children, event) else None
 
 
-def _answered_late(memory: Governed, event: Answered, turn: Turn) -> enum.StrEnum:
-    if not event.withdrawn:
-        raise not_asked(event)
-    return turn.state
+def _answered_late(memory: RunMemory, event: Answered, context: StepContext) -> enum.StrEnum:
+    if not event.cancelled:
+        raise no_longer_open(event)
+    return context.state
 
 
-def _settled(memory: Governed, event: Relayed | Withdrawn, turn: Turn) -> enum.StrEnum:
-    return turn.state
+def _settled(memory: RunMemory, event: ChildSignaled | EffectCancelled, context: StepContext) -> enum.StrEnum:
+    return context.state
 
 
-def _nothing_left(memory: Governed, event: Drained, turn: Turn) -> None:
+def _nothing_left(memory: RunMemory, event: BatchEnded, context: StepContext) -> None:
     """A run that has ended is not looked at, and makes no entry of it."""
 
 
-def _count(memory: Governed, event: Outcome) -> None:
-    memory.resting.discard(event.effect)
-    memory.count(event)
+def _count(memory: RunMemory, event: EffectResult) -> None:
+    memory.blocked_children.discard(event.effect_id)
+    memory.count_usage(event)
 
 
-def _check_end(memory: Governed) -> str:
+def _check_end(memory: RunMemory) -> str:
     return "" if memory.outcome() else "its memory has no code; set it to 'finished', 'cancelled', or a word for what went wrong"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
-from asterism.kernel.machine import Event, Machine, Turn, row
+from asterism.kernel.machine import Event, Machine, StepContext, row
 
 
 class Unblocked(Event, tag="unblocked", frozen=True, kw_only=True):
@@ -24,19 +24,19 @@ class Started(Event, tag="started", frozen=True, kw_only=True):
     """An attempt, or the question that must come before it, is under way.
 
     Attributes:
-        effect: id of that effect.
-        inquiry: the same id if it is a question to a person; else empty.
+        effect_id: id of that effect.
+        inquiry_id: the same id if it is a question to a person; else empty.
     """
 
-    effect: str
-    inquiry: str = ""
+    effect_id: str
+    inquiry_id: str = ""
 
 
 class Continued(Event, tag="continued", frozen=True, kw_only=True):
     """Still running, under another effect: a question about an interrupted attempt."""
 
-    effect: str
-    inquiry: str = ""
+    effect_id: str
+    inquiry_id: str = ""
 
 
 class Completed(Event, tag="completed", frozen=True, kw_only=True):
@@ -74,67 +74,67 @@ class Skipped(Event, tag="skipped", frozen=True, kw_only=True):
     error: TaskError
 
 
-def _pending(task: TaskStar, event: Unblocked, turn: Turn) -> TaskStatus:
-    task.became_pending_at = turn.at
+def _pending(task: TaskStar, event: Unblocked, context: StepContext) -> TaskStatus:
+    task.became_pending_at = context.at
     return TaskStatus.PENDING
 
 
-def _waiting(task: TaskStar, event: Blocked, turn: Turn) -> TaskStatus:
+def _waiting(task: TaskStar, event: Blocked, context: StepContext) -> TaskStatus:
     return TaskStatus.WAITING_DEPENDENCY
 
 
-def _started(task: TaskStar, event: Started, turn: Turn) -> TaskStatus:
-    task.effect, task.inquiry = event.effect, event.inquiry
+def _started(task: TaskStar, event: Started, context: StepContext) -> TaskStatus:
+    task.effect_id, task.inquiry_id = event.effect_id, event.inquiry_id
     task.error = None
-    task.started_at = task.started_at or turn.at
-    task.attempts += not event.inquiry
+    task.started_at = task.started_at or context.at
+    task.attempts += not event.inquiry_id
     return TaskStatus.RUNNING
 
 
-def _continued(task: TaskStar, event: Continued, turn: Turn) -> TaskStatus:
-    task.effect, task.inquiry = event.effect, event.inquiry
-    task.attempts += not event.inquiry
+def _continued(task: TaskStar, event: Continued, context: StepContext) -> TaskStatus:
+    task.effect_id, task.inquiry_id = event.effect_id, event.inquiry_id
+    task.attempts += not event.inquiry_id
     return TaskStatus.RUNNING
 
 
-def _completed(task: TaskStar, event: Completed, turn: Turn) -> TaskStatus:
+def _completed(task: TaskStar, event: Completed, context: StepContext) -> TaskStatus:
     task.result = event.result
-    _end(task, None, turn)
+    _end(task, None, context)
     return TaskStatus.COMPLETED
 
 
-def _released(task: TaskStar, event: Released, turn: Turn) -> TaskStatus:
-    task.effect = task.inquiry = ""
-    task.became_pending_at = turn.at
+def _released(task: TaskStar, event: Released, context: StepContext) -> TaskStatus:
+    task.effect_id = task.inquiry_id = ""
+    task.became_pending_at = context.at
     return TaskStatus.PENDING
 
 
-def _retried(task: TaskStar, event: Retried, turn: Turn) -> TaskStatus:
-    task.effect = task.inquiry = ""
+def _retried(task: TaskStar, event: Retried, context: StepContext) -> TaskStatus:
+    task.effect_id = task.inquiry_id = ""
     task.error, task.not_before = event.error, event.not_before
-    task.became_pending_at = turn.at
+    task.became_pending_at = context.at
     return TaskStatus.PENDING
 
 
-def _failed(task: TaskStar, event: Failed, turn: Turn) -> TaskStatus:
-    _end(task, event.error, turn)
+def _failed(task: TaskStar, event: Failed, context: StepContext) -> TaskStatus:
+    _end(task, event.error, context)
     return TaskStatus.FAILED
 
 
-def _stopped(task: TaskStar, event: Stopped, turn: Turn) -> TaskStatus:
-    _end(task, event.error, turn)
+def _stopped(task: TaskStar, event: Stopped, context: StepContext) -> TaskStatus:
+    _end(task, event.error, context)
     return TaskStatus.CANCELLED
 
 
-def _skipped(task: TaskStar, event: Skipped, turn: Turn) -> TaskStatus:
-    _end(task, event.error, turn)
+def _skipped(task: TaskStar, event: Skipped, context: StepContext) -> TaskStatus:
+    _end(task, event.error, context)
     return TaskStatus.SKIPPED
 
 
-def _end(task: TaskStar, error: TaskError | None, turn: Turn) -> None:
-    task.effect = task.inquiry = ""
+def _end(task: TaskStar, error: TaskError | None, context: StepContext) -> None:
+    task.effect_id = task.inquiry_id = ""
     task.error = error
-    task.ended_at = turn.at
+    task.ended_at = context.at
 
 
 _WAITING, _PENDING, _RUNNING = TaskStatus.WAITING_DEPENDENCY, TaskStatus.PENDING, TaskStatus.RUNNING

@@ -1,10 +1,9 @@
-"""Planners: who turns a request into a constellation.
+"""Planners: they turn a request into a constellation, and edit it as results come in.
 
-Without a model: ``offline``.
-
-With a model: ``processor`` and its phases (``processing``, ``strategies``) · ``prompter``, ``excerpt`` what a model is told ·
-``conversation`` about one question · ``reply`` what it says · ``model`` who is asked (``model_choice``) · ``recording`` what was said.
-
-What both, and people, edit: a ``draft``, a ``plan_file`` (``plan_yaml``) or a ``live_run``, by ``edit_tools``, which ``editor`` serves
-over MCP.
+- ``offline`` plans without a model.
+- ``processor`` plans with one, in four phases (``phases``, ``strategies``). ``prompter`` and ``excerpt`` write the
+  prompt, ``model_conversation`` holds the messages of one question, ``reply`` validates the answer, ``model`` and
+  ``model_choice`` open the provider, and ``recording`` records and replays the exchanges.
+- Models, tools and people edit a ``draft``: a ``plan_file`` (``plan_yaml``) or a ``live_run``. ``edit_tools`` are the
+  seven edits, and ``editor`` serves them over MCP.
 """

@@ -18,7 +18,7 @@ from asterism.constellation.nesting import apply_on_fleet
 from asterism.constellation.profile import Fleet
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """An edit that was taken.
 
     Attributes:
@@ -43,7 +43,7 @@ class Draft(Protocol):
         """
         ...
 
-    async def edit(self, action: Mapping[str, Any]) -> Taken:
+    async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Carry out one edit, ``{"tool": …, "parameters": {…}}``: whole or not at all, and harmless a second time.
 
         Raises:
@@ -73,12 +73,12 @@ class MemoryDraft:
         """The draft as it is."""
         return self.constellation
 
-    async def edit(self, action: Mapping[str, Any]) -> Taken:
+    async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Carry out one edit; see ``Draft.edit``."""
         edit = parse_action(action)
         applied = apply(self.constellation, [edit], self._fleet, partial=True)
         self._edits.append(edit)
-        return Taken(constellation=self.constellation, changed=applied.changed, notes=applied.notes)
+        return Accepted(constellation=self.constellation, changed=applied.changed, notes=applied.notes)
 
     def check(self) -> Applied:
         """Judge all edits as the one batch that they are.

@@ -32,7 +32,7 @@ from mcp_types import (
 
 from asterism.constellation.edits import EditRefused, Refusal
 from asterism.errors import AsterismError
-from asterism.planner.draft import Draft, Taken
+from asterism.planner.draft import Accepted, Draft
 from asterism.planner.edit_tools import edit_tools
 
 NAME = "constellation-editor"
@@ -111,7 +111,7 @@ def editor_server(draft: Draft) -> Server[Any]:
     )
 
 
-async def answered(edit: Awaitable[Taken]) -> CallToolResult:
+async def answered(edit: Awaitable[Accepted]) -> CallToolResult:
     """The answer to one call: what was taken, or why it was refused."""
     try:
         taken = await edit

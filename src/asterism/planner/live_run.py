@@ -19,8 +19,8 @@ from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.planner.draft import Taken
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.planner.draft import Accepted
 from asterism.runtime.client import VERDICT_POLL_S, Client
 from asterism.runtime.ports.store import ACCEPTED
 
@@ -34,7 +34,7 @@ class LiveRun:
     Args:
         client: of the store where the run is.
         machine: of the run.
-        run: its id.
+        run_id: its id.
         actor: who edits, for the journal.
         rouse: sees to it that somebody drives the run.
         timeout_s: how long an edit waits for its verdict.
@@ -43,8 +43,8 @@ class LiveRun:
     def __init__(
         self,
         client: Client,
-        machine: Machine[AgentMemory],
-        run: str,
+        machine: Machine[ConstellationMemory],
+        run_id: str,
         *,
         actor: str,
         rouse: Callable[[], Awaitable[None]],
@@ -52,10 +52,10 @@ class LiveRun:
     ) -> None:
         self._client = client
         self._packer = packer(machine)
-        self._read_so_far: Run[AgentMemory] = Run(machine, run, performs=False)
+        self._read_so_far: Run[ConstellationMemory] = Run(machine, run_id, performs=False)
         self._reading = asyncio.Lock()
-        self._sent: dict[str, Taken] = {}
-        self._run = run
+        self._sent: dict[str, Accepted] = {}
+        self._run_id = run_id
         self._actor = actor
         self._rouse = rouse
         self._timeout_s = timeout_s
@@ -63,26 +63,26 @@ class LiveRun:
     async def look(self) -> TaskConstellation:
         """The constellation as the journal has it now; see ``Draft.look``."""
         await self._read_on()
-        if self._read_so_far.memory.board is None:
-            raise EditRefused("no_constellation", "run", f"run {self._run} has no constellation yet; it is being planned")
+        if self._read_so_far.memory.schedule is None:
+            raise EditRefused("no_constellation", "run", f"run {self._run_id} has no constellation yet; it is being planned")
         return self._read_so_far.memory.constellation
 
-    async def edit(self, action: Mapping[str, Any]) -> Taken:
+    async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Send the edit and wait for the run's verdict; see ``Draft.edit``."""
         try:
             check_json(action, "action")  # what a journal would not give back
         except InvalidInput as error:
             raise EditRefused("bad_content", "action", str(error)) from None
         parse_action(action)  # what nobody could read is not worth a run's while
-        row = await self._client.store.run(self._run)
+        row = await self._client.store.run(self._run_id)
         if row.status == "ended":
             raise EditRefused("ended", "run", f"it has ended ({row.outcome}); nothing of it can be edited any more")
         await self._read_on()
         key = self._client.clock.new_id()
-        self._sent[key] = Taken(constellation=TaskConstellation(), changed=False)
+        self._sent[key] = Accepted(constellation=TaskConstellation(), changed=False)
         try:
-            edited = Edited(actions=(dict(action),), version=self._read_so_far.memory.constellation.version)
-            await self._client.post(self._run, edited, actor=self._actor, key=key)
+            edited = Edited(actions=(dict(action),), base_version=self._read_so_far.memory.constellation.version)
+            await self._client.post(self._run_id, edited, actor=self._actor, key=key)
             verdict = await self._verdict(key)
             if verdict != ACCEPTED:
                 refusal = refusal_of(verdict)
@@ -96,7 +96,7 @@ class LiveRun:
         """The run's word on an inbox row, whoever drives it."""
         trouble = "whoever drives it has not taken it"
         for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
-            if verdict := await self._client.store.verdict(self._run, key):
+            if verdict := await self._client.store.verdict(self._run_id, key):
                 return verdict
             if number % ROUSE_POLLS == 0:
                 try:
@@ -106,17 +106,17 @@ class LiveRun:
                     break
             await asyncio.sleep(VERDICT_POLL_S)
         raise EditRefused(
-            "unavailable", "run", f"{trouble}; the edit waits in the inbox of run {self._run}, to be taken with the next claim"
+            "unavailable", "run", f"{trouble}; the edit waits in the inbox of run {self._run_id}, to be taken with the next claim"
         )
 
     async def _read_on(self) -> None:
         """Replay what the journal has in addition; remember what became of the edits that were sent here."""
         async with self._reading:
             live = self._read_so_far
-            for record in await self._client.store.records(self._run, after=live.seq):
+            for record in await self._client.store.records(self._run_id, after=live.seq):
                 entry, before = self._packer.unpack(record), live.memory.constellation.version
                 live.replay([entry])
                 if entry.key in self._sent and not entry.note:
-                    notes = tuple(entry.facts.get("notes", ()))
+                    notes = tuple(entry.side_effects.get("notes", ()))
                     changed = live.memory.constellation.version != before
                     self._sent[entry.key] = msgspec.structs.replace(self._sent[entry.key], changed=changed, notes=notes)

@@ -28,7 +28,7 @@ from asterism.constellation.line import TaskStarLine
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.kernel.data import each_once
-from asterism.planner.draft import Taken, apply
+from asterism.planner.draft import Accepted, apply
 from asterism.planner.plan_yaml import read_yaml
 
 MAX_FILE = 16 * 1024 * 1024
@@ -116,11 +116,11 @@ class PlanFile:
             found: TaskConstellation = await asyncio.to_thread(self._within_lock, None)
         return found
 
-    async def edit(self, action: Mapping[str, Any]) -> Taken:
+    async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Write the edit into the file; see ``Draft.edit``."""
         edit = parse_action(action)
         async with self._turn:
-            taken: Taken = await asyncio.to_thread(self._within_lock, edit)
+            taken: Accepted = await asyncio.to_thread(self._within_lock, edit)
         return taken
 
     def _within_lock(self, edit: Edit | None) -> Any:
@@ -167,7 +167,7 @@ class PlanFile:
         except InvalidInput as error:
             raise InvalidInput(f"{self._path}: {error}") from None
 
-    def _edit(self, edit: Edit) -> Taken:
+    def _edit(self, edit: Edit) -> Accepted:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
         applied = apply(edited, [edit], self._fleet)
         if not edited.tasks:
@@ -180,7 +180,7 @@ class PlanFile:
             )
             self._write(plan)
             self._plan, self._constellation = plan, edited
-        return Taken(constellation=edited, changed=applied.changed, notes=applied.notes)
+        return Accepted(constellation=edited, changed=applied.changed, notes=applied.notes)
 
     def _write(self, plan: PlanDocument) -> None:
         value = msgspec.to_builtins(plan)
@@ -205,5 +205,5 @@ class PlanFile:
 def _as_written(line: TaskStarLine) -> LineSpec:
     """A dependency without what is so by default."""
     spec = line_spec_of(line)
-    kind = None if spec.judged_as is msgspec.structs.replace(spec, type=None).judged_as else spec.type
+    kind = None if spec.dependency_type is msgspec.structs.replace(spec, type=None).dependency_type else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism.planner.conversation import Conversation
 from asterism.planner.model import ModelAccess
-from asterism.planner.processing import ConstellationProcessorContext, ProcessingPhase, run_phase
+from asterism.planner.model_conversation import ModelConversation
+from asterism.planner.phases import ConstellationProcessorContext, ProcessingPhase, run_phase
 from asterism.planner.prompter import ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
@@ -42,7 +42,7 @@ class ConstellationAgentProcessor:
         Raises:
             PlanningUnavailable: no usable answer can be had; says why, and what trying has cost.
         """
-        talk = Conversation(self._access, question.key, question.budget_left)
+        talk = ModelConversation(self._access, question.key, question.budget_left)
         context = ConstellationProcessorContext(question=question, prompter=self._prompters[question.mode], conversation=talk)
         try:
             await self._process(context)

@@ -116,8 +116,8 @@ class BaseConstellationPrompter:
         if question.rejections:
             told = fitting([f"- {cut(it, MAX_TOLD)}" for it in question.rejections[::-1]], MAX_TOLD * 2, "refusals")
             parts.append("# Why people said no to earlier answers, newest first\n\n" + "\n".join(told))
-        if question.told:
-            parts.append(f"# Why your last answer could not be taken\n\n{cut(question.told, MAX_TOLD)}")
+        if question.feedback:
+            parts.append(f"# Why your last answer could not be taken\n\n{cut(question.feedback, MAX_TOLD)}")
         return parts
 
     # -- files ---------------------------------------------------------------------------------------

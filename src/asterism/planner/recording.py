@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 
 from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.private import opener
+from asterism.runtime.private_files import opener
 
 VERSION = 1
 SHOWN = 160

@@ -11,7 +11,7 @@ from asterism.constellation.edits import BuildConstellation, EditRefused, Refusa
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.edit_tools import edit_tools
 from asterism.planner.excerpt import cut, excerpt, page
-from asterism.planner.processing import (
+from asterism.planner.phases import (
     ConstellationProcessorContext,
     ContextNames,
     ProcessingPhase,

@@ -15,17 +15,17 @@ from asterism.errors import InvalidInput, RunOwned, StoreUnavailable
 from asterism.kernel.journal import Entry, check_whole, version_of
 from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
-from asterism.machines.children import Relay, StartChild
-from asterism.runtime.children import ChildPerformer, RelayPerformer
+from asterism.machines.children import SignalChild, StartChild
+from asterism.runtime.children import ChildPerformer, SignalPerformer
 from asterism.runtime.clock import Clock
 from asterism.runtime.ports.observer import Observer
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, machine_of, registered
-from asterism.runtime.session import Session
-from asterism.runtime.snapshots import SPACING, Freezer, load
+from asterism.runtime.run_executor import RunExecutor
+from asterism.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
 
-MAX_FRESH = 500
+MAX_WARM_RUNS = 500
 """Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
 MAX_TREE = 1_000_000
 """Runs of one tree that are looked at before it is driven."""
@@ -80,13 +80,17 @@ class Driver:
         news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
         owner: str = "",
         poll_s: float = POLL_S,
-        spacing: int = SPACING,
+        spacing: int = INTERVAL_CHARS,
     ) -> None:
         self.store = store
         self.clock = clock
         self.machines: Mapping[str, Machine[Any]] = registered(machines, registrations)
         self.views: Mapping[str, type[Any]] = {it.machine.name: it.view for it in registrations if it.view is not None}
-        self._performers: dict[type[Effect], Performer] = {**performers, StartChild: ChildPerformer(self), Relay: RelayPerformer(self)}
+        self._performers: dict[type[Effect], Performer] = {
+            **performers,
+            StartChild: ChildPerformer(self),
+            SignalChild: SignalPerformer(self),
+        }
         self._performers_of = {it.machine.name: {**self._performers, **it.performers} for it in registrations}
         self._observers = list(observers)
         self._reap = reap
@@ -94,7 +98,7 @@ class Driver:
         self._owner = owner
         self._poll_s = poll_s
         self._spacing = spacing
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, RunExecutor] = {}
         self._group: asyncio.TaskGroup | None = None
         self._started: set[asyncio.Task[None]] = set()
         self.starters: dict[str, str] = {}
@@ -118,7 +122,7 @@ class Driver:
     def submitted(self, live: Run[Any]) -> None:
         """A run was written from here. Whoever drives it first needs not read back what is known."""
         self._fresh[live.id] = live
-        if len(self._fresh) > MAX_FRESH:
+        if len(self._fresh) > MAX_WARM_RUNS:
             del self._fresh[next(iter(self._fresh))]
 
     def observe(self, observer: Observer) -> None:
@@ -130,39 +134,39 @@ class Driver:
         if observer in self._observers:
             self._observers.remove(observer)
 
-    def tell(self, run: str, entries: Sequence[Entry]) -> None:
+    def notify(self, run_id: str, entries: Sequence[Entry]) -> None:
         """Tell the observers what is durable now. One that fails is dropped, aloud: nothing depends on what it does."""
         for observer in tuple(self._observers):
             try:
-                observer.appended(run, entries)
+                observer.appended(run_id, entries)
             except Exception as error:  # boundary: whoever watches a run must not end it
                 self._observers.remove(observer)
-                self.say(run, f"{type(observer).__name__} failed and is not told any more: {type(error).__name__}: {error}")
+                self.warn(run_id, f"{type(observer).__name__} failed and is not told any more: {type(error).__name__}: {error}")
 
-    def say(self, run: str, message: str) -> None:
+    def warn(self, run_id: str, message: str) -> None:
         """Say aloud what the driver is dealing with."""
         for observer in self._observers:
-            observer.trouble(run, message)
+            observer.trouble(run_id, message)
 
     def announce(self, event: Event, actor: str) -> None:
         """News that concerns every run driven here, such as a lost device."""
         for session in self._sessions.values():
             session.arrive(event, actor)
 
-    def live(self, run: str) -> Run[Any] | None:
+    def live(self, run_id: str) -> Run[Any] | None:
         """The live state of a run that is driven here, to look at and not to touch; None if it is not."""
-        session = self._sessions.get(run)
+        session = self._sessions.get(run_id)
         return session.run if session else None
 
-    def look(self) -> None:
+    def wake_inbox(self) -> None:
         """Look at the inbox now rather than at the next poll."""
         self._mail.set()
 
-    async def drive(self, run: str, *, park: bool = True) -> RunRow:
+    async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
         """Claim a run, with all that it has started, and take it as far as it goes.
 
         Args:
-            run: its id; of a child, its root is driven.
+            run_id: its id; of a child, its root is driven.
             park: return when only people can move it on; else stay until it has ended.
 
         Returns:
@@ -173,19 +177,19 @@ class Driver:
             UnknownMachine: it, or a run below it, is of a machine that is not known here; nothing is written.
             RunNewer: a newer program has written to it, or to a run below it; nothing is written or performed.
         """
-        row = await self.store.run(run)
-        if row.root != run:
+        row = await self.store.run(run_id)
+        if row.root != run_id:
             row = await self.store.run(row.root)
         await self.check_tree(row)
-        if row.status == "ended" and not await self.store.inbox([row.run]):
+        if row.status == "ended" and not await self.store.inbox([row.run_id]):
             return row
         is_left = True
         while is_left:  # bounded: each time something has arrived in the moment of its release
             _, is_left = await self._own(row, park=park)
-            row = await self.store.run(row.run)
+            row = await self.store.run(row.run_id)
         return row
 
-    def start(self, run: str) -> asyncio.Future[RunRow]:
+    def start(self, run_id: str) -> asyncio.Future[RunRow]:
         """Drive a run for as long as this driver is open, whether or not anybody waits for it; what ``drive`` returns, or raises."""
         if self._group is None:
             raise InvalidInput("this driver is not open; enter driver.opened() first")
@@ -194,7 +198,7 @@ class Driver:
 
         async def driven() -> None:
             try:
-                row = await self.drive(run)
+                row = await self.drive(run_id)
             except asyncio.CancelledError:
                 end.cancel()
                 raise
@@ -205,21 +209,21 @@ class Driver:
                 if not end.done():
                     end.set_result(row)
 
-        task = self._group.create_task(driven(), name=f"drives {run}")
+        task = self._group.create_task(driven(), name=f"drives {run_id}")
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         return end
 
-    async def drive_child(self, run: str, rested: Callable[[bool], None]) -> Run[Any]:
+    async def drive_child(self, run_id: str, rested: Callable[[bool], None]) -> Run[Any]:
         """Take a child to its end, and return it as it is then.
 
         Args:
-            run: its id.
+            run_id: its id.
             rested: told when it begins and ends to wait for nothing but people.
         """
-        row = await self.store.run(run)
+        row = await self.store.run(run_id)
         if row.status == "ended":
-            live, _ = await load(self.store, machine_of(row, self.machines), run, self._spacing)
+            live, _ = await load(self.store, machine_of(row, self.machines), run_id, self._spacing)
             return live
         while True:
             try:
@@ -235,17 +239,17 @@ class Driver:
             RunOwned: one is not; whoever drives the tree knows it, and takes what is sent to it.
             RunNewer: a newer program has written to one of its runs.
         """
-        below = await self.store.runs(root=root.run, limit=MAX_TREE) if root.epoch else []  # what nobody has owned has no children
+        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # what nobody has owned has no children
         for row in (root, *below):
             if row.machine not in self.machines and row is not root and row.status == "ended":
                 continue
             if row.machine not in self.machines and root.owner:
-                raise RunOwned(root.run, root.owner)
+                raise RunOwned(root.run_id, root.owner)
             machine_of(row, self.machines)
 
     async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> tuple[Run[Any], bool]:
-        """Own a run and drive it; returns it, and what ``Session.drive`` does."""
-        run = row.run
+        """Own a run and drive it; returns it, and what ``RunExecutor.drive`` does."""
+        run = row.run_id
         if run in self._sessions:
             raise RunOwned(run, "this process")
         fresh = self._fresh.pop(run, None)
@@ -253,7 +257,7 @@ class Driver:
         epoch = await self.store.claim(run, newest=version_of(machine))
         try:
             if fresh is not None and (epoch, row.seq) == (1, fresh.seq):  # nobody but its submitter has written anything
-                live, freezer = fresh, Freezer(self._spacing)
+                live, freezer = fresh, SnapshotPolicy(self._spacing)
             else:
                 live, freezer = await load(self.store, machine, run, self._spacing)
                 check_whole(run, row.seq, live.seq)
@@ -266,25 +270,25 @@ class Driver:
         finally:
             self._sessions.pop(run, None)
 
-    async def _let_go(self, run: str, epoch: int) -> None:
+    async def _let_go(self, run_id: str, epoch: int) -> None:
         try:
-            await self.store.release(run, epoch, force=True)
+            await self.store.release(run_id, epoch, force=True)
         except StoreUnavailable as error:  # nobody robs us of it while we live; what went wrong before is told by itself
-            self.say(run, f"it could not be released: {error}")
+            self.warn(run_id, f"it could not be released: {error}")
 
     async def _drive(
-        self, live: Run[Any], epoch: int, freezer: Freezer, *, park: bool, rested: Callable[[bool], None]
+        self, live: Run[Any], epoch: int, freezer: SnapshotPolicy, *, park: bool, rested: Callable[[bool], None]
     ) -> tuple[Run[Any], bool]:
         async with task_group() as group:
-            session = Session(
+            session = RunExecutor(
                 live,
                 epoch,
                 store=self.store,
                 clock=self.clock,
                 performers=self._performers_of.get(live.machine.name, self._performers),
                 freezer=freezer,
-                tell=self.tell,
-                say=self.say,
+                tell=self.notify,
+                say=self.warn,
                 group=group,
                 rested=rested,
             )
@@ -310,5 +314,5 @@ class Driver:
             self._mail.clear()
             with contextlib.suppress(StoreUnavailable):  # the next poll tries again; an append that fails says so aloud
                 for row in await self.store.inbox(list(self._sessions)):
-                    if row.run in self._sessions:
-                        self._sessions[row.run].deliver([row])
+                    if row.run_id in self._sessions:
+                        self._sessions[row.run_id].deliver([row])

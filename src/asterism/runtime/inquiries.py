@@ -6,20 +6,20 @@ import msgspec
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
-from asterism.machines.control import Answered, Ask, Broke
+from asterism.machines.run_control import Answered, AskPerson, TransitionFailed
 from asterism.runtime.ports.store import InquiryRow
 
-_CLOSING = (Answered, Broke)
+_CLOSING = (Answered, TransitionFailed)
 
 
-def asked_by(entry: Entry) -> list[InquiryRow]:
+def opened_inquiries(entry: Entry) -> list[InquiryRow]:
     """Return the questions that an entry asks."""
     if not entry.effects:
         return []
     return [
         InquiryRow(
-            inquiry=effect_id,
-            run=entry.run,
+            inquiry_id=effect_id,
+            run_id=entry.run_id,
             prompt=effect.prompt,
             verbs=effect.verbs,
             subject=msgspec.json.encode(effect.subject).decode(),
@@ -29,17 +29,17 @@ def asked_by(entry: Entry) -> list[InquiryRow]:
             expires_at=effect.expires_at,
         )
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True)
-        if isinstance(effect, Ask)
+        if isinstance(effect, AskPerson)
     ]
 
 
-def closed_by(entry: Entry) -> list[tuple[str, str]]:
+def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
     """Return the ids of the questions that an entry closes, each with who answered how, or ``withdrawn``."""
     event = entry.event
     if not isinstance(event, _CLOSING):
         return []
-    if isinstance(event, Broke) and event.event == kind_of(Answered) and not entry.note:
-        return [(event.effect, "withdrawn")]  # its run has ended over the answer
+    if isinstance(event, TransitionFailed) and event.event == kind_of(Answered) and not entry.note:
+        return [(event.effect_id, "withdrawn")]  # its run has ended over the answer
     if entry.note or not isinstance(event, Answered):
         return []
-    return [(event.effect, "withdrawn" if event.withdrawn else f"{event.verb} by {entry.actor}")]
+    return [(event.effect_id, "withdrawn" if event.cancelled else f"{event.verb} by {entry.actor}")]

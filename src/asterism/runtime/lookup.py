@@ -24,12 +24,12 @@ async def find_run(store: Store, named: str) -> RunRow:
     """
     with contextlib.suppress(RunNotFound):
         return await store.run(named)
-    found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run, named)]
+    found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run_id, named)]
     if not found:
         raise RunNotFound(named)
     named_ones = [row for row in found if not row.parent] or found  # a child's id begins with its root's
     if len(named_ones) > 1:
-        raise InvalidInput(f"{named!r} could be {_some(row.run for row in named_ones)}; write more of it")
+        raise InvalidInput(f"{named!r} could be {_some(row.run_id for row in named_ones)}; write more of it")
     return named_ones[0]
 
 
@@ -40,8 +40,8 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
         InvalidInput: none, or more than one.
     """
     rows = await store.inquiries(open_only=False)
-    exact = [row for row in rows if row.inquiry == named]
-    begun = [row for row in rows if _begins(row.inquiry, named)]
+    exact = [row for row in rows if row.inquiry_id == named]
+    begun = [row for row in rows if _begins(row.inquiry_id, named)]
     found = exact or [row for row in begun if not row.answer] or begun
     if not found:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
@@ -50,9 +50,9 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
             raise InvalidInput(
                 f"{named!r} asks nothing any more: its {len(found)} questions are answered; `asterism inbox` lists the open ones"
             )
-        roots = {(await store.run(row.run)).root for row in found}
+        roots = {(await store.run(row.run_id)).root for row in found}
         all_of_them = f", or answer all of {roots.pop()} with --all" if len(roots) == 1 else ""
-        raise InvalidInput(f"{named!r} could be {_some(row.inquiry for row in found)}; write more of it{all_of_them}")
+        raise InvalidInput(f"{named!r} could be {_some(row.inquiry_id for row in found)}; write more of it{all_of_them}")
     return found[0]
 
 
@@ -63,14 +63,14 @@ async def find_inquiries(store: Store, named: str, verb: str) -> list[InquiryRow
         RunNotFound: no run is named so.
         InvalidInput: it asks nothing that does.
     """
-    run = (await find_run(store, named)).run
-    asked = [row for row in await store.inquiries(root=run) or await store.inquiries(run=run) if verb in row.verbs]
+    run = (await find_run(store, named)).run_id
+    asked = [row for row in await store.inquiries(root=run) or await store.inquiries(run_id=run) if verb in row.verbs]
     if not asked:
         raise InvalidInput(f"run {run} asks nothing that takes {verb}; `asterism inbox` lists the open questions")
     return asked
 
 
-class Unowned(msgspec.Struct, frozen=True, kw_only=True):
+class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
     """The roots that have not ended and that nobody drives, oldest first.
 
     Attributes:
@@ -86,19 +86,19 @@ class Unowned(msgspec.Struct, frozen=True, kw_only=True):
     unknown: list[RunRow]
 
 
-async def unowned(client: Client) -> Unowned:
+async def unowned_runs(client: Client) -> UnownedRuns:
     """Return the runs that nobody drives."""
-    unfinished = {row.run: row for row in reversed(await client.store.runs(limit=MAX_RUNS)) if row.status != "ended"}
+    unfinished = {row.run_id: row for row in reversed(await client.store.runs(limit=MAX_RUNS)) if row.status != "ended"}
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
     unknown = {row.root: row for row in unfinished.values() if row.machine not in client.machines}
-    mine = [row for row in left if row.run not in unknown]
-    answered = {unfinished[sent.run].root for sent in await client.store.inbox(list(unfinished))}
-    waiting = [row for row in mine if row.status == "waiting" and row.run not in answered]
-    return Unowned(
-        active=[row for row in mine if row.status == "active" or (row.status == "waiting" and row.run in answered)],
+    mine = [row for row in left if row.run_id not in unknown]
+    answered = {unfinished[sent.run_id].root for sent in await client.store.inbox(list(unfinished))}
+    waiting = [row for row in mine if row.status == "waiting" and row.run_id not in answered]
+    return UnownedRuns(
+        active=[row for row in mine if row.status == "active" or (row.status == "waiting" and row.run_id in answered)],
         waiting=waiting,
         paused=[row for row in mine if row.status == "paused"],
-        unknown=[unknown[row.run] for row in left if row.run in unknown],
+        unknown=[unknown[row.run_id] for row in left if row.run_id in unknown],
     )
 
 

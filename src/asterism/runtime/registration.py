@@ -9,14 +9,14 @@ from typing import Any
 from asterism.errors import InvalidInput, UnknownMachine
 from asterism.kernel.journal import check_known
 from asterism.kernel.machine import Effect, Machine
-from asterism.machines.children import Relay, StartChild
-from asterism.machines.control import Claimed, Governed, Withdraw
+from asterism.machines.children import SignalChild, StartChild
+from asterism.machines.run_control import CancelEffect, OwnershipAcquired, RunMemory
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow
 
-_BUILT_IN = (StartChild, Relay, Withdraw)
+_BUILT_IN = (StartChild, SignalChild, CancelEffect)
 """Effects that every driver carries out by itself."""
-_ASKED = ("wake_at", "stirs", "count", "outcome", "result", "report")
+_ASKED = ("wake_at", "has_pending_work", "count_usage", "outcome", "result", "report")
 """Methods of a memory that a driver calls."""
 
 
@@ -25,7 +25,7 @@ class Registration:
     """One machine and its performers, for ``asterism.open(machines=[…])``.
 
     Args:
-        machine: made by ``asterism.machines.governed``.
+        machine: made by ``asterism.machines.define_machine``.
         performers: by kind of effect, an object that carries out effects of this kind. They serve this machine only.
         view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows that every machine has.
 
@@ -39,7 +39,7 @@ class Registration:
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, Machine):
-            raise InvalidInput(f"a registration needs a machine, made by asterism.machines.governed(…); not {self.machine!r}")
+            raise InvalidInput(f"a registration needs a machine, made by asterism.machines.define_machine(…); not {self.machine!r}")
         for problem in (*_problems(self.machine, self.performers), *_unfit(self.view)):
             raise InvalidInput(f"machine {self.machine.name!r}: {problem}")
 
@@ -70,19 +70,19 @@ def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any
     """
     found = machines.get(row.machine)
     if found is None:
-        raise UnknownMachine(row.run, row.machine)
-    check_known(row.run, row.version, found)
+        raise UnknownMachine(row.run_id, row.machine)
+    check_known(row.run_id, row.version, found)
     return found
 
 
 def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer]) -> Iterator[str]:
     """Yield what is wrong with a machine and its performers."""
     memory = machine.memory()
-    if not isinstance(memory, Governed) or any(Claimed not in rows for rows in machine.table.values()):
-        yield "it cannot be taken over, paused or cancelled; make it with asterism.machines.governed(…), and its memory a Governed"
-    elif type(memory).result is Governed.result:
+    if not isinstance(memory, RunMemory) or any(OwnershipAcquired not in rows for rows in machine.table.values()):
+        yield "it cannot be taken over, paused or cancelled; make it with asterism.machines.define_machine(…), and its memory a Governed"
+    elif type(memory).result is RunMemory.result:
         yield f"its memory {type(memory).__name__} has no method result; define what it returns to the user"
-    for name in _ASKED if isinstance(memory, Governed) else ():
+    for name in _ASKED if isinstance(memory, RunMemory) else ():
         if not callable(getattr(type(memory), name)):
             yield f"{name} of its memory {type(memory).__name__} is not a method; the driver calls it"
     needed = [kind for kind in machine.effects if kind.performed_outside and kind not in _BUILT_IN]

@@ -15,7 +15,7 @@ MAX_PROCESSES = 200
 """Processes of one world; one that needs more goes round in circles."""
 
 
-class Crew:
+class DriverProcesses:
     """All the processes of one world.
 
     Args:
@@ -63,20 +63,20 @@ class Crew:
         """True when the world has found what must never be: nobody goes on."""
         return self._world.checker.violation is not None or self.failure is not None
 
-    async def drive(self, run: str, group: asyncio.TaskGroup) -> None:
+    async def drive(self, run_id: str, group: asyncio.TaskGroup) -> None:
         """See to it that somebody drives a root while there is something to drive.
 
         Raises:
             InvariantViolated: too many have driven it.
         """
         while not self.is_broken:
-            if self.living or self._is_parked(run):
+            if self.living or self._is_parked(run_id):
                 if not self.living and not self._awaits():
                     return
                 self._changed.clear()
                 await self._changed.wait()
                 continue
-            if self._world.memory.runs[run].status == "ended" and not self._has_mail():
+            if self._world.memory.runs[run_id].status == "ended" and not self._has_mail():
                 return
             if len(self.processes) >= MAX_PROCESSES:
                 raise InvariantViolated(8, f"{MAX_PROCESSES} processes have driven it, and it goes on")
@@ -84,41 +84,41 @@ class Crew:
             if self.processes and self.processes[-1].how != "done":
                 await asyncio.sleep(self._restart_s)
             for _ in range(self._at_once):
-                self.start(run, group)
+                self.start(run_id, group)
         for process in self.processes:
             process.crash()
 
-    def start(self, run: str, group: asyncio.TaskGroup) -> None:
+    def start(self, run_id: str, group: asyncio.TaskGroup) -> None:
         """Another process wants to drive a run."""
         name = f"process-{len(self.processes) + 1}"
         process = Process(name, self._world, self._trouble, random.Random(f"{self._seed}:{name}"), self._changed.set)
         self.processes.append(process)
         self._world.counts["processes"] += 1
-        group.create_task(self._lived(process, run), name=name)
+        group.create_task(self._lived(process, run_id), name=name)
 
     def fail(self, error: BaseException) -> None:
         """The world is over, by what nobody may end with; the first such error counts."""
         self.failure = self.failure or error
         self._changed.set()
 
-    async def _lived(self, process: Process, run: str) -> None:
+    async def _lived(self, process: Process, run_id: str) -> None:
         try:
-            await process.drive(run)
+            await process.drive(run_id)
         except RunStuck as stuck:
-            self.fail(InvariantViolated(8, str(stuck), self._world.checker.story(stuck.run)))
+            self.fail(InvariantViolated(8, str(stuck), self._world.checker.story(stuck.run_id)))
         except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
             self.fail(error)
         self._world.counts[process.how or "broke"] += 1
         if process.faults:
             self._world.counts["store faults"] += process.faults
 
-    def _is_parked(self, run: str) -> bool:
+    def _is_parked(self, run_id: str) -> bool:
         """True when nobody need drive: only people can move it, and they have not."""
         drove = [process.how for process in self.processes if process.how != "turned away"]
-        return drove[-1:] == ["done"] and self._world.memory.runs[run].status in ("waiting", "paused") and not self._has_mail()
+        return drove[-1:] == ["done"] and self._world.memory.runs[run_id].status in ("waiting", "paused") and not self._has_mail()
 
     def _has_mail(self) -> bool:
         """True when something waits for a run; what comes for a child that has ended nobody takes."""
         memory = self._world.memory
-        addressed = (memory.runs[row.run] for row in memory.inbox.values() if not row.verdict)
+        addressed = (memory.runs[row.run_id] for row in memory.inbox.values() if not row.verdict)
         return any(row.status != "ended" or not row.parent for row in addressed)

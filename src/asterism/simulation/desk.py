@@ -12,18 +12,18 @@ import msgspec
 from asterism.constellation.edits import refusal_of
 from asterism.errors import InvalidInput, Refused, RunNotFound
 from asterism.flows.conversation import Conversation
-from asterism.flows.vault import Vault
+from asterism.flows.secret_store import SecretStore
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.constellation_agent.events import Edited, RaiseLimits
-from asterism.machines.control import Answered, Cancel, Pause, Unpause
+from asterism.machines.run_control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.children import PARENT
 from asterism.runtime.client import Client
 from asterism.runtime.clock import Clock
+from asterism.runtime.journal_file import journal_lines, read_journals
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, InquiryRow
-from asterism.runtime.transplant import journal_lines, read_journals
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Happening, Line
+from asterism.simulation.people import Answer, Line, ScheduledEvent
 from asterism.stores.memory import Memory, MemoryStore
 
 COMMANDS: Mapping[str, Event] = {
@@ -43,7 +43,7 @@ Heard = tuple[str, str]
 """The run that something was said to, and the key of its inbox row; both empty for nothing."""
 
 
-class Desk:
+class SimulatedClient:
     """One desk.
 
     Args:
@@ -95,14 +95,14 @@ class Desk:
         self._counts["answers"] += 1
         try:
             if answer.past_the_desk:
-                event = Answered(effect=inquiry.inquiry, verb=answer.verb, value=answer.value, reason=answer.reason)
+                event = Answered(effect_id=inquiry.inquiry_id, verb=answer.verb, value=answer.value, reason=answer.reason)
                 key = f"{self._clock.new_id()}-{answer.by}"
                 row = InboxRow(
-                    run=inquiry.run, key=key, actor=answer.by, kind=kind_of(Answered), body=event_body(event), at=self._clock.now()
+                    run_id=inquiry.run_id, key=key, actor=answer.by, kind=kind_of(Answered), body=event_body(event), at=self._clock.now()
                 )
                 await self.client.store.send(row)
             else:
-                await self.client.post_answer(inquiry.inquiry, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
+                await self.client.post_answer(inquiry.inquiry_id, answer.verb, actor=answer.by, value=answer.value, reason=answer.reason)
         except (Refused, InvalidInput) as refused:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
@@ -111,7 +111,7 @@ class Desk:
         """A run has taken what was said to it, or not. Returns the rows that their senders want to send again."""
         again: list[InboxRow] = []
         for key, verdict in commit.folded:
-            row = self._memory.inbox[commit.run, key]
+            row = self._memory.inbox[commit.run_id, key]
             if verdict != ACCEPTED and row.actor != PARENT:
                 why = refusal_of(verdict)
                 self.refusals.append(f"{why.what}: {why.why}" if why else verdict)
@@ -125,16 +125,16 @@ class Desk:
     async def send_again(self, row: InboxRow) -> None:
         """Somebody sends a command once more, under a key of its own; a run that has ended hears nothing."""
         await asyncio.sleep(RESEND_S)
-        if self._memory.runs[row.run].status != "ended":
+        if self._memory.runs[row.run_id].status != "ended":
             self._counts["sent again"] += 1
             key = self._clock.new_id()
             self._sendings[key] = self._sendings[row.key] + 1
             await self.client.store.send(msgspec.structs.replace(row, key=key, at=self._clock.now(), verdict=""))
 
-    def aimed_at(self, happening: Happening, root: str) -> str:
+    def aimed_at(self, happening: ScheduledEvent, root: str) -> str:
         """The run that something happens to."""
         living = [run for run, row in self._memory.runs.items() if row.status != "ended"]
-        return happening.run.replace("*", (living or [root])[-1]) or root
+        return happening.run_id.replace("*", (living or [root])[-1]) or root
 
     async def fork(self, origin: Ending, at: int, new: str) -> str:
         """Take in the journal file of another world's run, after its time, and fork that run."""
@@ -143,28 +143,28 @@ class Desk:
                 raise not_here(ending.machine)
         await asyncio.sleep(origin.lasted_s)
         tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
-        await self.client.adopt(read_journals(journal_lines(tree)), self._machines)
-        return await self.client.fork(origin.row.run, at, machine=origin.machine, actor="user", new=new)
+        await self.client.import_journals(read_journals(journal_lines(tree)), self._machines)
+        return await self.client.fork(origin.row.run_id, at, machine=origin.machine, actor="user", new_id=new)
 
-    async def command(self, run: str, happening: Happening) -> None:
+    async def command(self, run_id: str, happening: ScheduledEvent) -> None:
         """Somebody commands a run, or writes to it; one that has ended hears nothing."""
-        to = self._memory.runs.get(run)
+        to = self._memory.runs.get(run_id)
         if to is None:
-            raise RunNotFound(run)
+            raise RunNotFound(run_id)
         if to.status == "ended":
             return
         if happening.what == "letter":
             key, at = self._clock.new_id(), self._clock.now()
-            await self.client.store.send(InboxRow(run=run, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
+            await self.client.store.send(InboxRow(run_id=run_id, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
         else:
             event = COMMANDS.get(happening.what) or Edited(actions=happening.actions)
-            await self.client.post(to.run, event, actor="user", key=happening.key or self._clock.new_id())
+            await self.client.post(to.run_id, event, actor="user", key=happening.key or self._clock.new_id())
 
-    async def talk(self, conversation: Conversation, lines: Iterable[Line], vault: Callable[[], Vault]) -> None:
+    async def talk(self, conversation: Conversation, lines: Iterable[Line], vault: Callable[[], SecretStore]) -> None:
         """Somebody holds a conversation, line by line; ``vault`` is the one of the process that lives then."""
         heard: Heard = ("", "")
         for line in lines:
-            while line.waits and not (self._has_heard(heard) and self._rests(conversation.run)):
+            while line.waits and not (self._has_heard(heard) and self._rests(conversation.run_id)):
                 self.written.clear()
                 await self.written.wait()
             await asyncio.sleep(line.after_s)
@@ -172,17 +172,17 @@ class Desk:
             heard = await self._say(conversation, line)
             self._sent()
 
-    def _rests(self, run: str) -> bool:
+    def _rests(self, run_id: str) -> bool:
         """True when it is the person's turn: something is asked, here or below, or it is paused, or has ended."""
-        return self._memory.runs[run].status != "active" or any(not inquiry.answer for inquiry in self._memory.inquiries.values())
+        return self._memory.runs[run_id].status != "active" or any(not inquiry.answer for inquiry in self._memory.inquiries.values())
 
     async def _say(self, conversation: Conversation, line: Line) -> Heard:
         self._counts["lines"] += 1
         try:
             if line.command is not None:
                 key = self._clock.new_id()
-                await self.client.post(conversation.run, line.command, actor=conversation.user, key=key)
-                return conversation.run, key
+                await self.client.post(conversation.run_id, line.command, actor=conversation.user, key=key)
+                return conversation.run_id, key
             heard = await conversation.put(self.client, line.text, line.values)
         except (Refused, InvalidInput) as refused:
             self._counts["lines refused"] += 1

@@ -19,8 +19,8 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.source import told
 from asterism.errors import InvalidInput
-from asterism.kernel.machine import run_of
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.kernel.machine import run_id_of
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 from asterism.simulation import given
 
 How = Literal["done", "failed", "killed", "broke"]
@@ -136,7 +136,7 @@ class Performance(msgspec.Struct, kw_only=True):
     """One effect as it was really performed. ``ended_at`` and ``how`` are None while it goes on.
 
     Attributes:
-        key, run: of the effect.
+        key, run_id: of the effect.
         task_id: the task; of a loop the step, or what its supervisor was asked; of a conversation the handler.
         device_id, skill: who performs what: the device and its skill; of a loop the worker and its tool.
         process: who performed it.
@@ -147,7 +147,7 @@ class Performance(msgspec.Struct, kw_only=True):
     """
 
     key: str
-    run: str
+    run_id: str
     task_id: str = ""
     device_id: str = ""
     skill: str = ""
@@ -159,7 +159,7 @@ class Performance(msgspec.Struct, kw_only=True):
     how: How | None = None
 
 
-class Ledger:
+class PerformanceLog:
     """Everything that was performed in a world, in the order in which it began: by devices, workers, handlers.
 
     Args:
@@ -195,7 +195,7 @@ class Ledger:
         """Somebody has begun to perform an effect; the rest is as a ``Performance`` has it."""
         entry = Performance(
             key=key,
-            run=run_of(key),
+            run_id=run_id_of(key),
             task_id=task_id,
             device_id=device_id,
             skill=skill,
@@ -238,7 +238,7 @@ class FakeDevice:
     def __init__(
         self,
         profile: AgentProfile,
-        ledger: Ledger,
+        ledger: PerformanceLog,
         script: Script | None = None,
         faults: Faults | None = None,
         process: str = "",
@@ -249,7 +249,7 @@ class FakeDevice:
         self._script = script or by_skill({})
         self._faults = faults or Faults()
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Carry out the script. Raises RuntimeError where the script breaks the device."""
         if self._process in self._ledger.dead:
             await asyncio.get_running_loop().create_future()  # what is left of a dead process does nothing
@@ -263,7 +263,7 @@ class FakeDevice:
                 how = "broke"
                 raise RuntimeError(behaviour.breaks)
             how = "failed" if behaviour.error else "done"
-            return AttemptEnd(result=None if behaviour.error else behaviour.result, error=behaviour.error)
+            return AttemptResult(result=None if behaviour.error else behaviour.result, error=behaviour.error)
         except asyncio.CancelledError:
             await _ignore_cancel(behaviour.ignores_cancel_s)
             if behaviour.hangs and behaviour.breaks and self._process not in self._ledger.dead:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.task import TaskStar
-from asterism.kernel.journal import Entry, Record, story_line
+from asterism.kernel.journal import Entry, Record, history_line
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
@@ -46,9 +46,9 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         return [packer(self.machine).unpack(record) for record in self.records]
 
     @property
-    def story(self) -> list[str]:
+    def history(self) -> list[str]:
         """The journal, one line for each entry."""
-        return [story_line(record) for record in self.records]
+        return [history_line(record) for record in self.records]
 
     @property
     def journal(self) -> bytes:
@@ -63,6 +63,6 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 def ending_of(row: RunRow, machine: Machine[Any], records: Sequence[Record], lasted_s: float) -> Ending:
     """How a run came out, from its journal."""
-    replayed = Run(machine, row.run)
+    replayed = Run(machine, row.run_id)
     replayed.replay(packer(machine).unpack(record) for record in records)
     return Ending(row=row, machine=machine, records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)

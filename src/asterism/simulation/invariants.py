@@ -21,10 +21,10 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
 from asterism.machines.constellation_agent.events import Dispatch
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.planning_state import Idle
-from asterism.machines.constellation_agent.starting import ConstellationDefinition
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import NotPlanning
 
 INVARIANTS = {
     1: "the graph is acyclic",
@@ -102,9 +102,9 @@ def _is_satisfied(line: TaskStarLine, source: TaskStar) -> bool:
     return line.verdict is not None and line.verdict.satisfied
 
 
-def held_by(memory: AgentMemory) -> set[str]:
+def held_by(memory: ConstellationMemory) -> set[str]:
     """Tasks that may not start now, because the planner is being asked about what they depend on."""
-    if isinstance(memory.planning, Idle) or memory.options.hold == "none":
+    if isinstance(memory.planning, NotPlanning) or memory.options.hold == "none":
         return set()
     if memory.options.hold == "all":
         return set(memory.constellation.tasks)
@@ -170,10 +170,10 @@ def _shown(value: Any) -> str:
 def _facts(run: Run[Any]) -> dict[str, Any]:
     """Everything a run is, its timers included."""
     memory = msgspec.structs.asdict(run.memory)
-    board = None
-    if isinstance(run.memory, AgentMemory):
+    schedule = None
+    if isinstance(run.memory, ConstellationMemory):
         memory["_timers"] = sorted(memory["_timers"])
-        board = memory.pop("board")
+        schedule = memory.pop("schedule")
     facts: dict[str, Any] = {
         "state": run.state,
         "seq": run.seq,
@@ -184,10 +184,10 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     facts["requests"] = run.fixed_requests
     for name, value in memory.items():
         facts[name] = sorted(value, key=_encode) if isinstance(value, set) else value
-    if board is not None:
-        facts["constellation"] = board.constellation.to_dict()
-        facts["board"] = [list(board.startable), list(board.running), list(board.doomed)]
-        facts["wanting"] = [list(board.constellation.unjudged), list(board.constellation.restless)]
+    if schedule is not None:
+        facts["constellation"] = schedule.constellation.to_dict()
+        facts["schedule"] = [list(schedule.startable), list(schedule.running), list(schedule.unsatisfiable)]
+        facts["wanting"] = [list(schedule.constellation.unevaluated), list(schedule.constellation.dirty)]
     return facts
 
 
@@ -196,9 +196,9 @@ def unnamed_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
     memory = run.memory
     if run.ended or run.outstanding or memory.paused:
         return ""
-    board = memory.board
-    for task_id in board.startable if board else ():
-        task = board.constellation.tasks[task_id]
+    schedule = memory.schedule
+    for task_id in schedule.startable if schedule else ():
+        task = schedule.constellation.tasks[task_id]
         able = [name for name, profile in memory.fleet.items() if name == task.device or profile.skill(task.resolved_skill)]
         if task.not_before > now or all(name in lost for name in able):
             return ""

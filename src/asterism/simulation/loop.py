@@ -15,7 +15,7 @@ So one seed is one schedule, under any PYTHONHASHSEED and in any process, as lon
 loop reads a real clock, draws real chance, or waits for a real socket, pipe or thread.
 
 What it uses that asyncio does not promise: the attribute ``BaseEventLoop._ready`` (a deque, from 3.4 on,
-read with ``popleft``), ``BaseEventLoop._clock_resolution``, and ``Handle._callback``, whose ``__self__`` is
+read with ``popleft``), ``BaseEventLoop._clock_resolution``, and ``CallHandler._callback``, whose ``__self__`` is
 the task when the handle is the step of a task. ``tests/unit/simulation/test_loop.py`` fails if one goes.
 
 Not here: the simulated world (devices, faults, checkers).

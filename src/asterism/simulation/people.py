@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
-from asterism.machines.control import Verb
+from asterism.machines.run_control import Verb
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation import given
 
@@ -98,13 +98,13 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
             worker or a tool, of a handler, ``on_running`` whichever handler has entered it, or what else a loop asks for
             (``make_plan``, ``reflect``, …). A name that nothing has kills nobody.
         after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
-        run: whose entry; empty for the root's, ``*`` for anybody's.
+        run_id: whose entry; empty for the root's, ``*`` for anybody's.
     """
 
     entry: int = 0
     during: str = ""
     after_s: float = 0.0
-    run: str = ""
+    run_id: str = ""
 
     def __post_init__(self) -> None:
         given.seconds("a crash's after_s", self.after_s)
@@ -112,7 +112,7 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput("a crash: say entry, from 1 on, or during; not both")
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something from outside at a time.
 
     ``cancel``, ``pause``, ``unpause``, ``edit`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
@@ -123,7 +123,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         device: the one that is lost or found.
         actions: of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
-        run: who is commanded, edited, or to be driven; empty for the root, ``*`` for the youngest run that has not ended.
+        run_id: who is commanded, edited, or to be driven; empty for the root, ``*`` for the youngest run that has not ended.
         kind, body: of a letter.
         key: of its inbox row, so that the same can be sent twice; a fresh one if empty.
     """
@@ -131,7 +131,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     what: What
     device: str = ""
-    run: str = ""
+    run_id: str = ""
     actions: tuple[dict[str, Any], ...] = ()
     key: str = ""
     kind: str = ""

@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
+from asterism.devices.device_notices import announcing, lost_now
 from asterism.devices.dispatcher import Dispatcher
-from asterism.devices.news import announcing, lost_now
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.flows.performer import flow_performers
-from asterism.flows.vault import Vault
+from asterism.flows.secret_store import SecretStore
 from asterism.kernel.journal import Record
-from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
+from asterism.kernel.machine import Effect, EffectResult, kind_of, run_id_of
 from asterism.kernel.run import Run
 from asterism.loops.definition import open_performers
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.flow_agent.events import Wake
-from asterism.machines.flow_agent.requests import HandlerCall, News
+from asterism.machines.flow_agent.events import NotifyHandler
+from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotification
 from asterism.machines.orchestration_loop.requests import ModelCall, ToolUse, WorkerCall
 from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
@@ -35,7 +35,7 @@ from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.runtime.registration import Registration
 from asterism.simulation.checks.checker import MACHINES, Checker
 from asterism.simulation.device import How as Performed
-from asterism.simulation.device import Ledger
+from asterism.simulation.device import PerformanceLog
 from asterism.simulation.people import StoreTrouble
 from asterism.simulation.program import Program, Watcher
 from asterism.stores.memory import Memory, MemoryStore
@@ -52,9 +52,9 @@ class Surroundings(Protocol):
 
     clock: Clock
     memory: Memory
-    ledger: Ledger
+    ledger: PerformanceLog
     planner: Planner
-    vault: Vault
+    vault: SecretStore
     away: Mapping[str, str]
     spacing: int
     program: Program
@@ -74,7 +74,7 @@ class Surroundings(Protocol):
         """A process has written something, and does not know it yet."""
         ...
 
-    def entered(self, process: Process, run: str) -> None:
+    def entered(self, process: Process, run_id: str) -> None:
         """A handler of a conversation that a process drives is in the body of ``on_running``."""
         ...
 
@@ -112,9 +112,9 @@ class Process:
         """True once it was killed."""
         return self.how == "crashed"
 
-    def live(self, run: str) -> Run[Any] | None:
+    def live(self, run_id: str) -> Run[Any] | None:
         """Its state of a run; None where it does not drive it."""
-        return self._driver.live(run) if self._driver else None
+        return self._driver.live(run_id) if self._driver else None
 
     def crash(self) -> None:
         """Die as by kill -9."""
@@ -125,18 +125,18 @@ class Process:
         if self._task:
             self._task.cancel()
 
-    async def drive(self, run: str) -> None:
+    async def drive(self, run_id: str) -> None:
         """Take a run as far as it goes. Raises what no process may end with."""
         self._task = asyncio.current_task()
         try:
-            await self._live(run)
+            await self._live(run_id)
         except (asyncio.CancelledError, AsterismError, BaseExceptionGroup):
             if not self.crashed:
                 raise
         finally:
             await self.store.close()
 
-    async def _live(self, run: str) -> None:
+    async def _live(self, run_id: str) -> None:
         world = self.world
         opened = {name: device for name, device in world.devices(self.name).items() if name not in world.program.unopened}
         queue_limit = world.program.queue_limit
@@ -149,8 +149,8 @@ class Process:
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
                 AskPlanner: PlannerPerformer(_WhileAlive(self)),
-                **{kind: _Recorded(self, kind, performer) for kind, performer in {**loops, **flows}.items() if kind is not Wake},
-                Wake: _Entering(self, flows[Wake]),
+                **{kind: _Recorded(self, kind, performer) for kind, performer in {**loops, **flows}.items() if kind is not NotifyHandler},
+                NotifyHandler: _Entering(self, flows[NotifyHandler]),
             }
             driver = Driver(
                 store=self.store,
@@ -168,7 +168,7 @@ class Process:
             self._driver = driver
             driver.observe(self.watcher)
             async with driver.opened():
-                self._end(await self._driven(driver, run))
+                self._end(await self._driven(driver, run_id))
             driver.unobserve(self.watcher)
 
     def _registered(self, given: Registration) -> Registration:
@@ -176,9 +176,9 @@ class Process:
         performers = {kind: _Recorded(self, kind, performer) for kind, performer in given.performers.items()}
         return Registration(self.world.program.machine(given.machine), performers)
 
-    async def _driven(self, driver: Driver, run: str) -> How:
+    async def _driven(self, driver: Driver, run_id: str) -> How:
         try:
-            await (driver.start(run) if self.world.program.starts else driver.drive(run))
+            await (driver.start(run_id) if self.world.program.starts else driver.drive(run_id))
         except RunOwned:
             return "turned away"
         except StaleOwner:
@@ -255,16 +255,16 @@ class _WhileAlive:
 
 
 class _Entering:
-    """The performer of ``Wake``: whoever is woken when its entry is in the journal enters ``on_running``."""
+    """The performer of ``NotifyHandler``: whoever is woken when its entry is in the journal enters ``on_running``."""
 
     def __init__(self, process: Process, performer: Performer) -> None:
         self._process = process
         self._performer = performer
 
-    async def perform(self, effect_id: str, request: News, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: HandlerNotification, report: Report) -> EffectResult:
         outcome = await self._performer.perform(effect_id, request, report)
-        if request.wake.entered:
-            self._process.world.entered(self._process, run_of(effect_id))
+        if request.effect.entered:
+            self._process.world.entered(self._process, run_id_of(effect_id))
         return outcome
 
 
@@ -276,7 +276,7 @@ class _Recorded:
         self._kind = kind
         self._performer = performer
 
-    async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         ledger = self._process.world.ledger
         how: Performed = "killed"
         if self._process.crashed:

@@ -12,14 +12,14 @@ import msgspec
 
 from asterism.devices.dispatcher import DEFAULT_QUEUE_LIMIT
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event, Machine, Outcome, Turn, kind_of
+from asterism.kernel.machine import EffectResult, Event, Machine, StepContext, kind_of
 from asterism.kernel.packing import event_body
 from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import Edited, Planned, TaskEnded
-from asterism.machines.control import Answered, Broke, Unpause, Withdrawn
+from asterism.machines.constellation_agent.events import AttemptEnded, Edited, Planned
+from asterism.machines.run_control import Answered, EffectCancelled, TransitionFailed, Unpause
 from asterism.simulation import given
 
-_BREAKABLE = (Answered, ChildEnded, Edited, Planned, TaskEnded, Unpause, Withdrawn)
+_BREAKABLE = (Answered, ChildEnded, Edited, Planned, AttemptEnded, Unpause, EffectCancelled)
 """Events that a defect may be in the way of. Outcomes and commands: over anything else the program would end."""
 
 
@@ -40,12 +40,12 @@ class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
         for chance in (self.commands, self.outcomes):
             given.chances("failing moves", [chance])
 
-    def befall(self, event: Event, turn: Turn) -> bool:
+    def befall(self, event: Event, context: StepContext) -> bool:
         """Whether a move fails over this event; over what is neither a command nor an outcome the program would end."""
-        is_outcome = isinstance(event, Outcome) and not isinstance(event, Broke)
+        is_outcome = isinstance(event, EffectResult) and not isinstance(event, TransitionFailed)
         chance = self.outcomes if is_outcome else self.commands if event.from_outside else 0.0
-        drawn = random.Random(f"{self.seed}:{turn.run}:{turn.seq}:{kind_of(event)}")
-        return bool(chance) and not turn.replayed and drawn.random() < chance
+        drawn = random.Random(f"{self.seed}:{context.run_id}:{context.seq}:{kind_of(event)}")
+        return bool(chance) and not context.replayed and drawn.random() < chance
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,22 +72,22 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         is_sound = not (self.defects or self.failing.commands or self.failing.outcomes)
         return sound if is_sound else _Flawed(sound, self._is_fatal)
 
-    def _is_fatal(self, event: Event, turn: Turn) -> bool:
+    def _is_fatal(self, event: Event, context: StepContext) -> bool:
         hashed = isinstance(event, _BREAKABLE) and zlib.crc32(event_body(event).encode()) % 1000 < self.defects
-        return hashed or self.failing.befall(event, turn)
+        return hashed or self.failing.befall(event, context)
 
 
 class _Flawed(Machine[Any]):
     """A machine whose moves fail over some events."""
 
-    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event, Turn], bool]) -> None:
+    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event, StepContext], bool]) -> None:
         vars(self).update(vars(sound))
         self._is_fatal = is_fatal
 
-    def step(self, state: enum.StrEnum, memory: Any, event: Event, turn: Turn) -> enum.StrEnum | None:
-        if self._is_fatal(event, turn):
+    def step(self, state: enum.StrEnum, memory: Any, event: Event, context: StepContext) -> enum.StrEnum | None:
+        if self._is_fatal(event, context):
             raise RuntimeError("simulated: a defect in the move")
-        return super().step(state, memory, event, turn)
+        return super().step(state, memory, event, context)
 
 
 class Watcher:
@@ -103,10 +103,10 @@ class Watcher:
         self.troubles: list[str] = []
         self._deaf_after = deaf_after
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - whose does not matter
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - whose does not matter
         self.heard += len(entries)
         if self._deaf_after and self.heard >= self._deaf_after:
             raise RuntimeError("simulated: the watcher failed")
 
-    def trouble(self, run: str, message: str) -> None:
-        self.troubles.append(f"{run}: {message}")
+    def trouble(self, run_id: str, message: str) -> None:
+        self.troubles.append(f"{run_id}: {message}")

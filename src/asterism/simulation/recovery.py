@@ -39,8 +39,8 @@ def killed_at_every_entry(world: Callable[[Sequence[Crash]], World], run: Callab
     expected = _end_of(undisturbed, ending)
     for below in (ending, *ending.children):
         for entry in range(2, len(below.records) + 1):  # the first is written by whoever submits the run
-            where = f"killed after entry {entry} of run {below.row.run} ({below.row.machine})"
-            crashed = world([Crash(entry=entry, run=below.row.run if below.row.parent else "", after_s=after_s)])
+            where = f"killed after entry {entry} of run {below.row.run_id} ({below.row.machine})"
+            crashed = world([Crash(entry=entry, run_id=below.row.run_id if below.row.parent else "", after_s=after_s)])
             try:
                 found = run(crashed)
             except Exception as error:  # boundary: raised again, with the entry that it is about
@@ -50,7 +50,7 @@ def killed_at_every_entry(world: Callable[[Sequence[Crash]], World], run: Callab
                 raise AssertionError(f"{where}: the entry never came; make the same world each time")
             for name, value in _end_of(crashed, found).items():
                 if value != expected[name]:
-                    story = "".join(f"\n  {line}" for line in found.story)
+                    story = "".join(f"\n  {line}" for line in found.history)
                     raise AssertionError(f"{where}: {name} is {value!r}, and {expected[name]!r} undisturbed{story}")
     return ending
 

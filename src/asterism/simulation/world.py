@@ -32,11 +32,11 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.flows.conversation import Conversation
-from asterism.flows.vault import Vault
-from asterism.kernel.journal import Record, story_line
+from asterism.flows.secret_store import SecretStore
+from asterism.kernel.journal import Record, history_line
 from asterism.kernel.machine import Event, Machine
 from asterism.loops.definition import OrchestrationLoop
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.client import Client
@@ -45,18 +45,18 @@ from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 from asterism.runtime.registration import Registration, registered
-from asterism.runtime.snapshots import SPACING
+from asterism.runtime.snapshots import INTERVAL_CHARS
 from asterism.simulation.checks.checker import MACHINES, Checker, own_views
 from asterism.simulation.clock import WorldClock
-from asterism.simulation.crew import Crew
-from asterism.simulation.desk import COMMANDS, Desk, not_here
-from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Performance, Script, script_for
+from asterism.simulation.crew import DriverProcesses
+from asterism.simulation.desk import COMMANDS, SimulatedClient, not_here
+from asterism.simulation.device import Behaviour, FakeDevice, Faults, Performance, PerformanceLog, Script, script_for
 from asterism.simulation.ending import Ending, ending_of
 from asterism.simulation.given import agent_class, alone, by_id, each, of_kind, whole
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.loop import Endless
 from asterism.simulation.loop import run as run_in_virtual_time
-from asterism.simulation.people import Answer, Answerer, Crash, Happening, Line, StoreTrouble, answerer, nobody, said
+from asterism.simulation.people import Answer, Answerer, Crash, Line, ScheduledEvent, StoreTrouble, answerer, nobody, said
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.process import Process
 from asterism.simulation.program import Program
@@ -89,10 +89,8 @@ class World:
         drivers: how many processes want to drive whenever nobody does.
         program: what is peculiar about what they run.
         resends: how often a person sends a command again that a defect has refused.
-        restart_s: seconds from a crash to the next process.
-        limit_s: virtual seconds after which a run that has not ended counts as one that never will.
-        loops: definitions of the loops that runs below the first one may be of.
-        machines: of your own, with their performers.
+        restart_s, limit_s: virtual seconds from a crash to the next process, and until a run must have ended.
+        loops, machines: loop definitions for child runs, and machines of your own with their performers.
 
     Attributes:
         ledger: what was really performed, by devices, workers and handlers.
@@ -111,9 +109,9 @@ class World:
         planner: Planner | None = None,
         people: Answerer = nobody,
         crashes: Sequence[Crash] = (),
-        happenings: Sequence[Happening] = (),
+        happenings: Sequence[ScheduledEvent] = (),
         store: StoreTrouble | None = None,
-        spacing: int = SPACING,
+        spacing: int = INTERVAL_CHARS,
         drivers: int = 1,
         program: Program = Program(),  # noqa: B008 - frozen
         resends: int = 0,
@@ -129,15 +127,15 @@ class World:
         self.registrations: Sequence[Registration] = each("machines", machines, Registration)
         self.machines = registered(MACHINES, self.registrations)
         self.checker = Checker(self.clock.now, self.machines, own_views(self.seed, self.registrations))
-        self.ledger = Ledger(self.clock.now, self._began)
+        self.ledger = PerformanceLog(self.clock.now, self._began)
         self.planner: Planner = planner or ScriptedPlanner()
         self.away: Mapping[str, str] = {}
         self.spacing = spacing
         self.program = of_kind("program", program, Program)
         self.counts: collections.Counter[str] = collections.Counter()
-        self.vault = Vault()
+        self.vault = SecretStore()
         self._changed = asyncio.Event()
-        self._desk = Desk(
+        self._desk = SimulatedClient(
             self.memory, self.clock, self.counts, self._changed.set, resends=whole("resends", resends, least=0), machines=self.machines
         )
         self.refusals = self._desk.refusals
@@ -146,11 +144,11 @@ class World:
         self._faults = of_kind("faults", faults or Faults(), Faults)
         self._people = answerer(people)
         self._crashes = each("crashes", crashes, Crash)
-        self._happenings = each("happenings", happenings, Happening)
+        self._happenings = each("happenings", happenings, ScheduledEvent)
         self.checker.patience_s = LONGEST_SILENCE_S if store else 0.0
         self._limit_s = limit_s
         self._pending = 0
-        self._crew = Crew(
+        self._crew = DriverProcesses(
             self,
             seed,
             of_kind("store", store or StoreTrouble(), StoreTrouble),
@@ -182,7 +180,7 @@ class World:
             InvalidInput: it is no loop.
         """
         self._loops.append(of_kind("loop", loop, OrchestrationLoop))
-        submitted = msgspec.structs.replace(loop.submitted(request, context), folder=FOLDER)
+        submitted = msgspec.structs.replace(loop.submitted(request, context), working_directory=FOLDER)
         return self._lived_through(self._live(lambda desk: desk.submit(ORCHESTRATION_LOOP, submitted, title=request, actor="user")))
 
     def run_flow(self, agent: type, lines: Iterable[str | Line]) -> Ending:
@@ -223,7 +221,9 @@ class World:
     ) -> Ending:
         """As ``run``, within a loop that is there already."""
         document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
-        submitted = Submitted(request=request, fleet=tuple(self.fleet.values()), options=options or RunOptions(), plan=document)
+        submitted = ConstellationSubmitted(
+            request=request, fleet=tuple(self.fleet.values()), options=options or RunOptions(), plan=document
+        )
         return await self._live(lambda desk: desk.submit(CONSTELLATION_AGENT, submitted, title=request, actor="user"))
 
     def _lived_through(self, life: Coroutine[Any, Any, Ending]) -> Ending:
@@ -233,7 +233,7 @@ class World:
             raise InvariantViolated(8, str(endless), self._tail()) from None
 
     def _tail(self) -> list[str]:
-        return [story_line(record) for records in self.memory.records.values() for record in records[-8:]]
+        return [history_line(record) for records in self.memory.records.values() for record in records[-8:]]
 
     async def _live(self, begin: Callable[[Client], Coroutine[Any, Any, str]], *people: Callable[[], Coroutine[Any, Any, None]]) -> Ending:
         run = await begin(self._desk.first())
@@ -244,7 +244,7 @@ class World:
             async with asyncio.TaskGroup() as group:
                 self._group, self._run = group, run
                 if not people:  # a person who talks to a conversation answers what it asks
-                    self._asked([it for it in self.memory.inquiries.values() if it.run == run and not it.answer])
+                    self._asked([it for it in self.memory.inquiries.values() if it.run_id == run and not it.answer])
                 around = [self._outside(functools.partial(self._happen, happening), f"{happening}") for happening in self._happenings]
                 around.append(group.create_task(self._watch(), name="watch"))
                 around += [self._outside(person, "person") for person in people]
@@ -261,8 +261,8 @@ class World:
         if self.checker.violation is not None:
             raise self.checker.violation
         lived, lasted_s = self.memory, asyncio.get_running_loop().time()
-        tree = [row for row in lived.runs.values() if self._run in (row.run, row.root)]
-        root, *below = [ending_of(row, self.machines[row.machine], lived.records[row.run], lasted_s) for row in tree]
+        tree = [row for row in lived.runs.values() if self._run in (row.run_id, row.root)]
+        root, *below = [ending_of(row, self.machines[row.machine], lived.records[row.run_id], lasted_s) for row in tree]
         return msgspec.structs.replace(root, children=tuple(below))
 
     # -- what its processes are given, and how they are watched ------------------------------------
@@ -292,7 +292,7 @@ class World:
 
     def committed(self, process: Process, commit: Commit) -> None:
         """A process has written something, and does not know it yet."""
-        self.checker.committed(process.name, commit, process.live(commit.run))
+        self.checker.committed(process.name, commit, process.live(commit.run_id))
         for row in self._desk.settled(commit):
             _ = self._outside(functools.partial(self._desk.send_again, row), f"{row.actor} sends {row.kind} again")
         self._desk.written.set()
@@ -302,17 +302,17 @@ class World:
             return
         self._asked(commit.opened)
         last = commit.expected_seq + len(commit.records)
-        for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run)]:
+        for crash in [crash for crash in self._crashes if 0 < crash.entry <= last and self._is_of(crash, commit.run_id)]:
             self._die(crash, process)
 
     def _asked(self, opened: Iterable[InquiryRow]) -> None:
         """People hear of questions."""
         for inquiry in opened:
             for answer in each("people", self._people(inquiry), Answer):
-                _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry}")
+                _ = self._outside(functools.partial(self._desk.answer, inquiry, answer), f"{answer.by} answers {inquiry.inquiry_id}")
 
-    def _is_of(self, crash: Crash, run: str) -> bool:
-        return crash.run in ("*", run if run != self._run else "")
+    def _is_of(self, crash: Crash, run_id: str) -> bool:
+        return crash.run_id in ("*", run_id if run_id != self._run else "")
 
     def _die(self, crash: Crash, process: Process) -> None:
         self._crashes.remove(crash)
@@ -325,21 +325,21 @@ class World:
         process.crash()
         if process.crashed:
             self.ledger.crash(process.name)
-            self.vault = Vault()
+            self.vault = SecretStore()
 
     def _began(self, performance: Performance) -> None:
         self.checker.began(performance, self.ledger)
         if self._crew.is_broken:
             self._changed.set()
         process = next(process for process in self._crew.processes if process.name == performance.process)
-        self._die_in((performance.task_id, performance.device_id, performance.skill), process, performance.run)
+        self._die_in((performance.task_id, performance.device_id, performance.skill), process, performance.run_id)
 
-    def entered(self, process: Process, run: str) -> None:
+    def entered(self, process: Process, run_id: str) -> None:
         """A handler of a conversation that a process drives is in the body of ``on_running``."""
-        self._die_in(("on_running",), process, run)
+        self._die_in(("on_running",), process, run_id)
 
-    def _die_in(self, what: Sequence[str], process: Process, run: str) -> None:
-        for crash in [crash for crash in self._crashes if crash.during and crash.during in what and self._is_of(crash, run)]:
+    def _die_in(self, what: Sequence[str], process: Process, run_id: str) -> None:
+        for crash in [crash for crash in self._crashes if crash.during and crash.during in what and self._is_of(crash, run_id)]:
             self._die(crash, process)
 
     async def _watch(self) -> None:
@@ -373,7 +373,7 @@ class World:
         self._pending += 1
         return self._group.create_task(come(), name=name)
 
-    async def _happen(self, happening: Happening) -> None:
+    async def _happen(self, happening: ScheduledEvent) -> None:
         await asyncio.sleep(happening.at_s)
         self.counts[happening.what] += 1
         if happening.what in ("edit", "letter") or happening.what in COMMANDS:
@@ -381,7 +381,7 @@ class World:
         else:
             self._befall(happening)
 
-    def _befall(self, happening: Happening) -> None:
+    def _befall(self, happening: ScheduledEvent) -> None:
         living = self._crew.living
         if happening.what == "lose":
             self.away = {**self.away, happening.device: "simulated"}

@@ -10,18 +10,18 @@ from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 
 def check_submission(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
     """The records are of this run and go from 1 without gaps; so are the inquiries."""
-    _check(row.run, records, 1, opened)
+    _check(row.run_id, records, 1, opened)
 
 
 def check_commit(commit: Commit) -> None:
     """The records are of this run and go on from ``expected_seq`` without gaps; so are the inquiries."""
-    _check(commit.run, commit.records, commit.expected_seq + 1, commit.opened)
+    _check(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
 
 
-def _check(run: str, records: Sequence[Record], start: int, opened: Sequence[InquiryRow]) -> None:
+def _check(run_id: str, records: Sequence[Record], start: int, opened: Sequence[InquiryRow]) -> None:
     for seq, record in enumerate(records, start):
-        if record.seq != seq or record.run != run:
-            raise ValueError(f"run {run}: there is record {record.run}#{record.seq} where {run}#{seq} belongs")
+        if record.seq != seq or record.run_id != run_id:
+            raise ValueError(f"run {run_id}: there is record {record.run_id}#{record.seq} where {run_id}#{seq} belongs")
     for inquiry in opened:
-        if inquiry.run != run:
-            raise ValueError(f"run {run}: it opens inquiry {inquiry.inquiry} of run {inquiry.run}")
+        if inquiry.run_id != run_id:
+            raise ValueError(f"run {run_id}: it opens inquiry {inquiry.inquiry_id} of run {inquiry.run_id}")

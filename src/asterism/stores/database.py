@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from asterism.errors import StoreUnavailable
-from asterism.runtime.private import make_folder, opener
+from asterism.runtime.private_files import make_folder, opener
 
 APPLICATION_ID = 0x41737465
 """``Aste``, in the header of every database of ours."""

@@ -69,46 +69,46 @@ class MemoryStore:
         records = [first, *more]
         check_submission(row, records, opened)
         await self._begin("submit")
-        if row.run in self.memory.runs:
-            raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
-        self.memory.runs[row.run] = msgspec.structs.replace(row, root=row.root or row.run, epoch=0, seq=len(records), owner="")
-        self.memory.records[row.run] = records
-        self.memory.inquiries.update({inquiry.inquiry: inquiry for inquiry in opened})
+        if row.run_id in self.memory.runs:
+            raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
+        self.memory.runs[row.run_id] = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
+        self.memory.records[row.run_id] = records
+        self.memory.inquiries.update({inquiry.inquiry_id: inquiry for inquiry in opened})
 
-    async def claim(self, run: str, *, newest: int) -> int:
+    async def claim(self, run_id: str, *, newest: int) -> int:
         await self._begin("claim")
-        row = self._row(run)
+        row = self._row(run_id)
         if row.version > newest:
-            raise RunNewer(run, row.version, newest)
+            raise RunNewer(run_id, row.version, newest)
         if row.owner in self.memory.living:
-            raise RunOwned(run, row.owner + (" (this one)" if row.owner == self._me else ""))
-        self.memory.runs[run] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me)
+            raise RunOwned(run_id, row.owner + (" (this one)" if row.owner == self._me else ""))
+        self.memory.runs[run_id] = msgspec.structs.replace(row, epoch=row.epoch + 1, owner=self._me)
         return row.epoch + 1
 
-    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
         await self._begin("release")
-        row = self.memory.runs.get(run)
+        row = self.memory.runs.get(run_id)
         if row is None or row.epoch != epoch:
             return True
-        if not force and self._holds_mail(run):
+        if not force and self._holds_mail(run_id):
             return False
-        self.memory.runs[run] = msgspec.structs.replace(row, owner="")
+        self.memory.runs[run_id] = msgspec.structs.replace(row, owner="")
         return True
 
     async def append(self, commit: Commit) -> None:
         check_commit(commit)
         await self._begin("append")
-        memory, run = self.memory, commit.run
+        memory, run = self.memory, commit.run_id
         row = memory.runs.get(run)
         if row is None or (row.epoch, row.seq) != (commit.epoch, commit.expected_seq):
             raise StaleOwner(run, commit.epoch)
-        opened = {inquiry.inquiry: inquiry for inquiry in commit.opened}
+        opened = {inquiry.inquiry_id: inquiry for inquiry in commit.opened}
         if len(opened) < len(commit.opened) or opened.keys() & memory.inquiries.keys():
             raise ValueError(f"run {run}: a commit opens an inquiry whose id is used already")
         memory.inquiries.update(opened)
         for key, answer in commit.closed:
             inquiry = memory.inquiries.get(key)
-            if inquiry is not None and inquiry.run == run and not inquiry.answer:
+            if inquiry is not None and inquiry.run_id == run and not inquiry.answer:
                 memory.inquiries[key] = msgspec.structs.replace(inquiry, answer=answer)
         for key, verdict in commit.folded:
             sent = memory.inbox.get((run, key))
@@ -129,9 +129,9 @@ class MemoryStore:
             version=max(row.version, commit.version),
         )
 
-    async def run(self, run: str) -> RunRow:
+    async def run(self, run_id: str) -> RunRow:
         await self._begin()
-        return self._shown(self._row(run))
+        return self._shown(self._row(run_id))
 
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
@@ -140,42 +140,42 @@ class MemoryStore:
         found = [
             row
             for row in reversed(self.memory.runs.values())
-            if status in (None, row.status) and root in (None, row.root) and not (roots_only and row.root != row.run)
+            if status in (None, row.status) and root in (None, row.root) and not (roots_only and row.root != row.run_id)
         ]
         found.sort(key=lambda row: row.created_at, reverse=True)
         return [self._shown(row) for row in found[:limit]]
 
-    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         await self._begin()
         # Seqs have no gaps, so a record's place is its seq.
-        later = self.memory.records.get(run, [])[max(after, 0) :]
+        later = self.memory.records.get(run_id, [])[max(after, 0) :]
         return later[:limit]
 
-    async def snapshot(self, run: str) -> Snapshot | None:
+    async def snapshot(self, run_id: str) -> Snapshot | None:
         await self._begin()
-        return self.memory.snapshots.get(run)
+        return self.memory.snapshots.get(run_id)
 
     async def send(self, row: InboxRow) -> InboxRow:
         await self._begin("send")
-        self._row(row.run)
-        return self.memory.inbox.setdefault((row.run, row.key), msgspec.structs.replace(row, verdict=""))
+        self._row(row.run_id)
+        return self.memory.inbox.setdefault((row.run_id, row.key), msgspec.structs.replace(row, verdict=""))
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         await self._begin()
         return self._unfolded(set(runs))
 
-    async def verdict(self, run: str, key: str) -> str:
+    async def verdict(self, run_id: str, key: str) -> str:
         await self._begin()
-        row = self.memory.inbox.get((run, key))
+        row = self.memory.inbox.get((run_id, key))
         return row.verdict if row else ""
 
-    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
         await self._begin()
         below = None if root is None else self._tree(root)
         return [
             inquiry
             for inquiry in self.memory.inquiries.values()
-            if run in (None, inquiry.run) and (below is None or inquiry.run in below) and not (open_only and inquiry.answer)
+            if run_id in (None, inquiry.run_id) and (below is None or inquiry.run_id in below) and not (open_only and inquiry.answer)
         ]
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
@@ -186,18 +186,18 @@ class MemoryStore:
                 break
             old = before is None or row.updated_at < before
             if (
-                row.root == row.run
+                row.root == row.run_id
                 and row.status == "ended"
                 and row.owner not in memory.living
                 and old
                 and (not outcomes or row.outcome in outcomes)
             ):
-                tree = self._tree(row.run)
+                tree = self._tree(row.run_id)
                 for run in tree:
                     del memory.runs[run], memory.records[run]
                     memory.snapshots.pop(run, None)
-                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run not in tree}
-                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run not in tree}
+                memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run_id not in tree}
+                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run_id not in tree}
                 forgotten += 1
         return forgotten
 
@@ -212,22 +212,22 @@ class MemoryStore:
         if write and self._fail and (fault := self._fail(write)):
             raise fault
 
-    def _row(self, run: str) -> RunRow:
+    def _row(self, run_id: str) -> RunRow:
         try:
-            return self.memory.runs[run]
+            return self.memory.runs[run_id]
         except KeyError:
-            raise RunNotFound(run) from None
+            raise RunNotFound(run_id) from None
 
-    def _holds_mail(self, run: str) -> bool:
+    def _holds_mail(self, run_id: str) -> bool:
         """True when something unfolded is for the run, or for one below it that has not ended."""
-        addressed = (self.memory.runs[row.run] for row in self.memory.inbox.values() if not row.verdict)
-        return any(row.run == run or (row.root == run and row.status != "ended") for row in addressed)
+        addressed = (self.memory.runs[row.run_id] for row in self.memory.inbox.values() if not row.verdict)
+        return any(row.run_id == run_id or (row.root == run_id and row.status != "ended") for row in addressed)
 
     def _tree(self, root: str) -> set[str]:
-        return {row.run for row in self.memory.runs.values() if row.root == root}
+        return {row.run_id for row in self.memory.runs.values() if row.root == root}
 
     def _shown(self, row: RunRow) -> RunRow:
         return row if row.owner in self.memory.living else msgspec.structs.replace(row, owner="")
 
     def _unfolded(self, runs: set[str]) -> list[InboxRow]:
-        return [row for row in self.memory.inbox.values() if row.run in runs and not row.verdict]
+        return [row for row in self.memory.inbox.values() if row.run_id in runs and not row.verdict]

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.errors import StoreUnavailable
-from asterism.runtime.private import make_folder, opener_within
+from asterism.runtime.private_files import make_folder, opener_within
 
 _held: set[int] = set()
 """Locked files of this process."""

@@ -114,29 +114,29 @@ class SqliteStore:
         check_submission(row, records, opened)
         await self._writer.write(partial(_submit, row, records, opened))
 
-    async def claim(self, run: str, *, newest: int) -> int:
-        return await self._writer.write(partial(_claim, self._owners, run, newest))
+    async def claim(self, run_id: str, *, newest: int) -> int:
+        return await self._writer.write(partial(_claim, self._owners, run_id, newest))
 
-    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
-        return await self._writer.write(partial(_release, run, epoch, force))
+    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+        return await self._writer.write(partial(_release, run_id, epoch, force))
 
     async def append(self, commit: Commit) -> None:
         check_commit(commit)
         await self._writer.write(partial(_append, commit))
 
-    async def run(self, run: str) -> RunRow:
-        return await self._writer.read(partial(_run, self._owners, run))
+    async def run(self, run_id: str) -> RunRow:
+        return await self._writer.read(partial(_run, self._owners, run_id))
 
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
     ) -> list[RunRow]:
         return await self._writer.read(partial(_runs, self._owners, (status, root, roots_only, min(limit, MAX_INTEGER))))
 
-    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
-        return await self._writer.read(partial(_records, run, after, limit))
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        return await self._writer.read(partial(_records, run_id, after, limit))
 
-    async def snapshot(self, run: str) -> Snapshot | None:
-        return await self._writer.read(partial(_snapshot, run))
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        return await self._writer.read(partial(_snapshot, run_id))
 
     async def send(self, row: InboxRow) -> InboxRow:
         return await self._writer.write(partial(_send, row))
@@ -144,11 +144,11 @@ class SqliteStore:
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         return await self._writer.read(partial(_inbox, runs))
 
-    async def verdict(self, run: str, key: str) -> str:
-        return await self._writer.read(partial(_verdict, run, key))
+    async def verdict(self, run_id: str, key: str) -> str:
+        return await self._writer.read(partial(_verdict, run_id, key))
 
-    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        return await self._writer.read(partial(_inquiries, run, root, open_only))
+    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+        return await self._writer.read(partial(_inquiries, run_id, root, open_only))
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
         forgotten = 0
@@ -169,35 +169,35 @@ class SqliteStore:
 
 
 def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow], connection: sqlite3.Connection) -> None:
-    fresh = msgspec.structs.replace(row, root=row.root or row.run, epoch=0, seq=len(records), owner="")
+    fresh = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
     if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
-        raise InvalidInput(f"there is a run {row.run!r} already; choose another id")
+        raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
     connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
     connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
 
 
-def _claim(owners: Owners, run: str, newest: int, connection: sqlite3.Connection) -> int:
-    seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run,)).fetchone()
+def _claim(owners: Owners, run_id: str, newest: int, connection: sqlite3.Connection) -> int:
+    seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run_id,)).fetchone()
     if seen is None:
-        raise RunNotFound(run)
+        raise RunNotFound(run_id)
     epoch, owner, version = seen
     if version > newest:
-        raise RunNewer(run, version, newest)
+        raise RunNewer(run_id, version, newest)
     if holder := owners.living(owner):
-        raise RunOwned(run, holder)
+        raise RunOwned(run_id, holder)
     # The write lock is held since the group began: nobody claims between this look and this update.
-    connection.execute(CLAIM_RUN, (owners.enter(), run))
+    connection.execute(CLAIM_RUN, (owners.enter(), run_id))
     return int(epoch) + 1
 
 
-def _release(run: str, epoch: int, force: bool, connection: sqlite3.Connection) -> bool:  # noqa: FBT001 - bound by name above
-    if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run, epoch)).rowcount:
+def _release(run_id: str, epoch: int, force: bool, connection: sqlite3.Connection) -> bool:  # noqa: FBT001 - bound by name above
+    if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run_id, epoch)).rowcount:
         return True
-    return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run, epoch)).fetchone() is None
+    return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run_id, epoch)).fetchone() is None
 
 
 def _append(commit: Commit, connection: sqlite3.Connection) -> None:
-    run, epoch, seq = commit.run, commit.epoch, commit.expected_seq
+    run, epoch, seq = commit.run_id, commit.epoch, commit.expected_seq
     row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
     if not connection.execute(ADVANCE_RUN, (*row, run, epoch, seq)).rowcount:
         raise StaleOwner(run, epoch)
@@ -231,10 +231,10 @@ def _size(connection: sqlite3.Connection) -> int:
     return int(pages) * int(page_bytes)
 
 
-def _run(owners: Owners, run: str, connection: sqlite3.Connection) -> RunRow:
-    found = _rows(RunRow, connection.execute(SELECT_RUN, (run,)))
+def _run(owners: Owners, run_id: str, connection: sqlite3.Connection) -> RunRow:
+    found = _rows(RunRow, connection.execute(SELECT_RUN, (run_id,)))
     if not found:
-        raise RunNotFound(run)
+        raise RunNotFound(run_id)
     return msgspec.structs.replace(found[0], owner=owners.living(found[0].owner))
 
 
@@ -244,22 +244,22 @@ def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection
     return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
 
 
-def _records(run: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
+def _records(run_id: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
     return _rows(
-        Record, connection.execute(SELECT_RECORDS, (run, min(after, MAX_INTEGER), -1 if limit is None else min(limit, MAX_INTEGER)))
+        Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), -1 if limit is None else min(limit, MAX_INTEGER)))
     )
 
 
-def _snapshot(run: str, connection: sqlite3.Connection) -> Snapshot | None:
-    found = _rows(Snapshot, connection.execute("SELECT run, seq, rules, body FROM snapshots WHERE run = ?", (run,)))
+def _snapshot(run_id: str, connection: sqlite3.Connection) -> Snapshot | None:
+    found = _rows(Snapshot, connection.execute("SELECT run, seq, rules, body FROM snapshots WHERE run = ?", (run_id,)))
     return found[0] if found else None
 
 
 def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:
-    connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run))
-    present = _mail(connection.execute(SELECT_INBOX_ROW, (row.run, row.key)))
+    connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id))
+    present = _mail(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
     if not present:
-        raise RunNotFound(row.run)
+        raise RunNotFound(row.run_id)
     return present[0]
 
 
@@ -267,13 +267,13 @@ def _inbox(runs: Sequence[str], connection: sqlite3.Connection) -> list[InboxRow
     return _mail(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
 
 
-def _verdict(run: str, key: str, connection: sqlite3.Connection) -> str:
-    found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run, key)).fetchone()
+def _verdict(run_id: str, key: str, connection: sqlite3.Connection) -> str:
+    found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run_id, key)).fetchone()
     return str(found[0]) if found else ""
 
 
-def _inquiries(run: str | None, root: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
-    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run, root))
+def _inquiries(run_id: str | None, root: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
+    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run_id, root))
     return [_row(InquiryRow, {**fields, "verbs": _json(fields["verbs"])}) for fields in _fields(cursor)]
 
 
@@ -305,7 +305,7 @@ def _mail(cursor: sqlite3.Cursor) -> list[InboxRow]:
         try:
             found.append(msgspec.convert(fields, InboxRow))
         except msgspec.ValidationError:
-            found.append(InboxRow(**{**fields, "actor": "", "kind": "", "body": "", "at": 0.0}))
+            found.append(InboxRow(run_id=fields["run"], key=fields["key"], actor="", kind="", body="", at=0.0, verdict=fields["verdict"]))
     return found
 
 

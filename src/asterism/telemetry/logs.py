@@ -14,7 +14,7 @@ from structlog.typing import Processor
 from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Outcome, kind_of
+from asterism.kernel.machine import EffectResult, kind_of
 
 
 def configure_logs(level: str, stream: TextIO) -> None:
@@ -49,7 +49,7 @@ def configure_logs(level: str, stream: TextIO) -> None:
     ours.setLevel(number)
 
 
-class Lines:
+class LogWriter:
     """Writes them. Nothing is written where structlog is not configured: its default would print on the user's screen."""
 
     def __init__(self) -> None:
@@ -62,20 +62,20 @@ class Lines:
 
     def transition(self, entry: Entry) -> None:
         """An entry; what it was about stays in the journal."""
-        effect = {"effect_id": entry.event.effect} if isinstance(entry.event, Outcome) else {}
+        effect = {"effect_id": entry.event.effect_id} if isinstance(entry.event, EffectResult) else {}
         asked = {"asks_for": [kind_of(effect) for effect in entry.effects]} if entry.effects else {}
         noted = {"noted": True} if entry.note else {}
         self._logger.debug(
-            kind_of(entry.event), run=entry.run, seq=entry.seq, actor=entry.actor, state=str(entry.state), **effect, **asked, **noted
+            kind_of(entry.event), run=entry.run_id, seq=entry.seq, actor=entry.actor, state=str(entry.state), **effect, **asked, **noted
         )
 
-    def task_ended(self, run: str, seq: int, task: TaskStar, *, effect_id: str = "", outcome: str = "") -> None:
+    def task_ended(self, run_id: str, seq: int, task: TaskStar, *, effect_id: str = "", outcome: str = "") -> None:
         """A task has settled, or (it is not settled yet) an attempt at it has ended."""
         said = {"effect_id": effect_id, "outcome": outcome} if effect_id else {}
         code = {"code": task.error.code} if task.error else {}
         self._logger.info(
             "task ended" if task.settled else "attempt ended",
-            run=run,
+            run=run_id,
             seq=seq,
             task=task.task_id,
             status=str(task.status),
@@ -85,10 +85,10 @@ class Lines:
             **code,
         )
 
-    def run_ended(self, run: str, seq: int, outcome: str, tasks: dict[str, int]) -> None:
+    def run_ended(self, run_id: str, seq: int, outcome: str, tasks: dict[str, int]) -> None:
         """A run has ended: how, and how many tasks in which status."""
-        self._logger.info("run ended", run=run, seq=seq, outcome=outcome, tasks=tasks)
+        self._logger.info("run ended", run=run_id, seq=seq, outcome=outcome, tasks=tasks)
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         """Something is wrong that is being dealt with."""
-        self._logger.warning("trouble", run=run, message=message)
+        self._logger.warning("trouble", run=run_id, message=message)

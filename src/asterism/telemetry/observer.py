@@ -19,14 +19,14 @@ from opentelemetry.trace import TracerProvider
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, effect_id, run_of
+from asterism.kernel.machine import Effect, EffectResult, make_effect_id, run_id_of
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Answered, Ask, Claimed
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.run_control import Answered, AskPerson, OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.performer import Performer, Report
-from asterism.telemetry.logs import Lines
+from asterism.telemetry.logs import LogWriter
 from asterism.telemetry.metrics import QueueDepths, instruments
 from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
 
@@ -51,7 +51,7 @@ class _Within:
         self._performer = performer
         self._context_of = context_of
 
-    async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         """See ``Performer``."""
         token = attach(self._context_of(effect_id))
         try:
@@ -89,7 +89,7 @@ class Telemetry:
         self._spans = Spans(tracer_provider)
         self._instruments = instruments(meter_provider)
         self._instruments.depths.append(queue_depths)
-        self._lines = Lines()
+        self._lines = LogWriter()
         self._runs: dict[str, _Followed] = {}  # the one that was silent longest first
         self._look()
 
@@ -102,48 +102,48 @@ class Telemetry:
 
     # -- what it is told -----------------------------------------------------------------------------
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         """These entries are durable now."""
-        if entries and isinstance(entries[0].event, Claimed):
+        if entries and isinstance(entries[0].event, OwnershipAcquired):
             self._look()
         if not entries or not self._is_wanted:
             return
         self._instruments.append_s.record(max(0.0, self._now() - entries[-1].at))
-        followed = self._runs.pop(run, None) or _Followed(self._context_of(run))
+        followed = self._runs.pop(run_id, None) or _Followed(self._context_of(run_id))
         lines_wanted = self._lines.wanted
         for entry in entries:
             self._take(followed, entry)
             if lines_wanted:
                 self._lines.transition(entry)
-        if isinstance(entries[0].event, Claimed):
+        if isinstance(entries[0].event, OwnershipAcquired):
             self._take_over(followed, entries[0])
         if followed.under_way:
-            self._runs[run] = followed
+            self._runs[run_id] = followed
             if len(self._runs) > MAX_RUNS:
                 self._leave(next(iter(self._runs)))
-        elif any(not entry.note and not isinstance(entry.event, Claimed) for entry in entries):
-            self._end(run)
+        elif any(not entry.note and not isinstance(entry.event, OwnershipAcquired) for entry in entries):
+            self._end(run_id)
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         """Something is wrong that the driver is dealing with."""
         if self._lines.wanted:
-            self._lines.trouble(run, message)
+            self._lines.trouble(run_id, message)
 
     def taken(self, attempt: Attempt) -> None:
         """A device begins an attempt: its wait in the queue is over."""
-        followed = self._runs.get(attempt.run)
+        followed = self._runs.get(attempt.run_id)
         under_way = followed.under_way.get(attempt.key) if followed else None
         if under_way is not None:
             now = self._now()
             self._instruments.queue_s.record(max(0.0, now - under_way.since), {"asterism.device": attempt.device_id})
             under_way.span.add_event("taken", timestamp=nanoseconds(now))
 
-    def _context_of(self, run: str) -> Context:
+    def _context_of(self, run_id: str) -> Context:
         """What a run's spans hang under: the effect that started it, or the root."""
-        starter, root = self._starter_of(run), run
+        starter, root = self._starter_of(run_id), run_id
         while above := self._starter_of(root):
-            root = run_of(above)
-        parent = self._runs.get(run_of(starter))
+            root = run_id_of(above)
+        parent = self._runs.get(run_id_of(starter))
         under_way = parent.under_way.get(starter) if parent else None
         return under(under_way.span, run_context(root)) if under_way else run_context(root)
 
@@ -151,11 +151,11 @@ class Telemetry:
         """A performer whose effects have their span as the current one, so that what is traced meanwhile hangs under it."""
         return _Within(performer, self._context_in)
 
-    def _context_in(self, effect: str) -> Context:
+    def _context_in(self, effect_id: str) -> Context:
         """What hangs under an effect."""
-        run = run_of(effect)
+        run = run_id_of(effect_id)
         followed = self._runs.get(run)
-        under_way = followed.under_way.get(effect) if followed else None
+        under_way = followed.under_way.get(effect_id) if followed else None
         context = followed.context if followed else self._context_of(run)
         return under(under_way.span, context) if under_way else context
 
@@ -169,8 +169,8 @@ class Telemetry:
 
     def _take(self, followed: _Followed, entry: Entry) -> None:
         event, parent = entry.event, followed.context
-        if isinstance(event, Outcome) and not entry.note:
-            under_way = followed.under_way.pop(event.effect, None) or self._unknown(followed, event, entry.at)
+        if isinstance(event, EffectResult) and not entry.note:
+            under_way = followed.under_way.pop(event.effect_id, None) or self._unknown(followed, event, entry.at)
             under_way.settle(event, entry.at)
             self._measure(under_way, event, entry)
             parent = under(under_way.span, parent)
@@ -178,17 +178,17 @@ class Telemetry:
         if entry.effects:
             children = under(span, followed.context)
             for index, effect in enumerate(entry.effects):
-                asked = effect_id(entry.run, entry.seq, index)
+                asked = make_effect_id(entry.run_id, entry.seq, index)
                 opened = self._spans.effect(asked, effect, children, entry.at)
                 followed.under_way[asked] = UnderWay(effect, entry.at, opened, asked_here=True)
-                if effect.withdraws and (target := followed.under_way.get(effect.withdraws)):
+                if effect.cancels and (target := followed.under_way.get(effect.cancels)):
                     target.call_off()
 
     def _take_over(self, followed: _Followed, entry: Entry) -> None:
         """This process has the run from this entry on: what is outstanding is its business, and nothing else is."""
-        if isinstance(entry.event, Claimed) and entry.event.epoch == 1:
+        if isinstance(entry.event, OwnershipAcquired) and entry.event.epoch == 1:
             self._instruments.runs_started.add(1)
-        live = self._live(entry.run)
+        live = self._live(entry.run_id)
         if live is None:
             return
         for settled_elsewhere in followed.under_way.keys() - live.outstanding.keys():
@@ -198,12 +198,12 @@ class Telemetry:
                 span = self._spans.effect(asked, effect, followed.context, entry.at)
                 followed.under_way[asked] = UnderWay(effect, entry.at, span, asked_here=False)
 
-    def _unknown(self, followed: _Followed, event: Outcome, at: float) -> UnderWay:
+    def _unknown(self, followed: _Followed, event: EffectResult, at: float) -> UnderWay:
         """An effect that another process asked for and whose outcome came with the claim: only its end is known."""
-        span = self._spans.effect(event.effect, None, followed.context, at, name=effect_name(event))
+        span = self._spans.effect(event.effect_id, None, followed.context, at, name=effect_name(event))
         return UnderWay(None, at, span, asked_here=False)
 
-    def _measure(self, under_way: UnderWay, event: Outcome, entry: Entry) -> None:
+    def _measure(self, under_way: UnderWay, event: EffectResult, entry: Entry) -> None:
         effect, lasted_s = under_way.effect, max(0.0, entry.at - under_way.since)
         if isinstance(effect, Dispatch):
             kind = {"asterism.device": effect.device, "asterism.skill": effect.skill, "asterism.outcome": outcome_of(event)}
@@ -212,38 +212,38 @@ class Telemetry:
                 self._instruments.attempt_s.record(lasted_s, kind)
         elif isinstance(event, Answered) and under_way.asked_here:
             self._instruments.people_s.record(lasted_s, {"asterism.outcome": outcome_of(event)})
-        if self._lines.wanted and isinstance(event, TaskEnded | Answered) and (task := self._task(entry.run, effect)):
-            self._lines.task_ended(entry.run, entry.seq, task, effect_id=event.effect, outcome=outcome_of(event))
+        if self._lines.wanted and isinstance(event, AttemptEnded | Answered) and (task := self._task(entry.run_id, effect)):
+            self._lines.task_ended(entry.run_id, entry.seq, task, effect_id=event.effect_id, outcome=outcome_of(event))
 
-    def _task(self, run: str, effect: Effect | None) -> TaskStar | None:
+    def _task(self, run_id: str, effect: Effect | None) -> TaskStar | None:
         """The task an effect is for, as it stands after the batch."""
-        live = self._live(run)
-        if live is None or not isinstance(live.memory, AgentMemory):
+        live = self._live(run_id)
+        if live is None or not isinstance(live.memory, ConstellationMemory):
             return None
-        task_id = effect.task_id if isinstance(effect, Dispatch) else effect.subject.get("task_id") if isinstance(effect, Ask) else ""
+        task_id = effect.task_id if isinstance(effect, Dispatch) else effect.subject.get("task_id") if isinstance(effect, AskPerson) else ""
         return live.memory.constellation.tasks.get(str(task_id))
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def _end(self, run: str) -> None:
+    def _end(self, run_id: str) -> None:
         """Nothing is under way: it has ended, or waits for a time to come."""
-        live = self._live(run)
+        live = self._live(run_id)
         if live is None or not live.ended:
             return
         outcome = live.memory.outcome()
         self._instruments.runs_ended.add(1, {"asterism.outcome": outcome})
-        tasks = list(live.memory.constellation.tasks.values()) if isinstance(live.memory, AgentMemory) else []
+        tasks = list(live.memory.constellation.tasks.values()) if isinstance(live.memory, ConstellationMemory) else []
         counts = collections.Counter(str(task.status) for task in tasks)
         for status, count in counts.items():
             self._instruments.tasks.add(count, {"asterism.status": status})
         if self._lines.wanted:
             for task in tasks:
                 if not task.started_at:  # skipped or called off: no outcome has told of it
-                    self._lines.task_ended(run, live.seq, task)
-            self._lines.run_ended(run, live.seq, outcome, dict(counts))
+                    self._lines.task_ended(run_id, live.seq, task)
+            self._lines.run_ended(run_id, live.seq, outcome, dict(counts))
 
-    def _leave(self, run: str) -> None:
+    def _leave(self, run_id: str) -> None:
         """Forget a run; what is under way there is somebody else's, or nobody's yet."""
         now = self._now()
-        for under_way in self._runs.pop(run).under_way.values():
+        for under_way in self._runs.pop(run_id).under_way.values():
             under_way.leave(now)

@@ -28,10 +28,10 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, kind_of, run_of
-from asterism.machines.children import ChildEnded, Relay, Relayed, StartChild, child_of
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, TaskEnded
-from asterism.machines.control import Answered, Ask, Broke
+from asterism.kernel.machine import Effect, EffectResult, kind_of, run_id_of
+from asterism.machines.children import ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id
+from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, Dispatch, Planned, PlanningFailed
+from asterism.machines.run_control import Answered, AskPerson, TransitionFailed
 
 LEFT_OPEN = "left open"
 """Outcome of an effect whose own outcome this process will not see."""
@@ -55,11 +55,11 @@ class UnderWay:
         self.span = span
         self.asked_here = asked_here
 
-    def settle(self, event: Outcome, at: float) -> None:
+    def settle(self, event: EffectResult, at: float) -> None:
         """Its outcome was taken."""
         self.span.set_attribute("asterism.outcome", outcome_of(event))
         failed = isinstance(event, ChildEnded) and event.outcome != "finished"
-        if failed or isinstance(event, PlanningFailed | Broke) or (isinstance(event, TaskEnded) and event.error is not None):
+        if failed or isinstance(event, PlanningFailed | TransitionFailed) or (isinstance(event, AttemptEnded) and event.error is not None):
             self.span.set_status(Status(StatusCode.ERROR, outcome_of(event)))
         self.span.end(nanoseconds(at))
 
@@ -97,7 +97,7 @@ class Spans:
         at = nanoseconds(entry.at)
         attributes: dict[str, AttributeValue] = {
             "asterism.kind": "transition",
-            "asterism.run": entry.run,
+            "asterism.run": entry.run_id,
             "asterism.seq": entry.seq,
             "asterism.actor": entry.actor,
             "asterism.state": str(entry.state),
@@ -114,20 +114,20 @@ class Spans:
             return INVALID_SPAN
         attributes: dict[str, AttributeValue] = {
             "asterism.kind": "effect",
-            "asterism.run": run_of(effect_id),
+            "asterism.run": run_id_of(effect_id),
             "asterism.effect_id": effect_id,
         }
         if isinstance(effect, Dispatch):
             attributes["asterism.task"] = effect.task_id
             attributes["asterism.device"] = effect.device
             attributes["asterism.skill"] = effect.skill
-            attributes["asterism.attempt"] = effect.number
-        elif isinstance(effect, Ask):
+            attributes["asterism.attempt"] = effect.attempt
+        elif isinstance(effect, AskPerson):
             attributes["asterism.task"] = str(effect.subject.get("task_id", ""))
         elif isinstance(effect, StartChild):
-            attributes["asterism.child"] = child_of(effect_id)
-        elif effect is not None and effect.withdraws:
-            attributes["asterism.withdraws"] = effect.withdraws
+            attributes["asterism.child"] = child_run_id(effect_id)
+        elif effect is not None and effect.cancels:
+            attributes["asterism.withdraws"] = effect.cancels
         name = name or (kind_of(effect) if effect else "effect")
         return self._tracer.start_span(name, parent, attributes=attributes, start_time=nanoseconds(at))
 
@@ -154,33 +154,33 @@ def under(span: Span, run: Context) -> Context:
     return run if span is INVALID_SPAN else trace.set_span_in_context(span, Context())
 
 
-def effect_name(event: Outcome) -> str:
+def effect_name(event: EffectResult) -> str:
     """The kind of effect an outcome is of, where the effect itself is not at hand."""
     match event:
-        case TaskEnded():
+        case AttemptEnded():
             return kind_of(Dispatch)
         case Planned() | PlanningFailed():
             return kind_of(AskPlanner)
         case Answered():
-            return kind_of(Ask)
+            return kind_of(AskPerson)
         case ChildEnded():
             return kind_of(StartChild)
-        case Relayed():
-            return kind_of(Relay)
+        case ChildSignaled():
+            return kind_of(SignalChild)
         case _:
             return "effect"
 
 
-def outcome_of(event: Outcome) -> str:
+def outcome_of(event: EffectResult) -> str:
     """How an effect ended, in one word that says nothing of what it returned."""
     match event:
-        case TaskEnded():
+        case AttemptEnded():
             return event.error.code if event.error else "completed"
         case PlanningFailed():
             return event.code
         case ChildEnded():
             return event.outcome
         case Answered():
-            return "withdrawn" if event.withdrawn else event.verb
+            return "withdrawn" if event.cancelled else event.verb
         case _:
             return kind_of(event)

@@ -23,41 +23,53 @@ from asterism.constellation.edits import (
 from asterism.constellation.line import TaskStarLine
 from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, kind_of
-from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
+from asterism.kernel.machine import Effect, EffectResult, kind_of
+from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptEnded,
+    AttemptProgressed,
+    ConstellationSubmitted,
     DeviceFound,
     DeviceLost,
     Dispatch,
     Edited,
     Planned,
     PlanningFailed,
-    Progressed,
     RaiseLimits,
-    Submitted,
-    TaskEnded,
     WeavingMode,
 )
-from asterism.machines.constellation_agent.memory import NAMED, AgentMemory
-from asterism.machines.constellation_agent.planning_state import AskedPerson, AskedPlanner, Deferred
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Drained, Forked, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import AwaitingApproval, AwaitingPlanner, Deferred
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    BatchEnded,
+    Cancel,
+    CancelEffect,
+    EffectCancelled,
+    Forked,
+    OwnershipAcquired,
+    Pause,
+    TransitionFailed,
+    Unpause,
+)
 from asterism.views.delta import LogLine, Weight, brief
-from asterism.views.view import MachineView, Settled
+from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, count, duration, last_line, plain, preview
 
 _SETTLED = frozenset(map(str, SETTLED))
-_PLAIN_WORDS = {Drained: "looked at the whole", Withdrawn: "called off"}
+_PLAIN_WORDS = {BatchEnded: "looked at the whole", EffectCancelled: "called off"}
 
 
-class ConstellationRunView(MachineView):
+class ConstellationRunView(BaseView):
     """The view of a run of a constellation agent; its parts are tasks."""
 
     @property
-    def memory(self) -> AgentMemory:
+    def memory(self) -> ConstellationMemory:
         """The agent's memory."""
-        memory: AgentMemory = self.run.memory
+        memory: ConstellationMemory = self.run.memory
         return memory
 
     # -- state rows --------------------------------------------------------------------------------
@@ -111,7 +123,7 @@ class ConstellationRunView(MachineView):
         }
 
     def _task_row(self, constellation: TaskConstellation, task: TaskStar) -> dict[str, Any]:
-        child = task.effect if isinstance(self.run.outstanding.get(task.effect), StartChild) else ""
+        child = task.effect_id if isinstance(self.run.outstanding.get(task.effect_id), StartChild) else ""
         return {
             "name": task.name,
             "order": constellation.ordinal(task.task_id),
@@ -122,9 +134,9 @@ class ConstellationRunView(MachineView):
             "requires_approval": task.requires_approval,
             "status": str(task.status),
             "attempts": task.attempts,
-            "effect": task.effect or None,
-            "ask": task.inquiry or None,
-            "child": child_of(child) if child else None,
+            "effect": task.effect_id or None,
+            "ask": task.inquiry_id or None,
+            "child": child_run_id(child) if child else None,
             "result": brief(task.result),
             "error": {"code": task.error.code, "message": brief(task.error.message)} if task.error else None,
             "not_before": task.not_before or None,
@@ -146,18 +158,18 @@ class ConstellationRunView(MachineView):
         """Return the story row that an effect begins: an attempt at a task, or planning."""
         match effect:
             case AskPlanner():
-                batch, told = [*effect.batch[:NAMED]], brief(effect.told, seq)
+                batch, told = [*effect.batch[:NAMED]], brief(effect.feedback, seq)
                 return "planning", {"number": effect.number, "mode": str(effect.mode), "about": batch, "feedback": told}
             case Dispatch():
-                where = {"device": effect.device, "skill": effect.skill, "number": effect.number}
+                where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt}
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
             case _:
                 return super().begun(effect_id, effect, seq)
 
-    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+    def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
         """Return what an outcome adds to the story row of its effect."""
         match event:
-            case TaskEnded(result=result, error=error):
+            case AttemptEnded(result=result, error=error):
                 return {
                     "result": brief(result, seq),
                     "error": {"code": error.code, "message": brief(error.message, seq)} if error else None,
@@ -173,9 +185,9 @@ class ConstellationRunView(MachineView):
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield ids and fields of the story rows that an entry adds to: of an attempt its last sign of life, too."""
         yield from super().story(entry, settled)
-        if isinstance(entry.event, Progressed):
+        if isinstance(entry.event, AttemptProgressed):
             sign = {"fraction": entry.event.fraction, "message": brief(entry.event.message, entry.seq), "seen_at": entry.at}
-            yield f"attempt:{entry.event.of}", sign
+            yield f"attempt:{entry.event.effect_id}", sign
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -184,9 +196,9 @@ class ConstellationRunView(MachineView):
         match effect:
             case Dispatch(task_id=task_id):
                 return task_id
-            case StartChild():
-                return self.memory.attempts[effect_id].task_id if effect_id in self.memory.attempts else ""
-            case Ask(subject=subject):
+            case StartChild() if attempt := self.memory.attempts.get(effect_id):
+                return attempt.task_id
+            case AskPerson(subject=subject):
                 return str(subject.get("task_id", ""))
             case _:
                 return ""
@@ -228,19 +240,19 @@ class ConstellationRunView(MachineView):
         """Yield what the event of an entry says."""
         event = entry.event
         match event:
-            case Submitted():
+            case ConstellationSubmitted():
                 plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
                 yield LogLine(f"submitted{plan}: {plain(event.request)}", weight="detail")
-            case Claimed():
+            case OwnershipAcquired():
                 yield from self._claimed(event)
             case Planned() | PlanningFailed():
                 yield LogLine(_planned(event, settled))
-            case TaskEnded() | ChildEnded() | Answered():
+            case AttemptEnded() | ChildEnded() | Answered():
                 yield self._outcome(entry, event, settled)
-            case ChildRested(of=of, resting=resting):
+            case ChildBlocked(effect_id=of, blocked=resting):
                 words = "waits for a person, or is paused" if resting else "goes on"
                 yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "event" if resting else "detail")
-            case Progressed(of=of, fraction=fraction):
+            case AttemptProgressed(effect_id=of, fraction=fraction):
                 percent = f"{fraction:.0%} " if fraction is not None else ""
                 words = f"{percent}{plain(last_line(event.message))}".strip()
                 yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "progress")
@@ -249,15 +261,15 @@ class ConstellationRunView(MachineView):
             case DeviceLost() | DeviceFound():
                 said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
                 yield LogLine(f"device {plain(event.device)} is {said}")
-            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | Broke():
+            case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case _:
                 pass
 
-    def _claimed(self, event: Claimed) -> Iterator[LogLine]:
+    def _claimed(self, event: OwnershipAcquired) -> Iterator[LogLine]:
         again = "taken" if event.epoch == 1 else "taken up again"
         yield LogLine(f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
-        for effect_id in event.redone:
+        for effect_id in event.retried:
             if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # the journal of a child says how it is taken up
                 yield LogLine("made again, under the same key", effect.task_id)
 
@@ -267,22 +279,21 @@ class ConstellationRunView(MachineView):
             after = f", version {self.memory.constellation.version}" if number == len(event.actions) else ""
             task_id, words = edit_words(parse_action(action))
             yield LogLine(f"{plain(entry.actor)} {words}{after}", task_id)
-        for note in entry.facts.get("notes", ()):
+        for note in entry.side_effects.get("notes", ()):
             yield LogLine(plain(note), weight="detail")
 
-    def _outcome(self, entry: Entry, event: TaskEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
+    def _outcome(self, entry: Entry, event: AttemptEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
         """Return the end of an attempt, or an answer."""
         task_id = settled.part if settled else ""
         task = self.memory.constellation.tasks.get(task_id)
         if isinstance(event, Answered):
-            if event.withdrawn:
+            if event.cancelled:
                 return LogLine("the question is withdrawn", task_id, "detail")
             return LogLine(answer_words(entry, event), task_id)
-        is_called_off = (
-            task.status is TaskStatus.CANCELLED if task else not task_id
-        )  # of a child that was called off, the task is not known
+        # The task of a cancelled child is not known any more.
+        is_called_off = task.status is TaskStatus.CANCELLED if task else not task_id
         weight: Weight = "detail" if is_called_off else "event"
-        ended = f"run {plain(child_of(event.effect))}: " if isinstance(event, ChildEnded) and not task_id else ""
+        ended = f"run {plain(child_run_id(event.effect_id))}: " if isinstance(event, ChildEnded) and not task_id else ""
         return LogLine(ended + _end_words(event, task, entry.at), task_id, weight)
 
     def _all_effect_lines(self, entry: Entry) -> Iterator[LogLine]:
@@ -291,14 +302,10 @@ class ConstellationRunView(MachineView):
             self.rows[row]["effect"]: key for kind, key in self.run.touched if kind == "task" and (row := f"task:{key}") in self.rows
         }
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            if isinstance(effect, Withdraw | Relay):
-                part = called_off.get(effect.target) or self.part_of(effect.target, self.run.outstanding.get(effect.target))
-                told = (
-                    f"its run is told to {plain(effect.command.get('type', ''))}"
-                    if isinstance(effect, Relay)
-                    else "an effect is called off"
-                )
-                yield LogLine(told, part, "detail")
+            if isinstance(effect, CancelEffect | SignalChild):
+                part = called_off.get(effect.effect_id) or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
+                command = plain(effect.command.get("type", "")) if isinstance(effect, SignalChild) else ""
+                yield LogLine(f"its run is told to {command}" if command else "an effect is called off", part, "detail")
             else:
                 yield from self.effect_lines(effect_id, effect)
 
@@ -309,13 +316,13 @@ class ConstellationRunView(MachineView):
             case Dispatch():
                 task = self.memory.constellation.tasks.get(task_id)
                 skill = f" {plain(effect.skill)}" if effect.skill and (task is None or task.name != effect.skill) else ""
-                again = f", attempt {effect.number}" if effect.number > 1 else ""
+                again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
                 yield LogLine(f"started{skill} on {plain(effect.device)}{again}", task_id)
             case AskPlanner():
-                told = f": {plain(why_rejected(effect.told))}" if effect.told else ""
-                yield LogLine(f"the planner is asked{told}", weight="event" if effect.told else "detail")
+                told = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
+                yield LogLine(f"the planner is asked{told}", weight="event" if effect.feedback else "detail")
             case StartChild():
-                yield LogLine(f"started as run {plain(child_of(effect_id))}", task_id)
+                yield LogLine(f"started as run {plain(child_run_id(effect_id))}", task_id)
             case _:
                 yield from super().effect_lines(effect_id, effect)
 
@@ -333,13 +340,18 @@ def line_row(line: TaskStarLine) -> dict[str, Any]:
     }
 
 
-def _deciding(memory: AgentMemory) -> dict[str, Any] | None:
+def _deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
     """Return what is being decided about the constellation, by whom, and about which tasks (the first of them)."""
     planning = memory.planning
     match planning:
-        case AskedPlanner() | AskedPerson():
-            by = "planner" if isinstance(planning, AskedPlanner) else "person"
-            return {"by": by, "effect": planning.effect, "about": [*planning.request.batch[:NAMED]], "tasks": len(planning.request.batch)}
+        case AwaitingPlanner() | AwaitingApproval():
+            by = "planner" if isinstance(planning, AwaitingPlanner) else "person"
+            return {
+                "by": by,
+                "effect": planning.effect_id,
+                "about": [*planning.request.batch[:NAMED]],
+                "tasks": len(planning.request.batch),
+            }
         case Deferred(request=request):
             return {"by": "nobody yet", "effect": None, "about": [*request.batch[:NAMED]], "tasks": len(request.batch)}
         case _:
@@ -376,8 +388,8 @@ def edit_words(edit: Edit) -> tuple[str, str]:
     return task_id, words
 
 
-def _end_words(event: TaskEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
-    finished = event.error is None if isinstance(event, TaskEnded) else event.outcome == "finished"
+def _end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
+    finished = event.error is None if isinstance(event, AttemptEnded) else event.outcome == "finished"
     if finished:
         return f"completed: {preview(event.result)}"
     said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")

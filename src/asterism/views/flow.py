@@ -6,19 +6,27 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, kind_of
-from asterism.machines.children import ChildEnded, StartChild, child_of
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
-from asterism.machines.flow_agent.events import Begun, Entered, Handle, Handled, Reported, Said, Wake
+from asterism.kernel.machine import Effect, EffectResult, kind_of
+from asterism.machines.children import ChildEnded, StartChild, child_run_id
+from asterism.machines.flow_agent.events import (
+    CallHandler,
+    ConversationStarted,
+    HandlerEnded,
+    HandlerReported,
+    MessageReceived,
+    NotifyHandler,
+    RunningEntered,
+)
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import ASIDE
-from asterism.machines.flow_agent.states import Acting, Idle
+from asterism.machines.flow_agent.states import HandlerRunning, NoHandler
+from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.views.delta import LogLine, brief
-from asterism.views.view import MachineView, Settled
+from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, plain, preview
 
 
-class FlowRunView(MachineView):
+class FlowRunView(BaseView):
     """The view of a conversation; its parts are fields, and the keys of its children."""
 
     @property
@@ -40,10 +48,16 @@ class FlowRunView(MachineView):
         match kind:
             case "field" if key in view.named:
                 how = (
-                    "said" if key in view.fields else "withheld" if key in view.withheld else "default" if key in view.defaults else "open"
+                    "said"
+                    if key in view.fields
+                    else "withheld"
+                    if key in view.withheld_fields
+                    else "default"
+                    if key in view.defaults
+                    else "open"
                 )
                 value = view.fields.get(key, view.defaults.get(key))
-                return {"status": how, "value": brief(value), "asked": key == view.asking}
+                return {"status": how, "value": brief(value), "asked": key == view.asked_field}
             case "field":
                 return None
             case _:
@@ -56,10 +70,10 @@ class FlowRunView(MachineView):
         return {
             **super().run_row(),
             "agent": memory.agent,
-            "handler": None if isinstance(handler, Idle) else handler.handler,
-            "acting": isinstance(handler, Acting),
+            "handler": None if isinstance(handler, NoHandler) else handler.handler,
+            "acting": isinstance(handler, HandlerRunning),
             "prompt": brief(memory.prompt),
-            "said": memory.said,
+            "said": memory.utterances,
             "queued": len(memory.queue),
             "metadata": brief(memory.view.metadata),
             "outputs": brief({**memory.view.outputs, **memory.data}),
@@ -71,17 +85,17 @@ class FlowRunView(MachineView):
     def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
         """Return the story row that an effect begins: a handler that is called, or a child."""
         match effect:
-            case Handle(handler=handler):
+            case CallHandler(handler=handler):
                 return "attempt", {"kind": kind_of(effect), "part": handler}
-            case Wake():
+            case NotifyHandler():
                 return None
             case _:
                 return super().begun(effect_id, effect, seq)
 
-    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+    def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
         """Return what an outcome adds to the story row of its effect."""
-        if isinstance(event, Handled):
-            transitions = [str(state) for state in event.path]
+        if isinstance(event, HandlerEnded):
+            transitions = [str(state) for state in event.transitions]
             return {
                 "interrupted": event.interrupted,
                 "transitions": transitions,
@@ -94,8 +108,8 @@ class FlowRunView(MachineView):
         """Yield ids and fields of the story rows that an entry adds to: what was said, too."""
         yield from super().story(entry, settled)
         memory = self.memory
-        new = memory.said - self.rows.get("run", {}).get("said", 0)
-        for number, utterance in enumerate(memory.history[len(memory.history) - new :], start=memory.said - new + 1):
+        new = memory.utterances - self.rows.get("run", {}).get("said", 0)
+        for number, utterance in enumerate(memory.history[len(memory.history) - new :], start=memory.utterances - new + 1):
             yield f"message:{number}", {"at": entry.at, "by": utterance.by, "text": brief(utterance.text, entry.seq)}
 
     # -- words -------------------------------------------------------------------------------------
@@ -104,7 +118,7 @@ class FlowRunView(MachineView):
         """Return the key of the child that an effect has started; empty for any other effect."""
         if not isinstance(effect, StartChild):
             return ""
-        return next((key for key, child in self.memory.children.items() if child.effect == effect_id), "")
+        return next((key for key, child in self.memory.children.items() if child.effect_id == effect_id), "")
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
         """Yield what an entry says: its event, the fields it changed, the change of state, its effects."""
@@ -121,21 +135,21 @@ class FlowRunView(MachineView):
         """Yield what the event of an entry says."""
         event = entry.event
         match event:
-            case Begun() | Said() | Answered():
+            case ConversationStarted() | MessageReceived() | Answered():
                 if words := _said_words(entry, event):
                     yield LogLine(words)
-            case Claimed(epoch=epoch, owner=owner):
+            case OwnershipAcquired(epoch=epoch, owner=owner):
                 yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail")
-            case Entered():
+            case RunningEntered():
                 yield LogLine("on_running is entered")
-            case Handled(text=text):
+            case HandlerEnded(text=text):
                 yield LogLine(self._handled_words(event, settled), weight="event" if text or event.interrupted else "detail")
-            case Reported(text=text):
+            case HandlerReported(text=text):
                 yield LogLine(plain(text), weight="progress")
             case ChildEnded(outcome=outcome, reason=reason):
                 how = f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"
                 yield LogLine(f"its run {how}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
-            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case _:
                 pass
@@ -143,11 +157,11 @@ class FlowRunView(MachineView):
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
         """Yield what an effect says that was asked for."""
         match effect:
-            case Handle(handler=handler):
+            case CallHandler(handler=handler):
                 yield LogLine(f"{handler} is called", weight="detail")
             case StartChild(title=title):
-                yield LogLine(f"started as run {plain(child_of(effect_id))}: {plain(title)}", self.part_of(effect_id, effect))
-            case Ask(prompt=prompt):
+                yield LogLine(f"started as run {plain(child_run_id(effect_id))}: {plain(title)}", self.part_of(effect_id, effect))
+            case AskPerson(prompt=prompt):
                 yield LogLine(f"waits for a person: {plain(prompt)}", weight="detail")
             case _:
                 pass
@@ -173,10 +187,10 @@ class FlowRunView(MachineView):
             if how:
                 yield LogLine(how + by_words, name, "detail")
 
-    def _handled_words(self, event: Handled, settled: Settled | None) -> str:
+    def _handled_words(self, event: HandlerEnded, settled: Settled | None) -> str:
         if event.interrupted:
-            handler = settled.effect.handler if settled is not None and isinstance(settled.effect, Handle) else "a handler"
-            if self.memory.unclear and handler not in ASIDE:
+            handler = settled.effect.handler if settled is not None and isinstance(settled.effect, CallHandler) else "a handler"
+            if self.memory.interrupted and handler not in ASIDE:
                 return "on_running was interrupted; what came of it is not known"
             return f"{handler} was interrupted: {plain(event.reason)}"
         words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
@@ -184,15 +198,15 @@ class FlowRunView(MachineView):
         return words + (f" ({plain(event.code)}: {plain(event.reason)})" if event.code and not is_said else "")
 
 
-def _said_words(entry: Entry, event: Begun | Said | Answered) -> str:
+def _said_words(entry: Entry, event: ConversationStarted | MessageReceived | Answered) -> str:
     """Return what a person said; empty where nobody did."""
     who = plain(entry.actor)
     match event:
-        case Begun(agent=agent, message=message):
+        case ConversationStarted(agent=agent, message=message):
             return f"{who} begins {plain(agent)}: {preview(message.text or message.values)}"
-        case Said(text=text, values=values):
+        case MessageReceived(text=text, values=values):
             return f"{who} says {preview(text or values)}"
-        case Answered(withdrawn=True):
+        case Answered(cancelled=True):
             return ""
         case Answered():
             return answer_words(entry, event)

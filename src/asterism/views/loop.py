@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, kind_of
-from asterism.machines.children import ChildEnded, StartChild, child_of
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause
+from asterism.kernel.machine import Effect, EffectResult, kind_of
+from asterism.machines.children import ChildEnded, StartChild, child_run_id
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -23,9 +22,10 @@ from asterism.machines.orchestration_loop.events import (
 )
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, Step
-from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
+from asterism.machines.orchestration_loop.reflection import is_ok, one_word
+from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.views.delta import LogLine, brief
-from asterism.views.view import MachineView, Settled
+from asterism.views.view import BaseView, Settled
 from asterism.views.words import answer_words, control_words, count, plain, preview
 
 MAX_PLANNED = 20
@@ -39,7 +39,7 @@ _QUIET_WORDS: dict[type[Effect], str] = {
 }
 
 
-class LoopRunView(MachineView):
+class LoopRunView(BaseView):
     """The view of a run of a loop; its parts are steps, whose rows are ``task:<step id>``."""
 
     @property
@@ -93,16 +93,16 @@ class LoopRunView(MachineView):
         }
 
     def _activity_row(self, activity: Activity, order: int | None) -> dict[str, Any]:
-        asks = [question.inquiry for question in activity.questions()]
+        asks = [question.inquiry_id for question in activity.questions()]
         status = "waiting" if asks else "running" if activity.under_way else "ready"
         row = step_row(activity.step, order, activity.finding, status=status)
-        child = child_of(activity.effect) if isinstance(self.run.outstanding.get(activity.effect), StartChild) else None
+        child = child_run_id(activity.effect_id) if isinstance(self.run.outstanding.get(activity.effect_id), StartChild) else None
         return {
             **row,
             "worker": activity.worker,
             "attempt": activity.attempt,
             "asks": asks,
-            "effect": activity.effect or None,
+            "effect": activity.effect_id or None,
             "child": child,
         }
 
@@ -135,7 +135,7 @@ class LoopRunView(MachineView):
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
         """Return the step that an effect is for, as far as the effect or memory say."""
         asking = (it.step.step_id for it in self.memory.active.values() if effect_id in it.effects())
-        subject = effect.subject if isinstance(effect, Ask) else {}
+        subject = effect.subject if isinstance(effect, AskPerson) else {}
         return str(getattr(effect, "step_id", "") or subject.get("step_id", "")) or next(asking, "")
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
@@ -156,25 +156,25 @@ class LoopRunView(MachineView):
         match event:
             case LoopSubmitted(request=request):
                 yield LogLine(f"submitted: {plain(request)}", weight="detail")
-            case Claimed(epoch=epoch, owner=owner):
+            case OwnershipAcquired(epoch=epoch, owner=owner):
                 again = "taken" if epoch == 1 else "taken up again"
                 yield LogLine(f"{again} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
-            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case StepOnce():
                 yield LogLine(f"one transition, says {plain(entry.actor)}", weight="detail")
-            case Answered(withdrawn=True):
+            case Answered(cancelled=True):
                 yield LogLine("the question is withdrawn", step, "detail")
             case Answered():
                 yield LogLine(answer_words(entry, event), step)
-            case Outcome() if settled is not None and settled.abandoned:
-                what = f"run {plain(child_of(event.effect))}" if isinstance(settled.effect, StartChild) else "it"
+            case EffectResult() if settled is not None and settled.abandoned:
+                what = f"run {plain(child_run_id(event.effect_id))}" if isinstance(settled.effect, StartChild) else "it"
                 yield LogLine(f"{what} was under way, and is called off", step)
             case PlanMade() if self.memory.plan and not event.error:
                 yield LogLine(f"planned {count(len(event.steps), 'step')}")
                 for planned in self.memory.plan[:MAX_PLANNED]:
                     yield LogLine(f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
-            case Outcome() if words := _outcome_words(event):
+            case EffectResult() if words := _outcome_words(event):
                 yield LogLine(words, step)
                 for it in self.memory.again if isinstance(event, Reflected) else ():
                     yield LogLine(f"is to be tried again by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
@@ -213,7 +213,7 @@ def finding_fields(finding: Finding, seq: int) -> dict[str, Any]:
     return {**who, "status": finding.status, "output": brief(finding.output, seq), **told}
 
 
-def _outcome_words(event: Outcome) -> str:
+def _outcome_words(event: EffectResult) -> str:
     """Return what has come of an effect; empty where it is not worth a line."""
     words = ""
     match event:
@@ -223,11 +223,11 @@ def _outcome_words(event: Outcome) -> str:
             words = f"its result comes later: {plain(later.key)}"
         case WorkerEnded(finding=finding):
             words = f"found {preview(finding.output)}" if finding.status == "ok" else f"{finding.status}: {plain(finding.reason)}"
-        case Reflected(said=said, strategy=strategy, error=error):
+        case Reflected(reply=said, strategy=strategy, error=error):
             words = f"no reflection can be had: {plain(error)}" if error else f"the reflection says {strategy or _decision_words(said)}"
         case Synthesized(answer=answer, error=error):
             words = f"no answer can be had: {plain(error)}" if error else f"answer: {preview(answer)}"
-        case Critiqued(said=said, error=error):
+        case Critiqued(reply=said, error=error):
             told = "is content" if is_ok(said) else f"wants it better: {plain(said)}"
             words = f"no critique can be had: {plain(error)}" if error else f"the critique {told}"
         case ModelReplied(text=text, calls=calls, error=error):
@@ -260,10 +260,10 @@ def _effect_words(effect_id: str, effect: Effect) -> str:
         case CallTool(tool=tool, arguments=arguments):
             words = f"calls {plain(tool)} {preview(arguments)}"
         case StartChild():
-            words = f"started as run {plain(child_of(effect_id))}"
-        case Ask(prompt=prompt, subject=subject):
+            words = f"started as run {plain(child_run_id(effect_id))}"
+        case AskPerson(prompt=prompt, subject=subject):
             words = f"waits for a person: {plain(prompt)} {preview(subject.get('arguments', {}))}"
-        case MakePlan(told=told) if told:
+        case MakePlan(feedback=told) if told:
             words = f"another plan is asked for: {plain(told)}"
         case _:
             pass

@@ -12,10 +12,20 @@ from typing import Any, Protocol, Self
 import msgspec
 
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Event, Outcome, kind_of
+from asterism.kernel.machine import Effect, EffectResult, Event, kind_of
 from asterism.kernel.run import Run
-from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild, child_of
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Pause, Unpause, Withdraw
+from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    Cancel,
+    CancelEffect,
+    Forked,
+    OwnershipAcquired,
+    Pause,
+    TransitionFailed,
+    Unpause,
+)
 from asterism.views.delta import Delta, LogLine, Rows, brief
 from asterism.views.words import answer_words, control_words, plain
 
@@ -61,7 +71,7 @@ class Settled(msgspec.Struct, frozen=True):
     abandoned: bool
 
 
-class MachineView:
+class BaseView:
     """The view of a run of any machine; see ``RunView``."""
 
     def __init__(self, run: Run[Any]) -> None:
@@ -86,7 +96,7 @@ class MachineView:
         """Yield kind and key of every state row there may be."""
         yield "run", ""
         for key, effect in self.run.outstanding.items():
-            if isinstance(effect, Ask):
+            if isinstance(effect, AskPerson):
                 yield "ask", key
             elif isinstance(effect, StartChild):
                 yield "child", key
@@ -97,11 +107,11 @@ class MachineView:
         match kind, run.outstanding.get(key):
             case "run", _:
                 return self.run_row()
-            case "ask", Ask() as ask if key not in run.abandoned:
+            case "ask", AskPerson() as ask if key not in run.abandoned:
                 return ask_row(key, ask, self.part_of(key, ask))
             case "child", StartChild() as child:
-                blocked, cancelling = key in run.memory.resting, key in run.abandoned
-                row = {"run": child_of(key), "machine": child.machine, "title": child.title}
+                blocked, cancelling = key in run.memory.blocked_children, key in run.abandoned
+                row = {"run": child_run_id(key), "machine": child.machine, "title": child.title}
                 return {**row, "blocked": blocked, "cancelling": cancelling}
             case _:
                 return None
@@ -132,13 +142,13 @@ class MachineView:
             seq: of the entry that asks for it.
         """
         if isinstance(effect, StartChild):
-            return "attempt", {"kind": kind_of(effect), "part": self.part_of(effect_id, effect), "child": child_of(effect_id)}
-        if not effect.performed_outside or isinstance(effect, Relay | Withdraw):
+            return "attempt", {"kind": kind_of(effect), "part": self.part_of(effect_id, effect), "child": child_run_id(effect_id)}
+        if not effect.performed_outside or isinstance(effect, SignalChild | CancelEffect):
             return None
         part = self.part_of(effect_id, effect)
         return "attempt", {"kind": kind_of(effect), "part": part, "given": brief(_data(effect), seq)}
 
-    def ended(self, event: Outcome, seq: int) -> dict[str, Any]:
+    def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
         """Return what an outcome adds to the story row of its effect."""
         if isinstance(event, ChildEnded):
             return {"outcome": event.outcome, "result": brief(event.result, seq), "reason": brief(event.reason, seq)}
@@ -147,8 +157,8 @@ class MachineView:
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield ids and fields of the story rows that an entry adds to; ``rows`` are still as they were before it."""
         event = entry.event
-        if settled is not None and isinstance(event, Outcome) and (begun := self.begun(event.effect, settled.effect, entry.seq)):
-            yield row_id(begun[0], event.effect), {"ended_at": entry.at, "abandoned": settled.abandoned, **self.ended(event, entry.seq)}
+        if settled is not None and isinstance(event, EffectResult) and (begun := self.begun(event.effect_id, settled.effect, entry.seq)):
+            yield row_id(begun[0], event.effect_id), {"ended_at": entry.at, "abandoned": settled.abandoned, **self.ended(event, entry.seq)}
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if begun := self.begun(effect_id, effect, entry.seq):
                 yield row_id(begun[0], effect_id), {"began_at": entry.at, **begun[1]}
@@ -166,17 +176,17 @@ class MachineView:
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             yield from self.effect_lines(effect_id, effect)
         if was != entry.state:
-            yield LogLine(f"{was} → {entry.state}", weight="detail" if isinstance(event, Claimed) else "event")
+            yield LogLine(f"{was} → {entry.state}", weight="detail" if isinstance(event, OwnershipAcquired) else "event")
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
         """Yield what the event of an entry says."""
         event = entry.event
         match event:
-            case Claimed(epoch=epoch, owner=owner):
+            case OwnershipAcquired(epoch=epoch, owner=owner):
                 yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
-            case Pause() | Unpause() | Cancel() | Forked() | Broke():
+            case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
-            case Answered(withdrawn=False):
+            case Answered(cancelled=False):
                 yield LogLine(answer_words(entry, event), settled.part if settled else "")
             case ChildEnded(outcome=outcome, reason=reason):
                 yield LogLine(f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
@@ -187,10 +197,10 @@ class MachineView:
         """Yield what an effect says that was asked for."""
         part = self.part_of(effect_id, effect)
         match effect:
-            case Ask(prompt=prompt):
+            case AskPerson(prompt=prompt):
                 yield LogLine(f"waits for a person: {plain(prompt)}", part)
             case StartChild(title=title):
-                yield LogLine(f"started as run {plain(child_of(effect_id))}" + (f": {plain(title)}" if title else ""), part)
+                yield LogLine(f"started as run {plain(child_run_id(effect_id))}" + (f": {plain(title)}" if title else ""), part)
             case _:
                 pass
 
@@ -208,8 +218,8 @@ class MachineView:
             run.replay([entry])
             return _delta(entry, [LogLine(plain(self.noted(entry)), weight="event" if entry.key else "detail")], {}, ())
         settled = None
-        if isinstance(event, Outcome) and (effect := run.outstanding.get(event.effect)):
-            settled = Settled(effect, self.part_of(event.effect, effect), event.effect in run.abandoned)
+        if isinstance(event, EffectResult) and (effect := run.outstanding.get(event.effect_id)):
+            settled = Settled(effect, self.part_of(event.effect_id, effect), event.effect_id in run.abandoned)
         run.replay([entry])
         lines = list(self.lines(entry, settled)) or [LogLine(kind_of(event), weight="detail")]
         story = list(self.story(entry, settled))
@@ -238,16 +248,16 @@ class MachineView:
         yield "run", ""
         event, targets = entry.event, []
         match event:
-            case Outcome(effect=effect):
+            case EffectResult(effect_id=effect):
                 targets.append(effect)
-            case ChildRested(of=of):
+            case ChildBlocked(effect_id=of):
                 targets.append(of)
-            case Claimed() | Forked():
+            case OwnershipAcquired() | Forked():
                 targets += [key for key, effect in self.run.outstanding.items() if isinstance(effect, StartChild)]
             case _:
                 pass
         for effect_id, asked in zip(entry.effect_ids(), entry.effects, strict=True):
-            targets.append(asked.target if isinstance(asked, Relay | Withdraw) else effect_id)
+            targets.append(asked.effect_id if isinstance(asked, SignalChild | CancelEffect) else effect_id)
         for target in targets:
             yield "ask", target
             yield "child", target
@@ -259,7 +269,7 @@ def row_id(kind: str, key: str) -> str:
     return f"{kind}:{key}" if key else kind
 
 
-def ask_row(key: str, ask: Ask, part: str) -> dict[str, Any]:
+def ask_row(key: str, ask: AskPerson, part: str) -> dict[str, Any]:
     """Return the row of an open question."""
     seq = int(key.rpartition(":")[2].partition(".")[0])
     return {

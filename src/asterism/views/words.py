@@ -10,7 +10,7 @@ from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import RaiseLimits
-from asterism.machines.control import Answered, Broke, Cancel, Forked, Pause, Unpause
+from asterism.machines.run_control import Answered, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 MAX_FIELDS = 8
 """Fields of a result that a line shows."""
@@ -106,7 +106,7 @@ def control_words(entry: Entry) -> str:
             return f"goes on, says {actor}"
         case Forked(origin=origin, seq=seq):
             return f"forked from {plain(origin)} at entry {seq}"
-        case Broke(event=broken, reason=reason):
+        case TransitionFailed(event=broken, reason=reason):
             return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
         case _:
             return kind_of(event)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from asterism.constellation.profile import ChildSpec
 from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
-from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild
-from asterism.machines.control import Answered, Ask
+from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -27,6 +26,7 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, Finding, Later, LoopOptions, State, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Answered, AskPerson
 from asterism.simulation.invariants import InvariantViolated
 from tests.simulation.exploration.small_run import Budget, Move, Situation, SmallRun
 
@@ -87,7 +87,7 @@ class LoopSpace(SmallRun[LoopMemory]):
 
     def first(self) -> Event:
         """The plan is asked for."""
-        return LoopSubmitted(request="small", workers=WORKERS, options=self._options, critiques=self._critiques)
+        return LoopSubmitted(request="small", workers=WORKERS, options=self._options, has_critique=self._critiques)
 
     def name_of(self, effect: Effect) -> str:
         """The step and the attempt, or what is asked."""
@@ -97,9 +97,9 @@ class LoopSpace(SmallRun[LoopMemory]):
             return f"{effect.step_id}, reply {effect.round}"
         if isinstance(effect, CallTool):
             return f"{effect.step_id}, {effect.tool} {effect.arguments}"
-        if isinstance(effect, Relay):
+        if isinstance(effect, SignalChild):
             return f"{effect.command['type']} goes down"
-        if isinstance(effect, Ask):
+        if isinstance(effect, AskPerson):
             return f"question about {effect.subject.get('step_id') or effect.subject.get('tool')}: {', '.join(effect.verbs)}"
         return kind_of(effect)
 
@@ -114,57 +114,57 @@ class LoopSpace(SmallRun[LoopMemory]):
         """What may come of an effect: in words, as an event, and what it takes of the budget."""
         match effect:
             case RunWorker():
-                yield "found", WorkerEnded(effect=effect_id, finding=Finding(output=effect.step_id)), ""
-                yield "failed", WorkerEnded(effect=effect_id, finding=Finding(status="failed", reason="no")), "failures"
-                yield "later", WorkerEnded(effect=effect_id, later=Later(key="k")), "edits"
-            case AskModel() | CallTool() | StartChild() | Relay():
+                yield "found", WorkerEnded(effect_id=effect_id, finding=Finding(output=effect.step_id)), ""
+                yield "failed", WorkerEnded(effect_id=effect_id, finding=Finding(status="failed", reason="no")), "failures"
+                yield "later", WorkerEnded(effect_id=effect_id, later=Later(key="k")), "edits"
+            case AskModel() | CallTool() | StartChild() | SignalChild():
                 yield from self._said_below(effect_id, effect)
             case Reflect():
                 for word in Decision:
-                    yield word, Reflected(effect=effect_id, said=word), "" if word in ("continue", "done") else "edits"
+                    yield word, Reflected(effect_id=effect_id, reply=word), "" if word in ("continue", "done") else "edits"
                 for strategy in Strategy:
-                    yield strategy, Reflected(effect=effect_id, strategy=strategy), "edits"
-                yield "error", Reflected(effect=effect_id, error="no"), "edits"
+                    yield strategy, Reflected(effect_id=effect_id, strategy=strategy), "edits"
+                yield "error", Reflected(effect_id=effect_id, error="no"), "edits"
             case MakePlan():
-                yield "made", PlanMade(effect=effect_id, steps=self._plan), ""
-                yield "none", PlanMade(effect=effect_id), "edits"
-                yield "error", PlanMade(effect=effect_id, error="no"), "edits"
+                yield "made", PlanMade(effect_id=effect_id, steps=self._plan), ""
+                yield "none", PlanMade(effect_id=effect_id), "edits"
+                yield "error", PlanMade(effect_id=effect_id, error="no"), "edits"
             case Synthesize():
-                yield "answer", Synthesized(effect=effect_id, answer="so"), ""
-                yield "error", Synthesized(effect=effect_id, error="no"), "edits"
+                yield "answer", Synthesized(effect_id=effect_id, answer="so"), ""
+                yield "error", Synthesized(effect_id=effect_id, error="no"), "edits"
             case Critique():
-                yield "ok", Critiqued(effect=effect_id, said="ok"), ""
-                yield "better", Critiqued(effect=effect_id, said="better"), "edits"
-            case Ask():
+                yield "ok", Critiqued(effect_id=effect_id, reply="ok"), ""
+                yield "better", Critiqued(effect_id=effect_id, reply="better"), "edits"
+            case AskPerson():
                 for verb in effect.verbs:
                     value = {"x": 1} if verb == "edit" else "said" if verb == "respond" else None
-                    yield verb, Answered(effect=effect_id, verb=verb, value=value), ""
+                    yield verb, Answered(effect_id=effect_id, verb=verb, value=value), ""
             case _:
                 raise TypeError(f"a small loop does not ask for {type(effect).__name__}")
 
-    def _said_below(self, effect_id: str, effect: AskModel | CallTool | StartChild | Relay) -> Iterator[tuple[str, Event, str]]:
+    def _said_below(self, effect_id: str, effect: AskModel | CallTool | StartChild | SignalChild) -> Iterator[tuple[str, Event, str]]:
         match effect:
             case AskModel():
-                yield "it is so", ModelReplied(effect=effect_id, text="so"), ""
-                yield "error", ModelReplied(effect=effect_id, error="no"), "failures"
+                yield "it is so", ModelReplied(effect_id=effect_id, text="so"), ""
+                yield "error", ModelReplied(effect_id=effect_id, error="no"), "failures"
                 if effect.round == 1:
-                    yield "calls", ModelReplied(effect=effect_id, calls=CALLS), ""
+                    yield "calls", ModelReplied(effect_id=effect_id, calls=CALLS), ""
             case CallTool():
-                yield "returns", ToolReturned(effect=effect_id, result="ok"), ""
-                yield "was interrupted", ToolReturned(effect=effect_id, interrupted=True), "failures"
+                yield "returns", ToolReturned(effect_id=effect_id, result="ok"), ""
+                yield "was interrupted", ToolReturned(effect_id=effect_id, interrupted=True), "failures"
             case StartChild():
-                yield "finished", ChildEnded(effect=effect_id, outcome="finished", result={"answer": 1}), ""
-                yield "failed", ChildEnded(effect=effect_id, outcome="failed", code="no", reason="no"), "failures"
-            case Relay():
-                yield "done", Relayed(effect=effect_id), ""
+                yield "finished", ChildEnded(effect_id=effect_id, outcome="finished", result={"answer": 1}), ""
+                yield "failed", ChildEnded(effect_id=effect_id, outcome="failed", code="no", reason="no"), "failures"
+            case SignalChild():
+                yield "done", ChildSignaled(effect_id=effect_id), ""
 
     def commands(self, state: Situation[LoopMemory]) -> Iterator[Move[LoopMemory]]:
         """One transition at a time, for whoever has paused it."""
         if state.run.memory.paused and state.left.pauses:
             yield "step", lambda: self.take(state, [StepOnce()], spend="pauses")
         for child in sorted(state.run.memory.children()):
-            rested = ChildRested(of=child, resting=child not in state.run.memory.resting)
-            yield f"the child {'rests' if rested.resting else 'goes on'}", lambda rested=rested: self.take(state, [rested])  # type: ignore[misc]
+            rested = ChildBlocked(effect_id=child, blocked=child not in state.run.memory.blocked_children)
+            yield f"the child {'rests' if rested.blocked else 'goes on'}", lambda rested=rested: self.take(state, [rested])  # type: ignore[misc]
 
     def watch(self, run: Run[LoopMemory]) -> Callable[[Event], None]:
         """No step begins before its turn, while it is paused, without its yes, or beyond a bound."""
@@ -180,7 +180,7 @@ def _check_starts(run: Run[LoopMemory], before: set[str], *, was_paused: bool) -
         effect for effect_id, effect in run.outstanding.items() if isinstance(effect, RunWorker) and effect_id not in run.abandoned
     ]
     if len(under_way) > options.max_parallel:
-        raise InvariantViolated(2, f"{len(under_way)} steps are under way at once (max_parallel {options.max_parallel})", run.story)
+        raise InvariantViolated(2, f"{len(under_way)} steps are under way at once (max_parallel {options.max_parallel})", run.history)
     found = {finding.step_id for finding in memory.findings}
     order = [step.step_id for step in memory.plan]
     for effect in begun:
@@ -189,15 +189,17 @@ def _check_starts(run: Run[LoopMemory], before: set[str], *, was_paused: bool) -
             step.step_id for step in memory.plan[: order.index(effect.step_id)] if not step.group or step.group != activity.step.group
         ]
         if missing := [step_id for step_id in earlier if step_id not in found]:
-            raise InvariantViolated(2, f"{effect.step_id} began before {', '.join(missing)} had come to anything", run.story)
+            raise InvariantViolated(2, f"{effect.step_id} began before {', '.join(missing)} had come to anything", run.history)
         if was_paused:
-            raise InvariantViolated(2, f"{effect.step_id} began while it was paused", run.story)
+            raise InvariantViolated(2, f"{effect.step_id} began while it was paused", run.history)
         if memory.workers[effect.worker].requires_approval and not activity.approved:
-            raise InvariantViolated(9, f"{effect.step_id} began without a yes", run.story)
+            raise InvariantViolated(9, f"{effect.step_id} began without a yes", run.history)
         if effect.attempt > options.max_attempts:
-            raise InvariantViolated(8, f"{effect.step_id} is tried {effect.attempt} times (max_attempts {options.max_attempts})", run.story)
+            raise InvariantViolated(
+                8, f"{effect.step_id} is tried {effect.attempt} times (max_attempts {options.max_attempts})", run.history
+            )
     calls = [effect for effect_id, effect in run.outstanding.items() if isinstance(effect, CallTool) and effect_id not in before]
     if unconfirmed := [call.tool for call in calls if call.tool == "remove" and not call.confirmed]:
-        raise InvariantViolated(9, f"{unconfirmed} is called without a yes", run.story)
+        raise InvariantViolated(9, f"{unconfirmed} is called without a yes", run.history)
     if run.state == State.COMPLETE and memory.answer is None:
-        raise InvariantViolated(8, "it is complete, and has no answer", run.story)
+        raise InvariantViolated(8, "it is complete, and has no answer", run.history)

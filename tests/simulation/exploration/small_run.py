@@ -18,11 +18,11 @@ import msgspec
 
 from asterism.errors import AsterismError, IllegalTransition, Refused
 from asterism.kernel.journal import JournalMismatch
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, kind_of
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.kernel.snapshot import Snapshot, freeze, thaw
-from asterism.machines.control import Answered, Cancel, Claimed, Drained, Pause, Unpause, Withdraw, Withdrawn
+from asterism.kernel.snapshot import Snapshot, restore_snapshot, take_snapshot
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
 from asterism.simulation.invariants import InvariantViolated, difference
 
 RUN = "r"
@@ -92,10 +92,10 @@ class Situation(Generic[M]):
         Raises:
             InvariantViolated: the snapshot cannot be read.
         """
-        self._frozen = self._frozen or freeze(self.run, "")
-        twin = thaw(self.run.machine, self._frozen, "") if self._frozen else None
+        self._frozen = self._frozen or take_snapshot(self.run, "")
+        twin = restore_snapshot(self.run.machine, self._frozen, "") if self._frozen else None
         if twin is None:
-            raise InvariantViolated(5, "its snapshot cannot be read", self.run.story)
+            raise InvariantViolated(5, "its snapshot cannot be read", self.run.history)
         return twin
 
 
@@ -132,7 +132,7 @@ def _in_order(value: Any, names: dict[str, str]) -> Any:
 
 def _difference(run: Run[Any], twin: Run[Any]) -> str:
     """In what two runs differ; empty when they agree. Most do, and are written alike: that is seen sooner than told."""
-    return "" if freeze(run, "") == freeze(twin, "") else difference(run, twin)
+    return "" if take_snapshot(run, "") == take_snapshot(twin, "") else difference(run, twin)
 
 
 Move = tuple[str, Callable[[], Situation[M]]]
@@ -192,7 +192,7 @@ class SmallRun(ABC, Generic[M]):
         """The run as it was submitted."""
         run = Run(self._machine, RUN)
         run.take(self.first(), at=NOW, actor="person")
-        run.take(Claimed(epoch=1, owner="p"), at=NOW, actor="system")
+        run.take(OwnershipAcquired(epoch=1, owner="p"), at=NOW, actor="system")
         return Situation(run, self._budget, drained=False, epoch=1)
 
     def is_end(self, state: Situation[M]) -> bool:
@@ -206,19 +206,19 @@ class SmallRun(ABC, Generic[M]):
         facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
         outstanding = [sorted(names.values()), _in_order(run.abandoned, names)]
         told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep]).decode()
-        outstanding = [sorted(names.values()), _in_order(run.withdrawn, names)]
+        outstanding = [sorted(names.values()), _in_order(run.cancelled_effects, names)]
         told = _encode([run.state, facts, outstanding, state.left, state.drained, state.asleep, state.called_off]).decode()
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:
         """Everything that can happen next."""
         if not state.drained:
-            yield "drained", lambda: self.take(state, [Drained()], drained=True)
+            yield "drained", lambda: self.take(state, [BatchEnded()], drained=True)
         for effect_id, effect in state.run.outstanding.items():
-            if isinstance(effect, Withdraw):
-                target = state.run.outstanding.get(effect.target)
-                lost: list[Event] = [target.interrupted(effect.target, "called off")] if target else []
-                events = [*lost, Withdrawn(effect=effect_id)]
+            if isinstance(effect, CancelEffect):
+                target = state.run.outstanding.get(effect.effect_id)
+                lost: list[Event] = [target.interrupted(effect.effect_id, "called off")] if target else []
+                events = [*lost, EffectCancelled(effect_id=effect_id)]
                 yield f"{self._name(effect, state.run.outstanding)} is done", lambda events=events: self.take(state, events)  # type: ignore[misc]
             else:
                 yield from self.outcomes(state, effect_id, effect)
@@ -238,26 +238,30 @@ class SmallRun(ABC, Generic[M]):
             yield "pause", lambda: self.take(state, [Pause()], spend="pauses")
         yield from self.commands(state)
         if left.lapses and run.machine.is_terminal(run.state) is False:
-            yield "the wall limit passes", lambda: self.take(state, [Drained()], drained=True, spend="lapses", at=LATE)
+            yield "the wall limit passes", lambda: self.take(state, [BatchEnded()], drained=True, spend="lapses", at=LATE)
 
     def _name(self, effect: Effect, outstanding: dict[str, Effect]) -> str:
-        if not isinstance(effect, Withdraw):
+        if not isinstance(effect, CancelEffect):
             return self.name_of(effect)
-        target = outstanding.get(effect.target)
+        target = outstanding.get(effect.effect_id)
         return f"withdrawal of {self._name(target, outstanding) if target else 'what is gone'}"
 
     # -- taking ------------------------------------------------------------------------------------
 
     def _crash(self, state: Situation[M]) -> Situation[M]:
         """The owner dies between two appends; the next one claims, and settles what may not be done again."""
-        outstanding, withdrawn = state.run.outstanding, state.run.withdrawn
+        outstanding, withdrawn = state.run.outstanding, state.run.cancelled_effects
         redone = tuple(
-            key for key, it in outstanding.items() if it.performed_outside and it.redo is not Redo.NEVER and key not in withdrawn
+            key
+            for key, it in outstanding.items()
+            if it.performed_outside and it.recovery_policy is not RecoveryPolicy.DO_NOT_RETRY and key not in withdrawn
         )
         lost: list[Event] = [
-            it.interrupted(key, "its owner died") for key, it in outstanding.items() if key in withdrawn or it.redo is Redo.NEVER
+            it.interrupted(key, "its owner died")
+            for key, it in outstanding.items()
+            if key in withdrawn or it.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
         ]
-        claimed = Claimed(epoch=state.epoch + 1, owner="p", redone=redone)
+        claimed = OwnershipAcquired(epoch=state.epoch + 1, owner="p", retried=redone)
         return self.take(state, [claimed, *lost], spend="crashes", epoch=state.epoch + 1)
 
     def take(
@@ -281,10 +285,10 @@ class SmallRun(ABC, Generic[M]):
         for event in events:
             self._take_checked(run, twin, event, at)
         if drained and at == NOW and (why := self.why_quiet(run)):
-            raise InvariantViolated(8, why, run.story)
+            raise InvariantViolated(8, why, run.history)
         if drained and run.memory.wake_at() == 0.0:  # type: ignore[attr-defined]
             if run.seq == state.run.seq:
-                raise InvariantViolated(8, "it wants to be looked at again at once, and nothing comes of it", run.story)
+                raise InvariantViolated(8, "it wants to be looked at again at once, and nothing comes of it", run.history)
             drained = False
         if run.seq == state.run.seq and not spend:
             drained = drained or state.drained  # nothing was taken: nothing has happened
@@ -296,22 +300,22 @@ class SmallRun(ABC, Generic[M]):
         try:
             entry = run.take(event, at=at, actor="somebody")
         except (IllegalTransition, Refused) as refused:
-            if isinstance(event, Outcome) and not isinstance(event, Answered):
-                raise InvariantViolated(6, f"an outcome was refused: {refused}", run.story) from None
+            if isinstance(event, EffectResult) and not isinstance(event, Answered):
+                raise InvariantViolated(6, f"an outcome was refused: {refused}", run.history) from None
             return
         except (AsterismError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {type(error).__name__}: {error}", run.story) from error
+            raise InvariantViolated(5, f"{kind_of(event)} breaks its move: {type(error).__name__}: {error}", run.history) from error
         if entry is None:
             if found := _difference(run, twin):
-                raise InvariantViolated(5, f"{kind_of(event)} made no entry and changed something: {found}", run.story)
+                raise InvariantViolated(5, f"{kind_of(event)} made no entry and changed something: {found}", run.history)
             return
         pack = packer(run.machine)
         try:
             twin.replay([pack.unpack(pack.pack(entry))])
         except JournalMismatch as mismatch:
-            raise InvariantViolated(5, str(mismatch), run.story) from None
+            raise InvariantViolated(5, str(mismatch), run.history) from None
         if found := _difference(run, twin):
-            raise InvariantViolated(5, found, run.story)
+            raise InvariantViolated(5, found, run.history)
         if run.machine.is_terminal(before) and run.state != before and (before, run.state) not in self.exits:
-            raise InvariantViolated(4, f"from {before} to {run.state}", run.story)
+            raise InvariantViolated(4, f"from {before} to {run.state}", run.history)
         look_after(event)

@@ -18,20 +18,20 @@ from asterism.kernel.machine import Effect, Event, kind_of
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
+    AttemptEnded,
     ConstellationAgentStatus,
+    ConstellationSubmitted,
     Dispatch,
     Edited,
     Planned,
     PlanningFailed,
     RunOptions,
-    Submitted,
-    TaskEnded,
     WeavingMode,
 )
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.planning_state import Asked, Idle, PlanRequest
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import Awaiting, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Ask, Drained
+from asterism.machines.run_control import Answered, AskPerson, BatchEnded
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
@@ -44,7 +44,7 @@ from asterism.simulation.invariants import (
 from tests.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 
 
-class AgentSpace(SmallRun[AgentMemory]):
+class AgentSpace(SmallRun[ConstellationMemory]):
     """What can happen to one plan.
 
     Args:
@@ -62,7 +62,7 @@ class AgentSpace(SmallRun[AgentMemory]):
         *,
         options: RunOptions = RunOptions(),  # noqa: B008 - frozen
         idempotent: bool = True,
-        edits: Callable[[AgentMemory], Iterable[Sequence[dict[str, Any]]]] = lambda _: (),
+        edits: Callable[[ConstellationMemory], Iterable[Sequence[dict[str, Any]]]] = lambda _: (),
     ) -> None:
         super().__init__(CONSTELLATION_AGENT, budget)
         self._plan = plan
@@ -73,17 +73,17 @@ class AgentSpace(SmallRun[AgentMemory]):
     def first(self) -> Event:
         """The plan, and one device for all of it."""
         device = AgentProfile(device_id="d", skills=(Skill(name="work", idempotent=self._idempotent),), concurrency=8)
-        return Submitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
+        return ConstellationSubmitted(request="small", fleet=(device,), plan=self._plan, options=self._options)
 
     def name_of(self, effect: Effect) -> str:
         """The task and the attempt, the planner's question, or the task that a person is asked about."""
         if isinstance(effect, Dispatch):
-            return f"{effect.task_id}#{effect.number}"
+            return f"{effect.task_id}#{effect.attempt}"
         if isinstance(effect, AskPlanner):
             return f"planner, {effect.mode}"
-        return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, Ask) else kind_of(effect)
+        return f"question about {effect.subject.get('task_id', '')}" if isinstance(effect, AskPerson) else kind_of(effect)
 
-    def remembered(self, run: Run[AgentMemory]) -> dict[str, Any]:
+    def remembered(self, run: Run[ConstellationMemory]) -> dict[str, Any]:
         """What decides what can happen, and not what is only told.
 
         Left out are the fleet; how often and when the planner was asked, whose bound is out of reach here; what it alone is told, in
@@ -97,105 +97,107 @@ class AgentSpace(SmallRun[AgentMemory]):
         for unread in ("fleet", "asks", "archive"):
             del facts[unread]
         planning = run.memory.planning
-        if not isinstance(planning, Idle):
+        if not isinstance(planning, NotPlanning):
             request = PlanRequest(batch=tuple(sorted(planning.request.batch)), reasks=planning.request.reasks)
             facts["planning"] = (
                 msgspec.structs.replace(planning, request=request, asked_at=0, moved={})
-                if isinstance(planning, Asked)
+                if isinstance(planning, Awaiting)
                 else msgspec.structs.replace(planning, request=request)
             )
-        board = facts.pop("board")
+        board = facts.pop("schedule")
         if board is not None:
             facts["constellation"] = board.constellation.to_dict()
-            facts["board"] = [sorted(board.startable), sorted(board.running), sorted(board.doomed)]
+            facts["schedule"] = [sorted(board.startable), sorted(board.running), sorted(board.unsatisfiable)]
         return facts
 
-    def why_quiet(self, run: Run[AgentMemory]) -> str:
+    def why_quiet(self, run: Run[ConstellationMemory]) -> str:
         """As the world's checker judges it."""
         return unnamed_wait(run, NOW, run.memory.lost)
 
     # -- what can happen ---------------------------------------------------------------------------
 
-    def outcomes(self, state: Situation[AgentMemory], effect_id: str, effect: Effect) -> Iterator[Move[AgentMemory]]:
+    def outcomes(self, state: Situation[ConstellationMemory], effect_id: str, effect: Effect) -> Iterator[Move[ConstellationMemory]]:
         """Completed or failed, an answer of the planner, a yes or a no."""
         name = self.name_of(effect)
         if isinstance(effect, Dispatch):
-            yield f"{name} completes", lambda: self.take(state, [TaskEnded(effect=effect_id, result={"value": 1})])
+            yield f"{name} completes", lambda: self.take(state, [AttemptEnded(effect_id=effect_id, result={"value": 1})])
             if state.left.failures:
                 error = TaskError(code="raised", message="no")
-                yield f"{name} fails", lambda: self.take(state, [TaskEnded(effect=effect_id, error=error)], spend="failures")
+                yield f"{name} fails", lambda: self.take(state, [AttemptEnded(effect_id=effect_id, error=error)], spend="failures")
         elif isinstance(effect, AskPlanner):
             yield from self._answers(state, effect_id, effect, name)
-        elif isinstance(effect, Ask):
+        elif isinstance(effect, AskPerson):
             for verb in effect.verbs:
                 if verb in ("approve", "reject"):
-                    yield f"{name}: {verb}", lambda verb=verb: self.take(state, [Answered(effect=effect_id, verb=verb)])  # type: ignore[misc]
+                    yield f"{name}: {verb}", lambda verb=verb: self.take(state, [Answered(effect_id=effect_id, verb=verb)])  # type: ignore[misc]
 
-    def _answers(self, state: Situation[AgentMemory], effect_id: str, effect: AskPlanner, name: str) -> Iterator[Move[AgentMemory]]:
+    def _answers(
+        self, state: Situation[ConstellationMemory], effect_id: str, effect: AskPlanner, name: str
+    ) -> Iterator[Move[ConstellationMemory]]:
         anew = effect.mode is WeavingMode.CREATION
         plan = self._plan if anew else None
-        yield f"{name}: {'the plan' if anew else 'no change'}", lambda: self.take(state, [Planned(effect=effect_id, plan=plan)])
+        yield f"{name}: {'the plan' if anew else 'no change'}", lambda: self.take(state, [Planned(effect_id=effect_id, plan=plan)])
         if not state.left.edits:
             return
         yield (
             f"{name}: unavailable",
-            lambda: self.take(state, [PlanningFailed(effect=effect_id, code="planning", reason="no")], spend="edits"),
+            lambda: self.take(state, [PlanningFailed(effect_id=effect_id, code="planning", reason="no")], spend="edits"),
         )
         if anew:
             return
         for status in (ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL, ConstellationAgentStatus.START):
-            yield f"{name}: {status}", lambda status=status: self.take(state, [Planned(effect=effect_id, status=status)], spend="edits")  # type: ignore[misc]
+            yield f"{name}: {status}", lambda status=status: self.take(state, [Planned(effect_id=effect_id, status=status)], spend="edits")  # type: ignore[misc]
         for actions in self._edits(state.run.memory):
             yield (
                 f"{name}: {_told(actions)}",
-                lambda actions=actions: self.take(state, [Planned(effect=effect_id, actions=tuple(actions))], spend="edits"),  # type: ignore[misc]
+                lambda actions=actions: self.take(state, [Planned(effect_id=effect_id, actions=tuple(actions))], spend="edits"),  # type: ignore[misc]
             )
 
-    def commands(self, state: Situation[AgentMemory]) -> Iterator[Move[AgentMemory]]:
+    def commands(self, state: Situation[ConstellationMemory]) -> Iterator[Move[ConstellationMemory]]:
         """Edits."""
         run = state.run
         for actions in self._edits(run.memory) if state.left.live_edits and Edited in run.machine.table[run.state] else ():
-            edited = Edited(actions=tuple(actions), version=run.memory.constellation.version)
+            edited = Edited(actions=tuple(actions), base_version=run.memory.constellation.version)
             yield f"from outside: {_told(actions)}", lambda edited=edited: self.take(state, [edited], spend="live_edits")  # type: ignore[misc]
 
-    def watch(self, run: Run[AgentMemory]) -> Callable[[Event], None]:
+    def watch(self, run: Run[ConstellationMemory]) -> Callable[[Event], None]:
         """No cycle, nothing read-only edited, nothing started that may not be."""
         memory = run.memory
-        running = set(memory.board.running if memory.board else ())
-        frozen = {} if memory.board is None else _frozen(memory)
+        running = set(memory.schedule.running if memory.schedule else ())
+        frozen = {} if memory.schedule is None else _frozen(memory)
         generation = memory.restarts
 
         def look_after(event: Event) -> None:
             held = (
-                held_by(memory) if isinstance(event, Drained) else set()
-            )  # an answer releases what it had held: only Drained starts anything
+                held_by(memory) if isinstance(event, BatchEnded) else set()
+            )  # an answer releases what it had held: only BatchEnded starts anything
             _check_tasks(run, running, held, frozen if memory.restarts == generation else {})
 
         return look_after
 
 
-def _check_tasks(run: Run[AgentMemory], running: set[str], held: set[str], frozen: dict[str, tuple[bytes, bytes]]) -> None:
+def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str], frozen: dict[str, tuple[bytes, bytes]]) -> None:
     constellation = run.memory.constellation
     if cycle := cycle_of(constellation):
-        raise InvariantViolated(1, " -> ".join(cycle), run.story)
+        raise InvariantViolated(1, " -> ".join(cycle), run.history)
     for task_id, (planned, ended) in frozen.items():
         task = constellation.tasks.get(task_id)
         now = frozen_form(constellation, task) if task else (b"", b"")
         if now[0] != planned or (ended and now[1] != ended):
-            raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.story)
+            raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.history)
     begun = [task for task in constellation.tasks.values() if task.status == "RUNNING" and task.task_id not in running]
     for task in begun:
         if why := why_not_startable(constellation, task):
-            raise InvariantViolated(2, why, run.story)
+            raise InvariantViolated(2, why, run.history)
         if task.task_id in held:
-            raise InvariantViolated(2, f"{task.task_id} started while it was held", run.story)
+            raise InvariantViolated(2, f"{task.task_id} started while it was held", run.history)
         if run.memory.paused:
-            raise InvariantViolated(2, f"{task.task_id} started while the run was paused", run.story)
-        if task.requires_approval and not task.inquiry and not task.approved:
-            raise InvariantViolated(9, f"{task.task_id} started without a yes", run.story)
+            raise InvariantViolated(2, f"{task.task_id} started while the run was paused", run.history)
+        if task.requires_approval and not task.inquiry_id and not task.approved:
+            raise InvariantViolated(9, f"{task.task_id} started without a yes", run.history)
 
 
-def _frozen(memory: AgentMemory) -> dict[str, tuple[bytes, bytes]]:
+def _frozen(memory: ConstellationMemory) -> dict[str, tuple[bytes, bytes]]:
     constellation = memory.constellation
     return {task.task_id: frozen_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
 
@@ -243,7 +245,7 @@ def _plan(tasks: int, edges: Sequence[tuple[int, int]], each: dict[str, Any]) ->
     })  # fmt: skip
 
 
-def small_edits(memory: AgentMemory) -> Iterator[Sequence[dict[str, Any]]]:
+def small_edits(memory: ConstellationMemory) -> Iterator[Sequence[dict[str, Any]]]:
     """One edit of each kind on each thing it could be about, whether it is allowed or not."""
     constellation = memory.constellation
     tasks = [task.task_id for task in constellation.in_order()]

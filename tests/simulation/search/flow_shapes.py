@@ -14,7 +14,7 @@ import msgspec
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent
 from asterism.flows.children import ChildFailed
 from asterism.machines.children import StartChild
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.simulation.people import Line
 from tests.simulation.search.shapes import likely
 

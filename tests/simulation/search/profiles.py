@@ -13,14 +13,14 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.kernel.machine import Event, kind_of
 from asterism.kernel.packing import event_body
-from asterism.machines.constellation_agent.events import Edited, RaiseLimits, RunOptions, Submitted
-from asterism.machines.control import Answered
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Edited, RaiseLimits, RunOptions
 from asterism.machines.orchestration_loop.events import StepOnce
+from asterism.machines.run_control import Answered
 from asterism.machines.usage import Usage
 from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.snapshots import SPACING
+from asterism.runtime.snapshots import INTERVAL_CHARS
 from asterism.simulation.device import Faults
-from asterism.simulation.people import Crash, Happening, StoreTrouble
+from asterism.simulation.people import Crash, ScheduledEvent, StoreTrouble
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import FailingMoves, Program
 from tests.simulation.search import shapes
@@ -37,13 +37,13 @@ def _devices(rng: random.Random, setting: Setting) -> None:
     setting.world["faults"] = Faults(seed=setting.seed, **chances)
     names = [profile.device_id for profile in setting.world["fleet"]]
     for device in names if likely(rng, 0.1) else ():
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 30), 1), what="lose", device=device))
-        _happen(setting, Happening(at_s=round(rng.uniform(30, 90), 1), what="find", device=device))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 30), 1), what="lose", device=device))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(30, 90), 1), what="find", device=device))
     for _ in range(rng.choice((0, 0, 1, 2))):
         device, at_s = rng.choice(names), round(rng.uniform(0, 60), 1)
-        _happen(setting, Happening(at_s=at_s, what="lose", device=device))
+        _happen(setting, ScheduledEvent(at_s=at_s, what="lose", device=device))
         if likely(rng, 0.8):
-            _happen(setting, Happening(at_s=at_s + rng.choice((0.0, 1.0, 50.0)), what="find", device=device))
+            _happen(setting, ScheduledEvent(at_s=at_s + rng.choice((0.0, 1.0, 50.0)), what="find", device=device))
 
 
 def _crashes(rng: random.Random, setting: Setting) -> None:
@@ -53,8 +53,8 @@ def _crashes(rng: random.Random, setting: Setting) -> None:
     ]
     setting.world["drivers"] = rng.choice((1, 1, 2))
     if likely(rng, 0.2):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="rival"))
-    setting.world["spacing"] = rng.choice((1, 3_000, SPACING))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="rival"))
+    setting.world["spacing"] = rng.choice((1, 3_000, INTERVAL_CHARS))
 
 
 def _planner(rng: random.Random, setting: Setting) -> None:
@@ -104,7 +104,7 @@ def _people(rng: random.Random, setting: Setting) -> None:
     setting.options = msgspec.structs.replace(setting.options, inquiry_timeout_s=rng.choice((None, 20.0, 200.0)))
     for what in ("pause", "unpause", "pause", "unpause", "cancel"):
         if likely(rng, 0.15 if what == "cancel" else 0.4):
-            _happen(setting, Happening(at_s=round(rng.uniform(0, 90), 1), what=what))
+            _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 90), 1), what=what))
 
 
 def _decisions(rng: random.Random, setting: Setting) -> None:
@@ -118,7 +118,7 @@ def _decisions(rng: random.Random, setting: Setting) -> None:
         max_cost_usd=rng.choice((None, None, 0.05)),
     )
     if likely(rng, 0.7):
-        _happen(setting, Happening(at_s=round(rng.uniform(10, 90), 1), what="allow"))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(10, 90), 1), what="allow"))
 
 
 def _counted(reply: Reply) -> Reply:
@@ -132,7 +132,7 @@ def _editors(rng: random.Random, setting: Setting) -> None:
     there = TaskConstellation.from_dict(msgspec.to_builtins(planned)).to_dict()
     for number in range(rng.randint(1, 4)):
         actions = tuple(shapes.edit(rng, setting.world["fleet"], there, wild=0.5) for _ in range(rng.choice((1, 1, 2, 3))))
-        edit = Happening(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}")
+        edit = ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}")
         _happen(setting, edit)
         if likely(rng, 0.3):
             _happen(setting, msgspec.structs.replace(edit, at_s=edit.at_s + rng.choice((0.0, 5.0))))
@@ -146,7 +146,7 @@ def _store(rng: random.Random, setting: Setting) -> None:
 
 def _robbers(rng: random.Random, setting: Setting) -> None:
     for _ in range(rng.randint(1, 2)):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 40), 1), what="rob"))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 40), 1), what="rob"))
 
 
 def _program(rng: random.Random, setting: Setting) -> None:
@@ -167,7 +167,7 @@ def _failing_moves(rng: random.Random, setting: Setting) -> None:
     )
     setting.world["resends"] = rng.choice((0, 1, 5))
     for what in ("pause", "unpause") * rng.choice((1, 2, 4)):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=what, run=rng.choice(("", "", "*"))))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=what, run_id=rng.choice(("", "", "*"))))
     if likely(rng, 0.2):
         _crashes(rng, setting)
     if isinstance(setting, LoopSetting):
@@ -182,32 +182,33 @@ def _letters(rng: random.Random, setting: Setting) -> None:
     """Somebody writes into the inbox past the desk: what nobody can read, what was settled long ago, what is written against a version."""
     update = {"tool": "update_task", "parameters": {"task_id": "t0", "priority": 3}}
     events: tuple[Event, ...] = (
-        Submitted(request="again", fleet=()),
-        Answered(effect="sim-1:1.0", verb="approve"),
-        Answered(effect="sim-1:3.0", verb="respond", value={"value": 0.1}),
+        ConstellationSubmitted(request="again", fleet=()),
+        Answered(effect_id="sim-1:1.0", verb="approve"),
+        Answered(effect_id="sim-1:3.0", verb="respond", value={"value": 0.1}),
         RaiseLimits(max_tokens=rng.choice((1, 500, 10**6))),
         RaiseLimits(max_cost_usd=rng.choice((0.01, 5.0))),
         Edited(actions=(update,) * 2_001),
-        *(Edited(actions=(update,), version=version) for version in range(6)),
+        *(Edited(actions=(update,), base_version=version) for version in range(6)),
     )
     letters = [("Nonsense", "{}"), ("pause", "{"), ("pause", "[]"), ("answered", '{"effect_id": 7}'), ("cancel", '{"reason": "\\ud800"}')]
     letters += [(kind_of(event), event_body(event)) for event in events]
     for kind, body in rng.choices(letters, k=rng.randint(1, 6)):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what="letter", kind=kind, body=body))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="letter", kind=kind, body=body))
 
 
 def _trees(rng: random.Random, setting: Setting) -> None:
     if setting.plan is not None:
         setting.plan = shapes.nested(rng, setting.plan, setting.world["fleet"])
     setting.world["crashes"] = [
-        Crash(entry=rng.randint(2, 15), after_s=rng.choice((0.0, 0.01, 3.0)), run="*") for _ in range(rng.choice((0, 1, 1, 3)))
+        Crash(entry=rng.randint(2, 15), after_s=rng.choice((0.0, 0.01, 3.0)), run_id="*") for _ in range(rng.choice((0, 1, 1, 3)))
     ]
     if likely(rng, 0.2):
         _happen(
-            setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob")), run=rng.choice(("", "*")))
+            setting,
+            ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob")), run_id=rng.choice(("", "*"))),
         )
     if likely(rng, 0.2):
-        _happen(setting, Happening(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "pause", "unpause")), run="*"))
+        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "pause", "unpause")), run_id="*"))
 
 
 def _forks(rng: random.Random, setting: Setting) -> None:
@@ -219,7 +220,7 @@ def _deaths(rng: random.Random, setting: Setting) -> None:
     """The driver dies in the middle of what a loop or a conversation does."""
     names = ("good", "once", "asks", "model", "reflect", "make_plan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
     for _ in range(rng.choice((0, 1, 2))):
-        crash = Crash(during=rng.choice(names), after_s=rng.choice((0.0, 0.0, 0.5)), run=rng.choice(("", "*")))
+        crash = Crash(during=rng.choice(names), after_s=rng.choice((0.0, 0.0, 0.5)), run_id=rng.choice(("", "*")))
         setting.world.setdefault("crashes", []).append(crash)
 
 
@@ -227,12 +228,12 @@ def _one_by_one(rng: random.Random, setting: Setting) -> None:
     """A loop is taken one transition at a time for a while, and mostly let go on in the end."""
     steps = sorted(round(rng.uniform(0, 60), 1) for _ in range(rng.choice((0, 0, 0, 2, 8))))
     for at_s in steps:
-        _happen(setting, Happening(at_s=at_s, what="letter", kind=kind_of(StepOnce), body=event_body(StepOnce())))
+        _happen(setting, ScheduledEvent(at_s=at_s, what="letter", kind=kind_of(StepOnce), body=event_body(StepOnce())))
     if steps and likely(rng, 0.8):
-        _happen(setting, Happening(at_s=steps[-1] + 5.0, what="unpause"))
+        _happen(setting, ScheduledEvent(at_s=steps[-1] + 5.0, what="unpause"))
 
 
-def _happen(setting: Setting, happening: Happening) -> None:
+def _happen(setting: Setting, happening: ScheduledEvent) -> None:
     setting.world.setdefault("happenings", []).append(happening)
 
 

@@ -18,7 +18,7 @@ from asterism.kernel.start import StartRequest
 from asterism.loops import ChildWorker
 from asterism.loops import constellation as constellation_worker
 from asterism.loops.definition import OrchestrationLoop
-from asterism.machines.children import StartChild, begin_child
+from asterism.machines.children import StartChild, child_start
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Line
@@ -182,4 +182,4 @@ def _timed(conversation: StartChild, limit_s: float) -> StartChild:
 
 def _started(loop: RandomLoop) -> StartChild:
     spec = loop.child().spec  # its folder is the world's
-    return begin_child(spec.machine, StartRequest(definition=spec.definition, request="simulated"), "simulated")
+    return child_start(spec.machine, StartRequest(definition=spec.definition, request="simulated"), "simulated")

@@ -16,7 +16,7 @@ from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.references import references
 from asterism.machines.constellation_agent.events import BUDGET
-from asterism.machines.control import Verb
+from asterism.machines.run_control import Verb
 from asterism.runtime.ports.device import Attempt
 from asterism.runtime.ports.planner import PlannerQuestion, Proposal
 from asterism.runtime.ports.store import InquiryRow
@@ -239,7 +239,7 @@ def helpful(seed: int) -> Answerer:
     """One person who answers every question, soon, and mostly with a yes."""
 
     def answers(inquiry: InquiryRow) -> list[Answer]:
-        rng = random.Random(f"{seed}:{inquiry.inquiry}")
+        rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
         verb: Verb = "respond" if "respond" in inquiry.verbs and likely(rng, 0.2) else "reject" if likely(rng, 0.2) else "approve"
         return [Answer(verb=verb, after_s=rng.choice((0.5, 5.0)), value={"value": 0.6} if verb == "respond" else None)]
 
@@ -259,7 +259,7 @@ def people(seed: int) -> Answerer:
     """People who answer late, twice, against each other, past the desk, or not at all."""
 
     def answers(inquiry: InquiryRow) -> list[Answer]:
-        rng = random.Random(f"{seed}:{inquiry.inquiry}")
+        rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
         names = iter(("ada", "bob", "eve"))
         found = []
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
@@ -275,7 +275,7 @@ def people(seed: int) -> Answerer:
                 nobody = {"actions": [{"tool": "update_task", "parameters": {"task_id": "nobody", "priority": 1}}]}
                 value = rng.choice((proposed, proposed, {"tasks": []}, nobody))
             if verb == "approve" and '"tool":' in inquiry.subject:
-                value = random.Random(f"always:{seed}:{inquiry.inquiry}").choice((None, {"always": True}))
+                value = random.Random(f"always:{seed}:{inquiry.inquiry_id}").choice((None, {"always": True}))
             after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
             found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
         return found

@@ -23,7 +23,7 @@ from asterism.runtime.ports.planner import Planner, PlannerQuestion
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.model_wire import ModelRequest, Say
-from asterism.simulation.people import Answer, Crash, Happening
+from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.scripted_model import Answering, Fault
 from tests.simulation.search.setting import Setting
@@ -97,7 +97,7 @@ class Option(msgspec.Struct, frozen=True):
     value: Any
 
 
-Part = TaskSpec | Trait | LineSpec | Happening | Crash | Action | Replied | Uttered | Said | Worked | Circumstance | Option
+Part = TaskSpec | Trait | LineSpec | ScheduledEvent | Crash | Action | Replied | Uttered | Said | Worked | Circumstance | Option
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ class Story(msgspec.Struct, frozen=True):
             "people": people,
             "planner": self._planner(),
             "crashes": [part for part in parts if isinstance(part, Crash)],
-            "happenings": [part for part in parts if isinstance(part, Happening)],
+            "happenings": [part for part in parts if isinstance(part, ScheduledEvent)],
         }
         options = RunOptions(**{part.name: part.value for part in parts if isinstance(part, Option)})
         return Setting(seed=self.seed, world=world, plan=self._plan() if self.planned else None, options=options, forks=self.forks)
@@ -177,7 +177,7 @@ class Story(msgspec.Struct, frozen=True):
         """It, one line for each task, dependency and happening."""
         plan = self._plan()
         tasks = [f"task {words(spec)}" for spec in plan.tasks]
-        lines = [f"{line.source} -> {line.target}, {line.judged_as} {line.condition}".rstrip() for line in plan.dependencies]
+        lines = [f"{line.source} -> {line.target}, {line.dependency_type} {line.condition}".rstrip() for line in plan.dependencies]
         others = [
             f"{type(part).__name__.lower()} {words(part)}"[:MAX_LINE]
             for part in self.parts

@@ -7,8 +7,8 @@ from asterism.cli.stories.flow_story import FlowStory
 from asterism.cli.stories.telling import story_for
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.kernel.packing import packer
-from asterism.machines.control import Forked
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.run_control import Forked
 from tests.flows import Stage, talk
 from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
@@ -25,7 +25,7 @@ class Adding(StandardAgent):
 
 
 def told(stage: Stage) -> tuple[FlowStory, list[str]]:
-    story = story_for(FLOW_AGENT, stage.run)
+    story = story_for(FLOW_AGENT, stage.run_id)
     assert isinstance(story, FlowStory)
     return story, [it.text for it in story.read(map(packer(FLOW_AGENT).unpack, stage.records))]
 
@@ -58,7 +58,7 @@ def test_what_went_wrong_below_is_told_once_and_in_words() -> None:
 
 def test_why_says_by_which_words_a_field_was_given_and_what_on_running_gave_itself() -> None:
     stage, _ = talk(Adding, "go", "4", "make it 5", "yes")
-    story = story_for(FLOW_AGENT, stage.run)
+    story = story_for(FLOW_AGENT, stage.run_id)
     happenings = story.read(map(packer(FLOW_AGENT).unpack, stage.records))
     assert [reason.text for reason in reasons_for("amount", [], happenings)] == [
         'becomes 4, said user: "4"',

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asterism.cli.stories.loop_story import LoopStory
-from asterism.machines.control import Answered, Ask, Forked
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Answered, AskPerson, Forked
 from tests.loops import Loop, steps
 
 
@@ -27,7 +27,7 @@ def told(loop: Loop) -> list[str]:
 
 def test_an_answer_that_is_not_taken_is_told_with_the_reason() -> None:
     loop = Loop(*steps("a:asks"))
-    answer = Answered(effect=loop.effect(Ask), verb="edit", value={"step_id": "b"})
+    answer = Answered(effect_id=loop.effect(AskPerson), verb="edit", value={"step_id": "b"})
     loop.entries.append(loop.run.note(answer, at=loop.now, actor="ada", key="k", why="an edit changes its intent"))
     assert told(loop)[-1] == "the answer edit by ada is not taken: an edit changes its intent"
 

@@ -69,7 +69,7 @@ class Table:
 
     def begun(self, name: str, code: int = 3) -> str:
         assert looping.run(f"{name}_of_looping_test.py:{name}", "go", database=self.database) == code
-        return self.row().run
+        return self.row().run_id
 
     def answer(self, *arguments: str, **more: Any) -> int:
         return people.answer(*arguments, database=self.database, **more)  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def test_a_request_is_planned_once(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 async def newest(database: Path) -> str:
     async with asterism.connect(database) as client:
-        return (await client.runs(limit=1))[0].run
+        return (await client.runs(limit=1))[0].run_id
 
 
 @pytest.mark.parametrize(

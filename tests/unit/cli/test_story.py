@@ -14,9 +14,9 @@ from asterism.constellation.task import TaskError, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import Edited, Progressed, Submitted, TaskEnded
+from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed, ConstellationSubmitted, Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Cancel, Claimed, Drained, Forked
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
 from tests.agents import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
@@ -28,9 +28,9 @@ class Written:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.run = Run(CONSTELLATION_AGENT, "r")
         self.entries: list[Entry] = []
-        self.at(0, Submitted(request="x", fleet=(WORK,), plan=parse_plan(plan)), "ada")
-        self.at(0, Claimed(epoch=1, owner="me"))
-        self.at(0, Drained())
+        self.at(0, ConstellationSubmitted(request="x", fleet=(WORK,), plan=parse_plan(plan)), "ada")
+        self.at(0, OwnershipAcquired(epoch=1, owner="me"))
+        self.at(0, BatchEnded())
 
     def at(self, at: float, event: Event, actor: str = "system") -> None:
         entry = self.run.take(event, at=100.0 + at, actor=actor)
@@ -38,9 +38,9 @@ class Written:
             self.entries.append(entry)
 
     def end(self, at: float, task: str, error: TaskError | None = None) -> None:
-        effect = self.run.memory.constellation.tasks[task].effect
-        self.at(at, TaskEnded(effect=effect, result=None if error else {"n": 1}, error=error), "device:desk")
-        self.at(at, Drained())
+        effect = self.run.memory.constellation.tasks[task].effect_id
+        self.at(at, AttemptEnded(effect_id=effect, result=None if error else {"n": 1}, error=error), "device:desk")
+        self.at(at, BatchEnded())
 
     def story(self) -> tuple[ConstellationStory, list[str]]:
         story = ConstellationStory(CONSTELLATION_AGENT, "r")
@@ -72,9 +72,9 @@ def test_a_retry_and_a_person_are_waited_for() -> None:
     written = Written(plan("a", "b", a={"retry": {"max_attempts": 2, "backoff_s": 4}}, b={"requires_approval": True}))
     written.end(1, "a", TaskError(code="raised", message="bad\x1bluck"))
     again = written.run.memory.constellation.tasks["a"].not_before - 100
-    written.at(2, Answered(effect=written.run.memory.constellation.tasks["b"].effect, verb="approve"), "ada")
-    written.at(2, Drained())
-    written.at(again, Drained())
+    written.at(2, Answered(effect_id=written.run.memory.constellation.tasks["b"].effect_id, verb="approve"), "ada")
+    written.at(2, BatchEnded())
+    written.at(again, BatchEnded())
     written.end(10, "a")
     written.end(11, "b")
     story, told = written.story()
@@ -116,8 +116,8 @@ def test_a_cancel_is_told_once() -> None:
 
 def test_the_last_sign_of_life_is_kept_until_the_attempt_ends() -> None:
     written = Written(plan("a"))
-    effect = written.run.memory.constellation.tasks["a"].effect
-    written.at(1, Progressed(of=effect, fraction=0.5, message="first\nsecond"), "device:desk")
+    effect = written.run.memory.constellation.tasks["a"].effect_id
+    written.at(1, AttemptProgressed(effect_id=effect, fraction=0.5, message="first\nsecond"), "device:desk")
     story, _ = written.story()
     assert (story.signs["a"].fraction, story.signs["a"].message) == (0.5, "second")
     assert measure(story, now=104).wall_s == 4
@@ -131,8 +131,8 @@ def test_each_edit_from_outside_is_told_by_who_made_it() -> None:
     written = Written(plan("a"))
     adds = {"tool": "add_task", "parameters": {"task_id": "n", "device": "desk", "skill": "work"}}
     waits = {"tool": "add_dependency", "parameters": {"from": "a", "to": "n"}}
-    written.at(1, Edited(actions=(adds, waits), version=1), "ada")
-    written.at(2, Edited(actions=({"tool": "update_task", "parameters": {"task_id": "n", "priority": 2}},), version=2), "ada")
+    written.at(1, Edited(actions=(adds, waits), base_version=1), "ada")
+    written.at(2, Edited(actions=({"tool": "update_task", "parameters": {"task_id": "n", "priority": 2}},), base_version=2), "ada")
     _, told = written.story()
     assert told[-3:] == ["n ada adds it on desk", "ada adds the dependency a->n, version 2", "n ada changes it: priority=2, version 3"]
 
@@ -140,7 +140,7 @@ def test_each_edit_from_outside_is_told_by_who_made_it() -> None:
 def test_an_edit_that_was_refused_is_told_with_the_reason() -> None:
     written = Written(plan("a"))
     why = '{"code":"read_only","what":"a","why":"it is RUNNING"}'
-    entry = written.run.note(Edited(actions=(), version=1), at=101.0, actor="ada", key="k", why=why)
+    entry = written.run.note(Edited(actions=(), base_version=1), at=101.0, actor="ada", key="k", why=why)
     written.entries.append(entry)
     assert written.story()[1][-1] == "an edit by ada is refused: a: it is RUNNING (read_only)"
 
@@ -148,8 +148,8 @@ def test_an_edit_that_was_refused_is_told_with_the_reason() -> None:
 def test_an_edit_that_changes_nothing_is_not_told_as_one_that_does() -> None:
     written = Written(plan("a"))
     adds = {"tool": "add_task", "parameters": {"task_id": "n", "device": "desk", "skill": "work"}}
-    written.at(1, Edited(actions=(adds,), version=1), "ada")
-    written.at(2, Edited(actions=(adds,), version=2), "ada")
+    written.at(1, Edited(actions=(adds,), base_version=1), "ada")
+    written.at(2, Edited(actions=(adds,), base_version=2), "ada")
     story, told = written.story()
     assert told.count("n ada adds it on desk, version 2") == 1
     again = ConstellationStory(CONSTELLATION_AGENT, "r").read(written.entries)[-1]
@@ -159,7 +159,7 @@ def test_an_edit_that_changes_nothing_is_not_told_as_one_that_does() -> None:
 
 def test_an_answer_that_cannot_be_carried_out_is_told_with_the_reason() -> None:
     written = Written(plan("a"))
-    entry = written.run.note(Answered(effect="r:1.0", verb="edit"), at=101.0, actor="ada", key="k", why="x: unknown device 'moon'")
+    entry = written.run.note(Answered(effect_id="r:1.0", verb="edit"), at=101.0, actor="ada", key="k", why="x: unknown device 'moon'")
     written.entries.append(entry)
     assert written.story()[1][-1] == "the answer edit by ada is not taken: x: unknown device 'moon'"
 
@@ -173,9 +173,9 @@ def test_a_planner_that_gives_up_is_not_told_to_have_planned() -> None:
 
 def test_time_in_which_nobody_drove_the_run_is_not_work() -> None:
     written = Written(plan("a"))
-    effect = written.run.memory.constellation.tasks["a"].effect
-    written.at(4, Progressed(of=effect, fraction=0.5))
-    written.at(44, Claimed(epoch=2, owner="you", redone=(effect,)))
+    effect = written.run.memory.constellation.tasks["a"].effect_id
+    written.at(4, AttemptProgressed(effect_id=effect, fraction=0.5))
+    written.at(44, OwnershipAcquired(epoch=2, owner="you", retried=(effect,)))
     written.end(50, "a")
     metrics = measure(written.story()[0], now=999)
     assert (metrics.worked_s, metrics.wall_s, metrics.attempts) == (10.0, 50.0, 1)
@@ -185,7 +185,7 @@ def test_what_a_fork_calls_off_is_not_told_to_be_made_again() -> None:
     written = Written(plan("a"))
     written.at(5, Forked(origin="r0", seq=3, idle_s=0.0))
     called_off = written.entries[-1].effect_ids()[0]
-    written.at(6, Claimed(epoch=2, owner="you", redone=(called_off,)))
+    written.at(6, OwnershipAcquired(epoch=2, owner="you", retried=(called_off,)))
     assert not [line for line in written.story()[1] if "made again" in line]
 
 

@@ -172,7 +172,7 @@ def test_an_edit_is_refused_by_code_and_changes_nothing(one: dict[str, Any], cod
     if code is None:
         edit(it, one)
         return
-    before, order = it.to_dict(), (list(it.tasks), ready(it), dict(it.unjudged))
+    before, order = it.to_dict(), (list(it.tasks), ready(it), dict(it.unevaluated))
     with pytest.raises(EditRefused) as raised:
         edit(it, A("add_task", task_id="x", device="d"), A("remove_dependency", dependency_id="b->d"), one)
     refusal = raised.value.refusal
@@ -180,7 +180,7 @@ def test_an_edit_is_refused_by_code_and_changes_nothing(one: dict[str, Any], cod
     assert refusal.why
     assert str(raised.value) == f"{refusal.what}: {refusal.why}"
     assert it.to_dict() == before
-    assert (sorted(it.tasks), ready(it), it.unjudged) == (sorted(order[0]), *order[1:])
+    assert (sorted(it.tasks), ready(it), it.unevaluated) == (sorted(order[0]), *order[1:])
     assert it.validate_dag() == (True, [])
 
 
@@ -268,10 +268,10 @@ def test_a_dependency_may_be_edited_while_its_source_runs() -> None:
 
 def test_an_edited_dependency_is_judged_anew() -> None:
     it = small()
-    assert not it.is_doomed("c")
+    assert not it.is_unsatisfiable("c")
     edit(it, A("update_dependency", dependency_id="a->c", condition="rows > 5"))
     assert it.lines["a->c"].verdict is None
-    assert list(it.unjudged) == ["a->c"]
+    assert list(it.unevaluated) == ["a->c"]
 
 
 @pytest.mark.parametrize("status", [it for it in TaskStatus if it not in (TaskStatus.PENDING, TaskStatus.WAITING_DEPENDENCY)])
@@ -329,7 +329,7 @@ def test_the_seeds_editing_example_applies_verbatim_and_only_once() -> None:
     for task_id in ("task_001", "task_002"):
         end(it, task_id)
     end(it, "task_003", result={"accuracy": 0.92})
-    assert it.is_doomed("task_004")
+    assert it.is_unsatisfiable("task_004")
     first = edit(it, *seed("editing")["actions"])
     assert first.changed
     assert list(it.tasks) == ["task_001", "task_002", "task_003", "task_005"]
@@ -355,8 +355,8 @@ def test_a_task_may_be_removed_and_added_again() -> None:
 
 def test_a_refused_batch_leaves_a_constellation_at_rest_where_it_was() -> None:
     it = TaskConstellation.from_dict({"tasks": [{"task_id": "a"}, {"task_id": "b"}], "dependencies": [{"from": "a", "to": "b"}]})
-    it.restless.clear()
+    it.dirty.clear()
     with pytest.raises(EditRefused):
         apply_edits(it, [RemoveDependency(dependency_id="a->b"), RemoveTask(task_id="never")])
-    assert not it.restless
-    assert not it.unjudged
+    assert not it.dirty
+    assert not it.unevaluated

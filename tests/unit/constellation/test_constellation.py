@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.line import DependencyType, TaskStarLine, Verdict
+from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.task import TaskError, TaskStatus
 from asterism.errors import InvalidInput
 from tests.stars import action, constellation, edit, end, judge_all, lines, plan, ready, seed, tasks
@@ -96,7 +96,7 @@ def test_statuses_and_verdicts_go_out_and_come_back() -> None:
     assert again.to_dict() == it.to_dict()
     assert again.tasks == it.tasks
     assert again.lines == it.lines
-    assert again.lines["a->b"].verdict == Verdict(satisfied=False, reason="a is FAILED")
+    assert again.lines["a->b"].verdict == Evaluation(satisfied=False, reason="a is FAILED")
     assert (again.version, again.generation, again.constellation_id, again.name) == (7, 1, "c", "n")
     assert list(again.removed_tasks) == ["e"]
     assert list(again.removed_lines) == ["d->e"]
@@ -105,7 +105,7 @@ def test_statuses_and_verdicts_go_out_and_come_back() -> None:
 def test_what_came_back_knows_what_is_ready_and_what_is_doomed() -> None:
     again = TaskConstellation.from_json(lived_through().to_json(indent=2))
     assert ready(again) == ["d"]
-    assert again.is_doomed("b")
+    assert again.is_unsatisfiable("b")
     assert again.validate_dag() == (True, [])
 
 
@@ -176,7 +176,7 @@ def test_the_ready_set_is_the_recomputed_one_after_every_step() -> None:
         assert it.validate_dag() == (True, [])
         seen.append(ready(it))
     assert seen == [["a"], ["c"], ["f"], ["f"], []]
-    assert it.is_doomed("d")
+    assert it.is_unsatisfiable("d")
 
 
 class Counted(dict[str, Any]):
@@ -193,13 +193,13 @@ class Counted(dict[str, Any]):
 def test_a_completion_costs_its_out_degree_whatever_the_size(size: int) -> None:
     it = constellation(" ".join(f"t{number}" for number in range(size)), " ".join(f"t{number}>t{number + 1}" for number in range(size - 1)))
     it.tasks, it.lines, it._open = Counted(it.tasks), Counted(it.lines), Counted(it._open)
-    it.restless.clear()
+    it.dirty.clear()
     Counted.reads = 0
     it.tasks["t5"].status = TaskStatus.COMPLETED
     it.source_settled("t5")
-    for line_id in tuple(it.unjudged):
-        it.set_verdict(line_id, Verdict(satisfied=True))
-    assert list(it.restless) == ["t6"]
+    for line_id in tuple(it.unevaluated):
+        it.set_evaluation(line_id, Evaluation(satisfied=True))
+    assert list(it.dirty) == ["t6"]
     assert Counted.reads < 15
 
 
@@ -207,9 +207,9 @@ def test_a_verdict_waits_for_every_task_that_its_condition_asks_about() -> None:
     it = constellation("a b c", "a>c b>c")
     edit(it, action("update_dependency", dependency_id="a->c", condition='tasks["b"].result.x > 1'))
     end(it, "a", result={"x": 0})
-    assert not it.is_doomed("c")
+    assert not it.is_unsatisfiable("c")
     end(it, "b", result={"x": 2})
-    assert it.lines["a->c"].verdict == Verdict(satisfied=True)
+    assert it.lines["a->c"].verdict == Evaluation(satisfied=True)
     assert ready(it) == ["c"]
 
 
@@ -217,9 +217,9 @@ def test_a_dependency_on_a_settled_task_is_judged_at_once() -> None:
     it = constellation("a b")
     end(it, "a")
     edit(it, action("add_dependency", from_="a", to="b"))
-    assert list(it.unjudged) == ["a->b"]
+    assert list(it.unevaluated) == ["a->b"]
     judge_all(it)
-    assert it.lines["a->b"].verdict == Verdict(satisfied=True)
+    assert it.lines["a->b"].verdict == Evaluation(satisfied=True)
 
 
 # -- reading -----------------------------------------------------------------------------------------

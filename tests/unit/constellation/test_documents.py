@@ -31,7 +31,7 @@ def test_the_seeds_creation_reply_is_a_plan_verbatim() -> None:
         ("task_003", "evaluate", "test_server"),
         ("task_004", "deploy", "prod_server"),
     ]
-    assert [(line.line_id, line.judged_as, line.condition) for line in found.dependencies] == [
+    assert [(line.line_id, line.dependency_type, line.condition) for line in found.dependencies] == [
         ("task_001->task_002", "SUCCESS_ONLY", ""),
         ("task_002->task_003", "SUCCESS_ONLY", ""),
         ("task_003->task_004", "CONDITIONAL", "accuracy > 0.95"),
@@ -84,13 +84,13 @@ def test_tips_may_be_one_text() -> None:
 )
 def test_a_dependency_may_be_spelled_in_the_documented_ways(given: dict[str, Any]) -> None:
     found = parse_line(given)
-    assert (found.line_id, found.source, found.target, found.judged_as, found.condition) == ("x", "a", "b", "CONDITIONAL", "ok")
+    assert (found.line_id, found.source, found.target, found.dependency_type, found.condition) == ("x", "a", "b", "CONDITIONAL", "ok")
 
 
 def test_a_dependency_has_defaults() -> None:
     found = parse_line({"from": "a", "to": "b"})
-    assert (found.line_id, found.judged_as) == ("a->b", DependencyType.SUCCESS_ONLY)
-    assert parse_line({"from": "a", "to": "b", "condition": "ok"}).judged_as is DependencyType.CONDITIONAL
+    assert (found.line_id, found.dependency_type) == ("a->b", DependencyType.SUCCESS_ONLY)
+    assert parse_line({"from": "a", "to": "b", "condition": "ok"}).dependency_type is DependencyType.CONDITIONAL
     assert parse_line({"from": "a", "to": "b", "type": "UNCONDITIONAL"}) == LineSpec(
         source="a", target="b", type=DependencyType.UNCONDITIONAL
     )

@@ -24,7 +24,7 @@ def test_the_seeds_editing_reply_is_three_edits_verbatim() -> None:
     assert isinstance(add, AddTask)
     assert (add.task.task_id, add.task.name, add.task.device) == ("task_005", "retrain_with_tuning", "gpu_server")
     assert isinstance(depend, AddDependency)
-    assert (depend.dependency.line_id, depend.dependency.judged_as) == ("task_003->task_005", DependencyType.SUCCESS_ONLY)
+    assert (depend.dependency.line_id, depend.dependency.dependency_type) == ("task_003->task_005", DependencyType.SUCCESS_ONLY)
     assert remove == RemoveTask(task_id="task_004")
 
 

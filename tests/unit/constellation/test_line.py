@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.line import TRUTH_TABLE, DependencyType, TaskStarLine, Verdict, judge
+from asterism.constellation.line import TRUTH_TABLE, DependencyType, Evaluation, TaskStarLine, evaluate
 from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 
 
-def verdict(kind: str, status: TaskStatus, condition: str = "", result: Any = None) -> Verdict:
+def verdict(kind: str, status: TaskStatus, condition: str = "", result: Any = None) -> Evaluation:
     line = TaskStarLine(line_id="a->b", source="a", target="b", type=DependencyType(kind), condition=condition)
-    return judge(line, TaskStar(task_id="a", status=status, result=result), {})
+    return evaluate(line, TaskStar(task_id="a", status=status, result=result), {})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def verdict(kind: str, status: TaskStatus, condition: str = "", result: Any = No
 )
 def test_each_cell_of_the_truth_table(kind: str, status: str, *, satisfied: bool) -> None:
     found = verdict(kind, TaskStatus(status))
-    assert found == Verdict(satisfied, "" if satisfied else f"a is {status}")
+    assert found == Evaluation(satisfied, "" if satisfied else f"a is {status}")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_truth_table_answers_for_every_settled_status() -> None:
 
 
 def test_a_condition_that_is_not_met_says_why() -> None:
-    assert verdict("CONDITIONAL", TaskStatus.COMPLETED, "accuracy > 0.95", {"accuracy": 0.92}) == Verdict(
+    assert verdict("CONDITIONAL", TaskStatus.COMPLETED, "accuracy > 0.95", {"accuracy": 0.92}) == Evaluation(
         satisfied=False, reason="accuracy > 0.95 is false: accuracy is 0.92"
     )
-    assert verdict("CONDITIONAL", TaskStatus.FAILED, "accuracy > 0.95") == Verdict(satisfied=False, reason="a is FAILED")
+    assert verdict("CONDITIONAL", TaskStatus.FAILED, "accuracy > 0.95") == Evaluation(satisfied=False, reason="a is FAILED")

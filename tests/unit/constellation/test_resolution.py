@@ -8,7 +8,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.constellation.references import MissingReference
-from asterism.constellation.resolution import arguments_of, check_line, check_task, predecessor_results, skill_for, stand_ins
+from asterism.constellation.resolution import arguments_of, check_line, check_task, fallback_devices, predecessor_results, skill_for
 from asterism.constellation.task import TaskStar, TaskStatus
 from tests.fleets import digits
 from tests.stars import end, lines
@@ -166,5 +166,5 @@ def test_the_result_of_a_failed_predecessor_is_not_carried() -> None:
 def test_a_stand_in_has_the_same_skill() -> None:
     both = Skill(name="s")
     fleet = {name: AgentProfile(device_id=name, skills=(both,)) for name in "abc"} | {"d": AgentProfile(device_id="d")}
-    assert stand_ins(task(device="b", resolved_skill="s"), fleet) == ["a", "c"]
-    assert stand_ins(task(device="b"), fleet) == []
+    assert fallback_devices(task(device="b", resolved_skill="s"), fleet) == ["a", "c"]
+    assert fallback_devices(task(device="b"), fleet) == []

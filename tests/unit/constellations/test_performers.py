@@ -10,9 +10,9 @@ from asterism.constellation.documents import PlanDocument, TaskSpec, parse_plan
 from asterism.constellation.task import TaskError
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.kernel.machine import Event
-from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, Planned, PlanningFailed, Progressed, TaskEnded
+from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, AttemptProgressed, Dispatch, Planned, PlanningFailed
 from asterism.machines.usage import Usage
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from tests.agents import Agent
 from tests.stars import action, plan
@@ -21,11 +21,11 @@ from tests.stars import action, plan
 class Dispatcher:
     """Says half way, then ends as told."""
 
-    def __init__(self, end: AttemptEnd) -> None:
+    def __init__(self, end: AttemptResult) -> None:
         self.end = end
         self.seen: list[Attempt] = []
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         self.seen.append(attempt)
         progress(AttemptProgress(key=attempt.key, fraction=0.5, message="half"))
         return self.end
@@ -43,11 +43,11 @@ class APlanner:
         return self.reply
 
 
-def dispatched(agent: Agent, end: AttemptEnd) -> tuple[Dispatcher, TaskEnded, list[Event]]:
+def dispatched(agent: Agent, end: AttemptResult) -> tuple[Dispatcher, AttemptEnded, list[Event]]:
     dispatcher, told = Dispatcher(end), list[Event]()
     (effect_id,) = agent.outstanding(Dispatch)
     outcome = asyncio.run(AttemptPerformer(dispatcher).perform(effect_id, agent.run.request(effect_id), told.append))
-    assert isinstance(outcome, TaskEnded)
+    assert isinstance(outcome, AttemptEnded)
     return dispatcher, outcome, told
 
 
@@ -60,24 +60,24 @@ def asked(agent: Agent, reply: Proposal | PlanningUnavailable) -> tuple[APlanner
 def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:
     agent = Agent(plan("a b", "a>b"))
     agent.ends("a", {"x": 1})
-    dispatcher, outcome, told = dispatched(agent, AttemptEnd(result={"y": 2}))
-    effect = agent.task("b").effect
+    dispatcher, outcome, told = dispatched(agent, AttemptResult(result={"y": 2}))
+    effect = agent.task("b").effect_id
     (attempt,) = dispatcher.seen
-    assert (attempt.key, attempt.run, attempt.task_id, attempt.device_id, attempt.number) == (effect, "r", "b", "d", 1)
+    assert (attempt.key, attempt.run_id, attempt.task_id, attempt.device_id, attempt.number) == (effect, "r", "b", "d", 1)
     assert attempt.results == {"a": {"x": 1}}
-    assert outcome == TaskEnded(effect=effect, result={"y": 2})
-    assert told == [Progressed(of=effect, fraction=0.5, message="half")]
+    assert outcome == AttemptEnded(effect_id=effect, result={"y": 2})
+    assert told == [AttemptProgressed(effect_id=effect, fraction=0.5, message="half")]
 
 
 def test_the_error_of_an_attempt_is_its_outcome() -> None:
     error = TaskError(code="crashed", message="signal 11")
-    _, outcome, _ = dispatched(Agent(plan("a")), AttemptEnd(error=error))
+    _, outcome, _ = dispatched(Agent(plan("a")), AttemptResult(error=error))
     assert outcome.error == error
 
 
 def test_the_outcome_of_an_attempt_is_taken_by_the_machine() -> None:
     agent = Agent(plan("a"))
-    _, outcome, _ = dispatched(agent, AttemptEnd(result=1))
+    _, outcome, _ = dispatched(agent, AttemptResult(result=1))
     agent.batch(outcome)
     assert agent.state == "FINISH"
 
@@ -107,13 +107,13 @@ def test_what_was_wrong_with_the_last_answer_is_told() -> None:
     agent = Agent()
     agent.plans()
     planner, _ = asked(agent, Proposal())
-    assert planner.asked[0].told == "reply: it holds no constellation"
+    assert planner.asked[0].feedback == "reply: it holds no constellation"
 
 
 def test_a_planner_that_cannot_be_had_is_an_outcome() -> None:
     agent = Agent()
     _, outcome = asked(agent, PlanningUnavailable("no model answers", "backup"))
-    assert outcome == PlanningFailed(effect=next(iter(agent.run.outstanding)), code="backup", reason="no model answers")
+    assert outcome == PlanningFailed(effect_id=next(iter(agent.run.outstanding)), code="backup", reason="no model answers")
 
 
 def test_after_a_restart_it_is_told_why_and_what_there_was_and_what_it_may_still_use() -> None:

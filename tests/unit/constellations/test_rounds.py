@@ -26,14 +26,14 @@ from tests.ferry import FERRY, Depart
 from tests.stars import plan
 
 MODEL = ModelChoice(model="replay:x")
-FLEET_FILE = str(Path("fleet.toml").resolve())
+FLEET_FILE = str(Path(__file__).with_name("fleet.toml"))
 
 
 def within(scene: Callable[[Client], Awaitable[None]]) -> None:
     async def main() -> None:
         machines = {machine.name: machine for machine in (CONSTELLATION_AGENT, FERRY)}
         fleet = {profile.device_id: profile for profile in FLEET}
-        await scene(Client(MemoryStore(Memory()), SystemClock(), machines, fleet=fleet, fleet_file="fleet.toml"))
+        await scene(Client(MemoryStore(Memory()), SystemClock(), machines, fleet=fleet, fleet_file=FLEET_FILE))
 
     asyncio.run(main())
 
@@ -72,7 +72,7 @@ def test_a_round_takes_over_what_the_last_one_was_begun_with() -> None:
         run = await submit(client, Goal(title="t", request="do b"), after=before)
         memory = (await client.load(run)).memory
         assert ((await client.describe(run)).session, memory.options.replan) == ("s", "always")
-        assert [it["request"] for it in memory.earlier] == ["x"]
+        assert [it["request"] for it in memory.previous_rounds] == ["x"]
 
     within(scene)
 

@@ -12,8 +12,8 @@ from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.devices.dispatcher import DeviceNotice, Dispatcher
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress, ProgressSink
-from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, Script, by_skill
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
+from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, Script, by_skill
 from asterism.simulation.loop import run
 
 EPOCH = 1_000_000.0
@@ -35,17 +35,17 @@ class World:
     """One device, the laptop, and its dispatcher, with what was seen of both. Times are seconds from the start."""
 
     def __init__(self, script: Script | None = None, concurrency: int = 1, faults: Faults | None = None, **options: Any) -> None:
-        self.ledger = Ledger(clock)
+        self.ledger = PerformanceLog(clock)
         profile = AgentProfile(device_id="laptop", concurrency=concurrency)
         self.device = FakeDevice(profile, self.ledger, script, faults)
         self.dispatcher = Dispatcher({"laptop": self.device}, clock, **options)
         self.arrived: list[str] = []
-        self.ends: dict[str, tuple[float, AttemptEnd]] = {}
+        self.ends: dict[str, tuple[float, AttemptResult]] = {}
         self.notices: list[tuple[float, DeviceNotice]] = []
         self.dispatcher.subscribe(lambda notice: self.notices.append((now(), notice)))
 
-    async def perform(self, key: str, run: str = "r", progress: ProgressSink = ignore, **fields: Any) -> AttemptEnd:
-        attempt = Attempt(**{"key": key, "run": run, "task_id": key, "device_id": "laptop", "skill": key, **fields})
+    async def perform(self, key: str, run_id: str = "r", progress: ProgressSink = ignore, **fields: Any) -> AttemptResult:
+        attempt = Attempt(**{"key": key, "run_id": run_id, "task_id": key, "device_id": "laptop", "skill": key, **fields})
         self.arrived.append(key)
         end = await self.dispatcher.perform(attempt, progress)
         self.ends[key] = (now(), end)
@@ -105,19 +105,19 @@ def cancel(key: str) -> None:
 def test_a_free_device_starts_at_once_and_its_result_comes_back() -> None:
     world = World(by_skill({"a": Behaviour(duration_s=3, result={"rows": 7})}))
     live(world, begin(world, "a"))
-    assert world.ends == {"a": (3.0, AttemptEnd(result={"rows": 7}))}
+    assert world.ends == {"a": (3.0, AttemptResult(result={"rows": 7}))}
 
 
 def test_what_a_skill_says_went_wrong_comes_back_as_it_is() -> None:
     error = TaskError(code="raised", message="ValueError: no")
     world = World(by_skill({"a": Behaviour(error=error)}))
     live(world, begin(world, "a"))
-    assert world.ends["a"] == (1.0, AttemptEnd(error=error))
+    assert world.ends["a"] == (1.0, AttemptResult(error=error))
 
 
 def test_runs_take_turns_however_many_attempts_one_of_them_has() -> None:
     world = World()
-    live(world, *(begin(world, key, run=key[0]) for key in ("a0", "a1", "a2", "a3", "b0", "b1", "c0")))
+    live(world, *(begin(world, key, run_id=key[0]) for key in ("a0", "a1", "a2", "a3", "b0", "b1", "c0")))
     assert world.started() == [(0, "a0"), (1, "b0"), (2, "c0"), (3, "a1"), (4, "b1"), (5, "a2"), (6, "a3")]
 
 
@@ -130,7 +130,12 @@ def test_within_a_run_the_higher_priority_goes_first_then_the_earlier() -> None:
 
 def test_a_priority_does_not_push_other_runs_aside() -> None:
     world = World()
-    live(world, begin(world, "a0", run="A"), *(begin(world, f"a{n}", run="A", priority=9) for n in (1, 2)), begin(world, "b0", run="B"))
+    live(
+        world,
+        begin(world, "a0", run_id="A"),
+        *(begin(world, f"a{n}", run_id="A", priority=9) for n in (1, 2)),
+        begin(world, "b0", run_id="B"),
+    )
     assert [key for _, key in world.started()] == ["a0", "b0", "a1", "a2"]
 
 
@@ -180,7 +185,7 @@ def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answ
     async def one(number: int) -> None:
         await asyncio.sleep(rng.random() * 10)
         deadline = rng.choice((None, clock() + 10))
-        await world.perform(f"k{number}", run=f"r{number % 3}", timeout_s=rng.choice((1, 5)), deadline=deadline)
+        await world.perform(f"k{number}", run_id=f"r{number % 3}", timeout_s=rng.choice((1, 5)), deadline=deadline)
 
     async def main() -> None:
         async with world.dispatcher:
@@ -207,7 +212,7 @@ def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answ
 def test_a_timeout_counts_from_the_moment_the_device_takes_it_and_kills() -> None:
     world = World(by_skill({"slow": Behaviour(hangs=True)}, Behaviour(duration_s=5)))
     live(world, begin(world, "first"), begin(world, "slow", timeout_s=2.5), begin(world, "next", timeout_s=6))
-    assert world.ends["slow"] == (7.5, AttemptEnd(error=TaskError(code="timeout", message="it took longer than its timeout of 2.5 s")))
+    assert world.ends["slow"] == (7.5, AttemptResult(error=TaskError(code="timeout", message="it took longer than its timeout of 2.5 s")))
     assert world.ended("next") == (12.5, "completed")
     assert [entry.how for entry in world.ledger.performances] == ["done", "killed", "done"]
 
@@ -216,7 +221,7 @@ def test_a_deadline_while_it_waits_ends_it_there_and_it_never_starts() -> None:
     world = World(by_skill({}, Behaviour(duration_s=10)))
     live(world, begin(world, "first"), begin(world, "late", deadline=EPOCH + 4), begin(world, "next"))
     error = TaskError(code="deadline", message="its deadline passed while it waited for device 'laptop'")
-    assert world.ends["late"] == (4.0, AttemptEnd(error=error))
+    assert world.ends["late"] == (4.0, AttemptResult(error=error))
     assert world.started() == [(0, "first"), (10, "next")]
 
 
@@ -236,7 +241,7 @@ def test_a_deadline_that_has_passed_is_said_at_once() -> None:
 def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
     world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=5)}))
     live(world, begin(world, "a", timeout_s=1, deadline=EPOCH + 2))
-    assert world.ends["a"] == (6.0, AttemptEnd(error=TaskError(code="timeout", message="it took longer than its timeout of 1 s")))
+    assert world.ends["a"] == (6.0, AttemptResult(error=TaskError(code="timeout", message="it took longer than its timeout of 1 s")))
 
 
 def test_bounds_that_are_kept_leave_no_trace() -> None:
@@ -329,7 +334,7 @@ def test_a_device_that_raises_is_a_crash_with_its_words() -> None:
     world = World(by_skill({"a": Behaviour(breaks="the cable is out")}))
     live(world, begin(world, "a"), begin(world, "b"))
     error = TaskError(code="crashed", message="device 'laptop' broke: RuntimeError: the cable is out")
-    assert world.ends["a"] == (1.0, AttemptEnd(error=error))
+    assert world.ends["a"] == (1.0, AttemptResult(error=error))
     assert world.ended("b") == (2, "completed")
 
 
@@ -338,7 +343,7 @@ class Clumsy:
 
     profile = AgentProfile(device_id="laptop")
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         if attempt.skill == "cancels itself":
             raise asyncio.CancelledError
         try:
@@ -347,7 +352,7 @@ class Clumsy:
             progress(AttemptProgress(key=attempt.key, message="stopping"))
             if attempt.skill == "breaks in its kill":
                 raise OSError("no such process") from None
-        return AttemptEnd(result="too late")
+        return AttemptResult(result="too late")
 
 
 def test_a_clumsy_device_gets_no_say_once_it_was_stopped() -> None:
@@ -355,7 +360,7 @@ def test_a_clumsy_device_gets_no_say_once_it_was_stopped() -> None:
         ends: list[tuple[str, str]] = []
         async with Dispatcher({"laptop": Clumsy()}, clock) as dispatcher:
             for skill in ("cancels itself", "breaks in its kill", "returns"):
-                attempt = Attempt(key="k", run="r", task_id="t", device_id="laptop", skill=skill, timeout_s=1)
+                attempt = Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill=skill, timeout_s=1)
                 end = await dispatcher.perform(attempt, ignore)
                 assert end.error
                 ends.append((end.error.code, end.error.message))
@@ -409,7 +414,7 @@ def test_an_unknown_device_is_named_with_those_there_are() -> None:
     world = World()
     live(world, begin(world, "a", device_id="lapdog"))
     error = TaskError(code="no_device", message="there is no device 'lapdog'; the fleet has 'laptop'")
-    assert world.ends["a"] == (0.0, AttemptEnd(error=error))
+    assert world.ends["a"] == (0.0, AttemptResult(error=error))
     for ask in (world.dispatcher.lose, world.dispatcher.find, world.dispatcher.queue_depth, world.dispatcher.running):
         with pytest.raises(InvalidInput, match="no device 'lapdog'"):
             ask("lapdog")
@@ -501,13 +506,13 @@ def test_what_is_reported_after_the_end_is_dropped() -> None:
     class Chatterbox:
         profile = AgentProfile(device_id="laptop")
 
-        async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+        async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
             kept.append(progress)
-            return AttemptEnd(result=attempt.number)
+            return AttemptResult(result=attempt.number)
 
     async def main() -> None:
         async with Dispatcher({"laptop": Chatterbox()}, clock) as dispatcher:
-            await dispatcher.perform(Attempt(key="k", run="r", task_id="t", device_id="laptop", skill="s"), seen.append)
+            await dispatcher.perform(Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill="s"), seen.append)
             kept[0](AttemptProgress(key="k", message="one more thing"))
             await asyncio.sleep(1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
-from asterism.runtime.ports.device import Attempt, AttemptEnd
+from asterism.runtime.ports.device import Attempt, AttemptResult
 
 FLEET = """
 [[devices]]
@@ -23,11 +23,11 @@ argv = ["./hello.sh"]
 """
 
 
-def performed(tmp_path: Path, skill: str) -> AttemptEnd:
-    async def scenario() -> AttemptEnd:
+def performed(tmp_path: Path, skill: str) -> AttemptResult:
+    async def scenario() -> AttemptResult:
         async with WorkerPool(tmp_path / "ledger") as pool:
             devices = await open_fleet(tmp_path / "fleet.toml", {"local": local_kind(pool)})
-            attempt = Attempt(key="k", run="r", task_id="t", device_id="laptop", skill=skill)
+            attempt = Attempt(key="k", run_id="r", task_id="t", device_id="laptop", skill=skill)
             return await devices["laptop"].perform(attempt, lambda _: None)
 
     (tmp_path / "fleet.toml").write_text(FLEET)

@@ -14,7 +14,7 @@ from asterism.flows import AgentResult, AgentStatus, ChildFailed, InputField, Me
 from asterism.flows.children import constellation
 from asterism.loops import OrchestrationLoop
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.starting import first_event
+from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from tests.flows import Stage, talk
 
@@ -102,7 +102,7 @@ def test_an_agent_that_cannot_be_called_again_goes_on_where_it_waits_while_its_p
     async def play() -> list[AgentResult]:
         async with stage.process() as (_, conversation, _):
             said = [await conversation.say(line) for line in LINES]
-            stage.run = conversation.run
+            stage.run_id = conversation.run_id
             return said
 
     assert [(turn.raw_message, str(turn.status)) for turn in stage.play(play())] == [

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from asterism.flows import AgentResult, AgentStatus, ChildFailed, Message, StandardAgent, flowagent, performer
-from asterism.kernel.machine import Event, Row, Turn, kind_of
+from asterism.kernel.machine import Event, Row, StepContext, kind_of
 from asterism.loops import OrchestrationLoop, Worker
 from asterism.machines.children import ChildEnded
-from asterism.machines.control import Pause
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.run_control import Pause
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Crash, Happening
+from asterism.simulation.people import Crash, ScheduledEvent
 from asterism.simulation.world import World
 
 REFUSED = "a defect of asterism: pause could not be taken: KeyError: 'a defect in a move'"
@@ -104,15 +104,15 @@ def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
     """Plant a defect: every live move of a running conversation over such an event raises."""
     sound = FLOW_AGENT.table[AgentStatus.RUNNING][kind]
 
-    def broken(memory: Any, event: Any, turn: Turn) -> Any:
-        if not turn.replayed:
+    def broken(memory: Any, event: Any, context: StepContext) -> Any:
+        if not context.replayed:
             raise KeyError("a defect in a move")
-        return sound.move(memory, event, turn)
+        return sound.move(memory, event, context)
 
     patch.setitem(FLOW_AGENT.table[AgentStatus.RUNNING], kind, Row(broken, sound.to, sound.internal))
 
 
-def lived(agent: type, *happenings: Happening) -> tuple[World, Ending]:
+def lived(agent: type, *happenings: ScheduledEvent) -> tuple[World, Ending]:
     world = World(happenings=happenings, loops=[LOOP])
     return world, world.run_flow(agent, ["go"])
 
@@ -123,7 +123,7 @@ def events(ending: Ending) -> Sequence[str]:
 
 def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_over(monkeypatch, Pause)
-    world, ending = lived(Waiting, Happening(at_s=5, what="pause"))
+    world, ending = lived(Waiting, ScheduledEvent(at_s=5, what="pause"))
     assert (ending.outcome, ending.memory.prompt) == ("finished", "done")
     assert world.refusals == [REFUSED]
     assert ending.lasted_s < 60
@@ -131,7 +131,7 @@ def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_def
 
 def test_a_handler_is_cancelled_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_over(monkeypatch, Pause)
-    world, ending = lived(Waiting, Happening(at_s=3, what="pause"), Happening(at_s=5, what="cancel"))
+    world, ending = lived(Waiting, ScheduledEvent(at_s=3, what="pause"), ScheduledEvent(at_s=5, what="cancel"))
     assert (ending.outcome, world.refusals) == ("cancelled", [REFUSED])
     assert ending.lasted_s < 60
 
@@ -155,10 +155,10 @@ def test_the_machine_refuses_to_run_past_an_approval_though_the_view_has_let_its
 
 @pytest.mark.parametrize("is_checked_by", ["the view", "the machine"])
 @pytest.mark.parametrize(
-    ("agent", "said", "happenings"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (Happening(at_s=5, what="pause"),))]
+    ("agent", "said", "happenings"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (ScheduledEvent(at_s=5, what="pause"),))]
 )
 def test_a_pause_before_the_question_is_no_way_past_an_approval(
-    agent: type, said: list[str], happenings: Sequence[Happening], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
+    agent: type, said: list[str], happenings: Sequence[ScheduledEvent], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SAID.clear()
     if is_checked_by == "the machine":

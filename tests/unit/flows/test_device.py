@@ -12,9 +12,9 @@ import asterism
 from asterism.bootstrap import open_devices
 from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
+from asterism.machines.run_control import Cancel
 from asterism.runtime.runtime import Runtime
 
 AGENTS = """
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 
 async def begun(runtime: Runtime, folder: Path) -> str:
     async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
-        first = Submitted(request="x", fleet=tuple(fleet.values()), plan=parse_plan(PLAN))
+        first = ConstellationSubmitted(request="x", fleet=tuple(fleet.values()), plan=parse_plan(PLAN))
     return await runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="me")
 
 
@@ -69,7 +69,7 @@ def test_a_task_is_a_conversation_and_what_was_handed_over_is_not_asked_for(fold
                 await runtime.drive(run)
                 for inquiry in await runtime.store.inquiries(root=run):
                     asked.append(inquiry.prompt)
-                    await runtime.post_answer(inquiry.inquiry, verb, actor="ann", value=value)  # type: ignore[arg-type]
+                    await runtime.post_answer(inquiry.inquiry_id, verb, actor="ann", value=value)  # type: ignore[arg-type]
         async with asterism.open(folder / "runs.db", fleet=folder / "fleet.toml") as runtime:
             children = [child for child in await runtime.runs() if child.parent]
             row = await runtime.store.run(run)

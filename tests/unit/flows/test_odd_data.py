@@ -173,8 +173,8 @@ def test_so_it_is_by_a_desk_and_as_an_answer() -> None:
         async with stage.process() as (runtime, _, _):
             with pytest.raises(InvalidInput, match="MAX_SAID"):
                 await Orchestrator([Amount], runtime=runtime).handle("4" * (MAX_SAID + 1), user="ann")
-            (asked,) = await runtime.store.inquiries(run=stage.run)
-            with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry} has 1,048,.* bytes, the limit is 1,048,576"):
-                await runtime.post_answer(asked.inquiry, "respond", actor="ann", value="4" * MAX_BYTES)
+            (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
+            with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry_id} has 1,048,.* bytes, the limit is 1,048,576"):
+                await runtime.post_answer(asked.inquiry_id, "respond", actor="ann", value="4" * MAX_BYTES)
 
     stage.play(play())

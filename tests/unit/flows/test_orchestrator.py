@@ -125,14 +125,14 @@ def test_a_conversation_is_not_there_for_another_tenant_and_its_runs_say_whose_t
     async def play() -> None:
         async with stage.process() as (runtime, _, _):
             desk = Orchestrator(AGENTS, runtime=runtime)
-            run = (await desk.handle("book", user="ann", tenant="acme")).run
+            run = (await desk.handle("book", user="ann", tenant="acme")).run_id
             assert [row.tenant for row in await runtime.runs()] == ["acme"]
             for tenant in ("", "other"):
-                stranger = Conversation(Booking, runtime=runtime, run=run, user="ann", tenant=tenant)
+                stranger = Conversation(Booking, runtime=runtime, run_id=run, user="ann", tenant=tenant)
                 for turn in (stranger.say("4"), stranger.pause(), stranger.cancel(), stranger.settle(), stranger.result(runtime)):
                     with pytest.raises(RunNotFound):
                         await turn
-            assert (await Conversation(Booking, runtime=runtime, run=run, tenant="acme").say("4")).raw_message == "Under which name?"
+            assert (await Conversation(Booking, runtime=runtime, run_id=run, tenant="acme").say("4")).raw_message == "Under which name?"
 
     stage.play(play())
 

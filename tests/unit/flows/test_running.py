@@ -11,8 +11,8 @@ import pytest
 from asterism.errors import InvalidInput, Refused
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent, StreamEvent
 from asterism.flows.conversation import Conversation
-from asterism.machines.control import Answered
-from asterism.machines.flow_agent.events import Said
+from asterism.machines.flow_agent.events import MessageReceived
+from asterism.machines.run_control import Answered
 from tests.flows import Stage, act, talk
 
 ENTERED: list[tuple[str, str]] = []
@@ -118,7 +118,7 @@ def test_three_yes_at_once_pay_once() -> None:
         for line in ("pay", "40"):
             await act(stage, line)
         async with stage.process() as (runtime, _, _):
-            people = [Conversation(SafePay, runtime=runtime, run=stage.run, user=name) for name in ("ann", "bob", "cleo")]
+            people = [Conversation(SafePay, runtime=runtime, run_id=stage.run_id, user=name) for name in ("ann", "bob", "cleo")]
             return await asyncio.gather(*(person.say("yes") for person in people), return_exceptions=True)
 
     said = stage.play(play())
@@ -134,7 +134,7 @@ def test_a_yes_to_what_somebody_has_changed_meanwhile_pays_nothing_and_is_shown_
         for line in ("pay", "40"):
             await act(stage, line)
         async with stage.process() as (runtime, _, _):
-            ann, bob = (Conversation(SafePay, runtime=runtime, run=stage.run, user=name) for name in ("ann", "bob"))
+            ann, bob = (Conversation(SafePay, runtime=runtime, run_id=stage.run_id, user=name) for name in ("ann", "bob"))
             await ann.settle()
             await bob.say("make it 7")
             return [await ann.say("yes"), await ann.say("yes")]
@@ -152,11 +152,11 @@ def test_three_yes_written_straight_into_the_inbox_pay_once() -> None:
         for line in ("pay", "40"):
             await act(stage, line)
         async with stage.process() as (runtime, _, _):
-            (asked,) = await runtime.store.inquiries(run=stage.run)
+            (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
             for name in ("ann", "bob"):
-                await runtime.post(stage.run, Said(text="yes", to=asked.inquiry), actor=name, key=name)
-            await runtime.post(stage.run, Answered(effect=asked.inquiry, verb="approve"), actor="cleo", key="cleo")
-            await runtime.drive(stage.run)
+                await runtime.post(stage.run_id, MessageReceived(text="yes", inquiry_id=asked.inquiry_id), actor=name, key=name)
+            await runtime.post(stage.run_id, Answered(effect_id=asked.inquiry_id, verb="approve"), actor="cleo", key="cleo")
+            await runtime.drive(stage.run_id)
 
     stage.play(play())
     assert len(ENTERED) == 1
@@ -169,9 +169,9 @@ def test_an_edit_through_the_inbox_is_shown_again() -> None:
         for line in ("pay", "40"):
             await act(stage, line)
         async with stage.process() as (runtime, conversation, _):
-            (asked,) = await runtime.store.inquiries(run=stage.run)
-            await runtime.post_answer(asked.inquiry, "edit", actor="ann", value={"amount": 80})
-            await runtime.drive(stage.run)
+            (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
+            await runtime.post_answer(asked.inquiry_id, "edit", actor="ann", value={"amount": 80})
+            await runtime.drive(stage.run_id)
             return await conversation.result(runtime)
 
     result = stage.play(play())
@@ -367,7 +367,7 @@ def test_a_cancel_during_the_body_is_taken_at_its_end() -> None:
         async with stage.process() as (runtime, conversation, _):
             task = asyncio.ensure_future(conversation.say("yes"))
             await asyncio.sleep(2)
-            other = Conversation(Pay, runtime=runtime, run=stage.run)
+            other = Conversation(Pay, runtime=runtime, run_id=stage.run_id)
             assert (await other.cancel()).status == "COMPLETED"
             with pytest.raises(Refused, match="ended"):
                 await other.cancel()

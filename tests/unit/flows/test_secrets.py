@@ -10,7 +10,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
-from asterism.flows.vault import Vault
+from asterism.flows.secret_store import SecretStore
 from tests.flows import Stage, act, talk
 
 SECRET = "hunter22"  # noqa: S105 - of nobody
@@ -230,7 +230,7 @@ def test_a_secret_that_is_said_while_its_question_is_paused_is_not_written_down(
 
 
 def test_a_secret_is_known_again_in_its_own_conversation_only() -> None:
-    vault = Vault()
+    vault = SecretStore()
     vault.put("run-1", "token", SECRET, {})
     vault.keep("run-1.5.0", {"pin": 12345}, "")
     assert [vault.has_heard("run-1", text) for text in (SECRET, "12345", "hunter", "")] == [True, True, False, False]
@@ -289,9 +289,9 @@ def test_a_secret_cannot_be_told_through_the_inbox(lines: tuple[str, ...], verb:
         for line in lines:
             await act(stage, line)
         async with stage.process() as (runtime, _, _):
-            (asked,) = await runtime.store.inquiries(run=stage.run)
+            (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
             with pytest.raises(InvalidInput, match=why):
-                await runtime.post_answer(asked.inquiry, verb, actor="ann", value=value)
+                await runtime.post_answer(asked.inquiry_id, verb, actor="ann", value=value)
 
     stage.play(play())
     assert SECRET not in everything(stage)
@@ -304,9 +304,9 @@ def test_a_question_for_a_secret_can_be_cancelled_through_the_inbox() -> None:
         for line in ("go", "ann"):
             await act(stage, line)
         async with stage.process() as (runtime, _, _):
-            (asked,) = await runtime.store.inquiries(run=stage.run)
-            await runtime.post_answer(asked.inquiry, "cancel", actor="ann")
-            return (await runtime.drive(stage.run)).outcome
+            (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
+            await runtime.post_answer(asked.inquiry_id, "cancel", actor="ann")
+            return (await runtime.drive(stage.run_id)).outcome
 
     assert stage.play(play()) == "cancelled"
 

@@ -178,7 +178,7 @@ def test_an_override_forbids_and_the_table_still_holds(state: AgentStatus, targe
     for agent in (StandardAgent(), StrictAgent()):
         allowed = target in STATE_TRANSITIONS[state] and not (forbidden and isinstance(agent, StrictAgent))
         assert agent.can_transition(state, target) == allowed
-        agent._seat.status = state
+        agent._state.status = state
         if allowed:
             agent.transition_to(target)
             assert agent.status is target
@@ -191,16 +191,16 @@ def test_an_override_forbids_and_the_table_still_holds(state: AgentStatus, targe
 @pytest.mark.parametrize(("state", "target"), PAIRS)
 def test_an_illegal_result_changes_nothing_and_raises_and_a_result_in_place_is_idempotent(state: AgentStatus, target: AgentStatus) -> None:
     agent = StrictAgent()
-    agent._seat.status = state
+    agent._state.status = state
     if target is state:
         assert agent.make_result(status=target).status is agent.status is state
-        assert agent._seat.path == []
+        assert agent._state.transitions == []
     elif agent.can_transition(state, target):
         assert agent.make_result(status=target, raw_message="so").status is agent.status is target
     else:
         with pytest.raises(IllegalTransition):
             agent.make_result(status=target, metadata={"sub_state": "x"})
-        assert (agent.status, agent.metadata, agent._seat.path) == (state, {}, [])
+        assert (agent.status, agent.metadata, agent._state.transitions) == (state, {}, [])
 
 
 def test_an_override_that_allows_more_adds_nothing() -> None:
@@ -209,7 +209,7 @@ def test_an_override_that_allows_more_adds_nothing() -> None:
             return True
 
     agent = Lax()
-    agent._seat.status = AgentStatus.COMPLETED
+    agent._state.status = AgentStatus.COMPLETED
     with pytest.raises(IllegalTransition):
         agent.transition_to(AgentStatus.RUNNING)
 
@@ -326,7 +326,7 @@ def test_an_agent_of_a_program_has_the_status_of_its_result_whatever_is_done_wit
         ):
             result = await turn
             assert result.status is agent.status is AgentStatus(status)
-            assert result.run == agent.run
+            assert result.run_id == agent.run_id
         assert (agent.item, agent.key, agent.fleet) == ("tea", "", ())
         events = [event async for event in agent.stream("yes")]
         assert events[-1].result.status is agent.status is AgentStatus.COMPLETED

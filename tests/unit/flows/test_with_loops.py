@@ -151,7 +151,7 @@ class Tree:
 
     async def _step(self, runtime: Runtime) -> RunRow | None:
         if "root" not in self.stage.memory.runs:
-            await runtime.submit(ORCHESTRATION_LOOP, self.loop.submitted("eat"), title="eat", actor="ann", run="root")
+            await runtime.submit(ORCHESTRATION_LOOP, self.loop.submitted("eat"), title="eat", actor="ann", run_id="root")
         row = await runtime.drive("root")
         if row.status == "ended":
             return row
@@ -161,7 +161,7 @@ class Tree:
         if verb == "sleep":
             await asyncio.sleep(value)
         else:
-            await runtime.post_answer(asked.inquiry, verb, actor="ann", value=value)
+            await runtime.post_answer(asked.inquiry_id, verb, actor="ann", value=value)
         return None
 
     def findings(self) -> list[Any]:

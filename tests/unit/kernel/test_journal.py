@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from asterism.kernel import packing
-from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record, state_history, story_line, time_per_state
-from asterism.kernel.machine import effect_id, run_of
+from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record, history_line, state_history, time_per_state
+from asterism.kernel.machine import make_effect_id, run_id_of
 from asterism.kernel.packing import Packer, event_body, packer
 from asterism.kernel.run import Run
 from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
@@ -13,7 +13,7 @@ from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
 
 def entries() -> list[Entry]:
     run = Run(KETTLE, "r")
-    events = [Weigh(), Press(litres=0.5), Boiled(effect="r:9.0"), Lift()]
+    events = [Weigh(), Press(litres=0.5), Boiled(effect_id="r:9.0"), Lift()]
     taken = [run.take(event, at=10.0 * at, actor="me", key=f"k{at}") for at, event in enumerate(events, 1)]
     return [entry for entry in taken if entry]
 
@@ -57,7 +57,7 @@ def test_a_record_survives_json() -> None:
 def test_a_record_that_is_not_one_of_ours_is_a_mismatch(fields: dict[str, object], told: str) -> None:
     with pytest.raises(JournalMismatch, match=told) as raised:
         packer(KETTLE).unpack(changed(packer(KETTLE).pack(entries()[1]), **fields))
-    assert (raised.value.run, raised.value.seq) == ("r", 2)
+    assert (raised.value.run_id, raised.value.seq) == ("r", 2)
 
 
 def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_todays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +107,14 @@ def test_what_is_not_an_event_of_the_machine_is_refused_by_name(kind: str, body:
 
 
 def test_an_effect_id_names_run_entry_and_place() -> None:
-    assert effect_id("r", 12, 3) == "r:12.3"
-    assert run_of("a:b:12.3") == "a:b"
+    assert make_effect_id("r", 12, 3) == "r:12.3"
+    assert run_id_of("a:b:12.3") == "a:b"
 
 
 def test_a_story_line_is_the_same_for_an_entry_and_its_record() -> None:
     for entry in entries():
-        assert story_line(entry) == story_line(packer(KETTLE).pack(entry))
-    assert story_line(entries()[2]) == "#3 boiled by me -> HEATING  (noted: r:9.0 is not outstanding)"
+        assert history_line(entry) == history_line(packer(KETTLE).pack(entry))
+    assert history_line(entries()[2]) == "#3 boiled by me -> HEATING  (noted: r:9.0 is not outstanding)"
 
 
 # -- what is read from a journal ---------------------------------------------------------------------

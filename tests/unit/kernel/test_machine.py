@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import IllegalTransition
-from asterism.kernel.machine import Effect, Event, Move, Redo, RequestOf, Row, Turn, kind_of, row
+from asterism.kernel.machine import Effect, Event, Move, RecoveryPolicy, RequestFactory, Row, StepContext, kind_of, row
 from tests.kettle import (
     KETTLE,
     TABLE,
@@ -35,28 +35,30 @@ class Unheard(Event, tag="unheard", frozen=True, kw_only=True):
     pass
 
 
-def silent(memory, event, turn):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a move without annotations is the case
+def silent(memory, event, context):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a move without annotations is the case
     return Kettle.COLD
 
 
-def astray(memory: Memory, event: Press, turn: Turn) -> Kettle:
+def astray(memory: Memory, event: Press, context: StepContext) -> Kettle:
     return Kettle.HOT
 
 
-def turn_at(seq: int = 1) -> Turn:
-    return Turn(run="r", seq=seq, at=5.0, actor="me", state=Kettle.COLD)
+def turn_at(seq: int = 1) -> StepContext:
+    return StepContext(run_id="r", seq=seq, at=5.0, actor="me", state=Kettle.COLD)
 
 
 # -- common rows -------------------------------------------------------------------------------------
 
 
-def stay(memory: Memory, event: Weigh, turn: Turn) -> StrEnum:
-    return turn.state
+def stay(memory: Memory, event: Weigh, context: StepContext) -> StrEnum:
+    return context.state
 
 
 def test_a_move_knows_the_state_it_is_in_so_one_row_serves_every_state() -> None:
     kettle = make_kettle(table={**TABLE, Kettle.COLD: {Press: row(press, Kettle.HEATING)}}, common={Weigh: row(stay)})
-    assert [kettle.step(state, Memory(), Weigh(), Turn(run="r", seq=1, at=0.0, actor="me", state=state)) for state in Kettle] == [*Kettle]
+    assert [kettle.step(state, Memory(), Weigh(), StepContext(run_id="r", seq=1, at=0.0, actor="me", state=state)) for state in Kettle] == [
+        *Kettle
+    ]
 
 
 def test_a_row_of_a_state_stands_before_a_common_one() -> None:
@@ -94,7 +96,7 @@ def test_a_move_that_does_not_say_what_it_is_for_is_refused() -> None:
 
 def test_a_move_that_is_made_for_several_states_is_checked_in_each() -> None:
     def pressed(target: Kettle) -> Move:
-        def move(memory: Memory, event: Press, turn: Turn) -> Kettle:
+        def move(memory: Memory, event: Press, context: StepContext) -> Kettle:
             return target
 
         return move
@@ -120,7 +122,7 @@ def test_an_initial_state_of_another_machine_is_refused() -> None:
         make_kettle(initial=Radio.ON)
 
 
-def seen(memory: Memory, event: Event, turn: Turn) -> None:
+def seen(memory: Memory, event: Event, context: StepContext) -> None:
     return None
 
 
@@ -173,7 +175,7 @@ def test_a_kind_is_named_by_its_tag_and_not_by_its_class() -> None:
 
 def test_a_request_of_what_is_no_effect_of_the_machine_is_unsound() -> None:
     with pytest.raises(ValueError, match="requests: Heat is no effect of it"):
-        make_kettle(effects=(Switch,), requests={Heat: RequestOf(lambda run, effect_id, effect: effect)})
+        make_kettle(effects=(Switch,), requests={Heat: RequestFactory(lambda run, effect_id, effect: effect)})
 
 
 def test_everything_that_is_unsound_is_told_at_once() -> None:
@@ -185,25 +187,25 @@ def test_everything_that_is_unsound_is_told_at_once() -> None:
 
 
 def test_a_step_gives_the_next_state_and_the_effects() -> None:
-    memory, turn = Memory(), turn_at(seq=7)
-    assert KETTLE.step(Kettle.COLD, memory, Press(litres=2.0), turn) is Kettle.HEATING
-    assert turn.effects == [Heat(litres=2.0)]
+    memory, context = Memory(), turn_at(seq=7)
+    assert KETTLE.step(Kettle.COLD, memory, Press(litres=2.0), context) is Kettle.HEATING
+    assert context.effects == [Heat(litres=2.0)]
     assert memory.heating == "r:7.0"
 
 
 def test_the_ids_of_effects_count_within_their_entry() -> None:
-    turn = turn_at(seq=3)
-    assert [turn.perform(Heat(litres=1.0)), turn.perform(Switch(target="x"))] == ["r:3.0", "r:3.1"]
+    context = turn_at(seq=3)
+    assert [context.schedule(Heat(litres=1.0)), context.schedule(Switch(target="x"))] == ["r:3.0", "r:3.1"]
 
 
 def test_an_event_without_a_row_raises_and_says_what_was_accepted() -> None:
-    memory, turn = Memory(), turn_at()
+    memory, context = Memory(), turn_at()
     with pytest.raises(IllegalTransition) as raised:
-        KETTLE.step(Kettle.HEATING, memory, Press(), turn)
+        KETTLE.step(Kettle.HEATING, memory, Press(), context)
     told = raised.value
     assert (told.machine, told.state, told.event, told.accepted) == ("kettle", "HEATING", "press", ("boiled", "lift", "peek"))
     assert str(told) == "kettle in HEATING does not accept press; accepted: boiled, lift, peek"
-    assert not turn.effects
+    assert not context.effects
     assert memory.litres == 0.0
 
 
@@ -249,9 +251,9 @@ def test_every_state_answers_name_round_end_subtask_end_and_next_agent() -> None
 
 
 def test_an_effect_is_performed_again_under_its_key_unless_it_says_otherwise() -> None:
-    assert Switch(target="x").redo is Redo.SAME_KEY
-    assert Heat(litres=1.0).redo is Redo.REATTACH
-    assert (Switch(target="x").withdraws, Heat(litres=1.0).withdraws) == ("x", "")
+    assert Switch(target="x").recovery_policy is RecoveryPolicy.RETRY_SAME_KEY
+    assert Heat(litres=1.0).recovery_policy is RecoveryPolicy.REATTACH
+    assert (Switch(target="x").cancels, Heat(litres=1.0).cancels) == ("x", "")
     assert Heat(litres=1.0).actor == "system"
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from asterism.errors import RunNewer, version_text
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, check_known, version_of
-from asterism.kernel.machine import Event, Machine, Turn, row
+from asterism.kernel.machine import Event, Machine, StepContext, row
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.kernel.snapshot import freeze, thaw
+from asterism.kernel.snapshot import restore_snapshot, take_snapshot
 from tests.kettle import TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, make_kettle
 
 
@@ -22,20 +22,20 @@ class Grip(Event, tag="grip", frozen=True, kw_only=True):
     adopts_rules: ClassVar[bool] = True
 
 
-def gripped(memory: Memory, event: Grip, turn: Turn) -> Any:
-    return turn.state
+def gripped(memory: Memory, event: Grip, context: StepContext) -> Any:
+    return context.state
 
 
-def press_full(memory: Memory, event: Press, turn: Turn) -> Kettle:
+def press_full(memory: Memory, event: Press, context: StepContext) -> Kettle:
     """The corrected move: never heats less than a litre."""
-    litres = max(event.litres, 1.0) if turn.rules >= 2 else event.litres
-    memory.heating = turn.perform(Heat(litres=litres))
+    litres = max(event.litres, 1.0) if context.rules >= 2 else event.litres
+    memory.heating = context.schedule(Heat(litres=litres))
     return Kettle.HEATING
 
 
-def press_always_full(memory: Memory, event: Press, turn: Turn) -> Kettle:
+def press_always_full(memory: Memory, event: Press, context: StepContext) -> Kettle:
     """The same correction, which does not ask for the version."""
-    memory.heating = turn.perform(Heat(litres=max(event.litres, 1.0)))
+    memory.heating = context.schedule(Heat(litres=max(event.litres, 1.0)))
     return Kettle.HEATING
 
 
@@ -62,7 +62,7 @@ def replayed(machine: Machine[Memory], entries: list[Entry]) -> Run[Memory]:
 
 def half_a_litre() -> list[Entry]:
     """A run that has heated too little once, by the first rules."""
-    return take(Run(FIRST, "r"), Press(litres=0.5), Lift(), Boiled(effect="r:1.0"), Stopped(effect="r:2.0"))
+    return take(Run(FIRST, "r"), Press(litres=0.5), Lift(), Boiled(effect_id="r:1.0"), Stopped(effect_id="r:2.0"))
 
 
 def test_the_first_entry_and_every_claim_say_the_version_of_the_rules() -> None:
@@ -74,7 +74,7 @@ def test_the_first_entry_and_every_claim_say_the_version_of_the_rules() -> None:
 
 
 def test_a_first_entry_that_is_a_note_says_it_too() -> None:
-    entries = take(Run(SECOND, "r"), Boiled(effect="r:9.0"))
+    entries = take(Run(SECOND, "r"), Boiled(effect_id="r:9.0"))
     assert [(bool(entry.note), entry.rules) for entry in entries] == [(True, 2)]
     assert replayed(SECOND, entries).rules == 2
 
@@ -151,8 +151,8 @@ def test_a_snapshot_remembers_the_rules_of_the_last_claim() -> None:
     run = Run(machine, "r")
     take(run, Press(), Peek())
     run.rules = 1  # as one that was submitted under the first rules
-    snapshot = freeze(run, "x")
+    snapshot = take_snapshot(run, "x")
     assert snapshot is not None
-    thawed = thaw(machine, snapshot, "x")
+    thawed = restore_snapshot(machine, snapshot, "x")
     assert thawed is not None
     assert thawed.rules == 1

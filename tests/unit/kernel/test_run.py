@@ -8,7 +8,7 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
-from asterism.kernel.machine import Effect, Machine, Outcome, RequestOf, Turn, row
+from asterism.kernel.machine import Effect, EffectResult, Machine, RequestFactory, StepContext, row
 from asterism.kernel.run import STORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
@@ -37,7 +37,7 @@ def replay(*entries: Entry) -> Run[Memory]:
 
 def test_an_event_becomes_an_entry_with_its_effects() -> None:
     run, [entry] = boiling()
-    assert (entry.run, entry.seq, entry.at, entry.actor, entry.state) == ("r", 1, 1.0, "me", "HEATING")
+    assert (entry.run_id, entry.seq, entry.at, entry.actor, entry.state) == ("r", 1, 1.0, "me", "HEATING")
     assert entry.effects == (Heat(litres=2.0),)
     assert entry.effect_ids() == ("r:1.0",)
     assert run.outstanding == {"r:1.0": Heat(litres=2.0)}
@@ -51,25 +51,25 @@ def test_a_move_that_says_nothing_happened_leaves_no_entry() -> None:
 
 def test_an_illegal_event_changes_nothing_and_tells_the_story() -> None:
     run, _ = boiling()
-    before = (run.seq, run.state, dict(run.outstanding), tuple(run.story))
+    before = (run.seq, run.state, dict(run.outstanding), tuple(run.history))
     with pytest.raises(IllegalTransition) as raised:
         run.take(Press(), at=2.0, actor="me")
     assert raised.value.story == ("#1 press by me -> HEATING",)
     assert "#1 press by me -> HEATING" in str(raised.value)
-    assert (run.seq, run.state, dict(run.outstanding), tuple(run.story)) == before
+    assert (run.seq, run.state, dict(run.outstanding), tuple(run.history)) == before
 
 
 def test_the_story_is_bounded() -> None:
     run = Run(KETTLE, "r")
     for at in range(STORY_LENGTH + 5):
         run.take(Weigh(), at=float(at), actor="me")
-    assert len(run.story) == STORY_LENGTH
-    assert run.story[-1].startswith(f"#{STORY_LENGTH + 5} ")
+    assert len(run.history) == STORY_LENGTH
+    assert run.history[-1].startswith(f"#{STORY_LENGTH + 5} ")
 
 
 def test_an_outcome_settles_its_effect() -> None:
     run, _ = boiling()
-    run.take(Boiled(effect="r:1.0"), at=2.0, actor="stove")
+    run.take(Boiled(effect_id="r:1.0"), at=2.0, actor="stove")
     assert run.state is Kettle.HOT
     assert not run.outstanding
     assert run.ended
@@ -77,15 +77,15 @@ def test_an_outcome_settles_its_effect() -> None:
 
 def test_a_duplicate_outcome_is_noted_and_not_stepped() -> None:
     run, _ = boiling()
-    run.take(Boiled(effect="r:1.0"), at=2.0, actor="stove")
-    noted = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove", key="k")
+    run.take(Boiled(effect_id="r:1.0"), at=2.0, actor="stove")
+    noted = run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove", key="k")
     assert noted is not None
     assert (noted.note, noted.state, noted.effects, noted.key) == ("r:1.0 is not outstanding", "HOT", (), "k")
 
 
 def test_an_outcome_of_an_effect_that_never_was_is_noted() -> None:
     run, _ = boiling()
-    noted = run.take(Boiled(effect="r:9.0"), at=2.0, actor="stove")
+    noted = run.take(Boiled(effect_id="r:9.0"), at=2.0, actor="stove")
     assert noted is not None
     assert noted.note
     assert run.state is Kettle.HEATING
@@ -95,16 +95,16 @@ def test_an_outcome_of_an_effect_that_never_was_is_noted() -> None:
 def test_a_withdrawn_effect_stays_outstanding_until_its_own_outcome() -> None:
     run, _ = boiling()
     run.take(Lift(), at=2.0, actor="me")
-    assert run.withdrawn == {"r:1.0"}
+    assert run.cancelled_effects == {"r:1.0"}
     assert list(run.outstanding) == ["r:1.0", "r:2.0"]
-    run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
-    assert run.withdrawn == set()
+    run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove")
+    assert run.cancelled_effects == set()
     assert list(run.outstanding) == ["r:2.0"]
 
 
 def test_the_outcome_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> None:
-    def forget(memory: Memory, event: Lift, turn: Turn) -> Kettle:
-        turn.abandon(memory.heating)
+    def forget(memory: Memory, event: Lift, context: StepContext) -> Kettle:
+        context.abandon(memory.heating)
         return Kettle.HEATING
 
     rows = {**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Lift: row(forget)}}
@@ -112,7 +112,7 @@ def test_the_outcome_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> 
     run.take(Press(), at=1.0, actor="me")
     run.take(Lift(), at=2.0, actor="me")
     assert run.abandoned == {"r:1.0"}
-    entry = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
+    entry = run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove")
     assert entry is not None
     assert (entry.state, entry.note) == ("HEATING", "")
     assert (run.outstanding, run.abandoned) == ({}, set())
@@ -123,7 +123,7 @@ def test_an_outcome_that_a_state_has_no_row_for_settles_its_effect_and_changes_n
     run = Run(make_kettle(table=rows), "r")
     run.take(Press(), at=1.0, actor="me")
     run.take(Lift(), at=2.0, actor="me")
-    entry = run.take(Boiled(effect="r:1.0"), at=3.0, actor="stove")
+    entry = run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove")
     assert entry is not None
     assert (entry.state, entry.note) == ("COLD", "")
     assert list(run.outstanding) == ["r:2.0"]
@@ -132,13 +132,13 @@ def test_an_outcome_that_a_state_has_no_row_for_settles_its_effect_and_changes_n
 def test_what_an_effect_has_used_is_counted_though_it_was_abandoned() -> None:
     counted: list[str] = []
 
-    def lift_off(memory: Memory, event: Lift, turn: Turn) -> Kettle:
-        turn.abandon(memory.heating)
+    def lift_off(memory: Memory, event: Lift, context: StepContext) -> Kettle:
+        context.abandon(memory.heating)
         return Kettle.COLD
 
     rows = {**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Lift: row(lift_off, Kettle.COLD)}}
-    run = Run(make_kettle(table=rows, settled=lambda memory, event: counted.append(event.effect)), "r")
-    for event in (Press(), Lift(), Boiled(effect="r:1.0"), Boiled(effect="r:1.0")):
+    run = Run(make_kettle(table=rows, settled=lambda memory, event: counted.append(event.effect_id)), "r")
+    for event in (Press(), Lift(), Boiled(effect_id="r:1.0"), Boiled(effect_id="r:1.0")):
         run.take(event, at=1.0, actor="me")
     assert counted == ["r:1.0"]
 
@@ -175,8 +175,8 @@ def test_an_effect_is_what_a_journal_gives_back_of_it() -> None:
     class Stir(Effect, tag="stir", frozen=True, kw_only=True):
         what: Any
 
-    def stir(memory: Memory, event: Press, turn: Turn) -> Kettle:
-        turn.perform(Stir(what=("a", "b")))
+    def stir(memory: Memory, event: Press, context: StepContext) -> Kettle:
+        context.schedule(Stir(what=("a", "b")))
         return Kettle.HEATING
 
     run = Run(make_kettle(table={**TABLE, Kettle.COLD: {Press: row(stir, Kettle.HEATING)}}, effects=(Heat, Switch, Stir)), "r")
@@ -187,13 +187,13 @@ def test_an_effect_is_what_a_journal_gives_back_of_it() -> None:
 
 
 def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() -> None:
-    class Unheard(Outcome, tag="unheard", frozen=True, kw_only=True):
+    class Unheard(EffectResult, tag="unheard", frozen=True, kw_only=True):
         pass
 
     run = Run(make_kettle(), "r")
     run.take(Press(), at=1.0, actor="me")
     with pytest.raises(TypeError, match="kettle has no row for Unheard in any state: it could not be replayed"):
-        run.take(Unheard(effect="r:1.0"), at=2.0, actor="me")
+        run.take(Unheard(effect_id="r:1.0"), at=2.0, actor="me")
     assert (run.seq, list(run.outstanding)) == (1, ["r:1.0"])
 
 
@@ -202,7 +202,7 @@ def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() 
 
 def journal() -> tuple[Run[Memory], list[Entry]]:
     run, entries = boiling()
-    events = [Lift(), Boiled(effect="r:1.0"), Boiled(effect="r:1.0"), Stopped(effect="r:2.0"), Weigh(), Press()]
+    events = [Lift(), Boiled(effect_id="r:1.0"), Boiled(effect_id="r:1.0"), Stopped(effect_id="r:2.0"), Weigh(), Press()]
     for at, event in enumerate(events, 2):
         entry = run.take(event, at=float(at), actor="me")
         assert entry is not None
@@ -213,8 +213,13 @@ def journal() -> tuple[Run[Memory], list[Entry]]:
 def test_replay_gives_the_live_state() -> None:
     run, entries = journal()
     again = replay(*entries)
-    assert (again.state, again.seq, again.outstanding, again.withdrawn) == (run.state, run.seq, run.outstanding, run.withdrawn)
-    assert again.story == run.story
+    assert (again.state, again.seq, again.outstanding, again.cancelled_effects) == (
+        run.state,
+        run.seq,
+        run.outstanding,
+        run.cancelled_effects,
+    )
+    assert again.history == run.history
     assert vars(again.memory) == vars(run.memory)
 
 
@@ -229,7 +234,7 @@ def test_recorded_facts_are_not_found_out_anew_on_replay() -> None:
     run = Run(KETTLE, "r")
     entry = run.take(Weigh(), at=1.0, actor="me")
     assert entry is not None
-    assert entry.facts == {"weight": "heavy"}
+    assert entry.side_effects == {"weight": "heavy"}
     SCALE[0] = "light"
     assert replay(entry).memory.weighed == ["heavy"]
 
@@ -239,7 +244,7 @@ def test_a_fact_that_the_journal_lacks_is_a_mismatch() -> None:
     entry = run.take(Weigh(), at=1.0, actor="me")
     assert entry is not None
     with pytest.raises(JournalMismatch, match="cannot be replayed"):
-        replay(msgspec.structs.replace(entry, facts={}))
+        replay(msgspec.structs.replace(entry, side_effects={}))
 
 
 def test_a_gap_is_a_mismatch() -> None:
@@ -251,7 +256,7 @@ def test_a_gap_is_a_mismatch() -> None:
 def test_an_entry_of_another_run_is_a_mismatch() -> None:
     _, entries = journal()
     with pytest.raises(JournalMismatch, match="found 1 of other"):
-        replay(msgspec.structs.replace(entries[0], run="other"))
+        replay(msgspec.structs.replace(entries[0], run_id="other"))
 
 
 @pytest.mark.parametrize(
@@ -314,7 +319,7 @@ def ordering(made: list[str], *, fixed: bool) -> Machine[Memory]:
         made.append(effect_id)
         return Order(effect.litres, run.seq)
 
-    return make_kettle(requests={Heat: RequestOf(order, fixed=Order if fixed else None)})
+    return make_kettle(requests={Heat: RequestFactory(order, fixed=Order if fixed else None)})
 
 
 def test_the_request_of_an_effect_is_the_effect_where_its_machine_says_nothing_else() -> None:
@@ -334,7 +339,7 @@ def test_a_replay_makes_the_requests_that_it_leaves_outstanding_and_no_other() -
     made: list[str] = []
     machine = ordering(made, fixed=True)
     live = Run(machine, "r")
-    given = [Press(litres=1.0), Lift(), Boiled(effect="r:1.0"), Stopped(effect="r:2.0"), Press(litres=3.0), Lift()]
+    given = [Press(litres=1.0), Lift(), Boiled(effect_id="r:1.0"), Stopped(effect_id="r:2.0"), Press(litres=3.0), Lift()]
     entries = [entry for event in given if (entry := live.take(event, at=1.0, actor="me"))]
     made.clear()
     again = Run(machine, "r")

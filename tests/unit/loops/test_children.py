@@ -15,9 +15,9 @@ from asterism.constellation.documents import parse_plan
 from asterism.errors import InvalidInput
 from asterism.loops import Handoff, OrchestrationLoop, Worker, constellation, resume
 from asterism.loops.definition import memory_of
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
+from asterism.machines.run_control import Cancel
 from asterism.runtime.runtime import Runtime
 
 SKILLS = """
@@ -84,9 +84,9 @@ def test_a_question_of_a_child_makes_its_loop_wait_and_the_answer_moves_both(tmp
         async with asterism.open(tmp_path / "runs.db") as runtime:
             waits = await loop.run("x")
             (asked,) = waits.waiting
-            await loop.answer(asked.inquiry, "approve")
-            ended = await loop.resume(waits.run)
-            return [waits.state, (await runtime.store.run(asked.run)).parent == waits.run, ended.state]
+            await loop.answer(asked.inquiry_id, "approve")
+            ended = await loop.resume(waits.run_id)
+            return [waits.state, (await runtime.store.run(asked.run_id)).parent == waits.run_id, ended.state]
 
     assert asyncio.run(scene()) == ["WAITING", True, "COMPLETE"]
 
@@ -98,7 +98,7 @@ def test_a_cancel_goes_down_to_the_child(tmp_path: Path) -> None:
         async with asterism.open(tmp_path / "runs.db") as runtime:
             waits = await loop.run("x")
             with loop.here():
-                await runtime.send(waits.run, Cancel(reason="enough"), actor="ada")
+                await runtime.send(waits.run_id, Cancel(reason="enough"), actor="ada")
             return sorted(f"{row.state} {row.outcome}" for row in await runtime.runs())
 
     assert asyncio.run(scene()) == ["CANCELLED cancelled", "CANCELLED cancelled"]
@@ -161,11 +161,11 @@ def test_a_loop_is_a_device_whose_questions_reach_the_constellation_and_whose_an
     async def scene() -> list[Any]:
         async with asterism.open(folder / "runs.db", fleet=folder / "fleet.toml") as runtime:
             async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
-                first = Submitted(request="x", fleet=tuple(fleet.values()), plan=parse_plan(plan))
+                first = ConstellationSubmitted(request="x", fleet=tuple(fleet.values()), plan=parse_plan(plan))
             run = await runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="me")
             waits = await runtime.drive(run)
             (asked,) = await runtime.store.inquiries(root=run)
-            await runtime.post_answer(asked.inquiry, "approve", actor="ada")
+            await runtime.post_answer(asked.inquiry_id, "approve", actor="ada")
             ended = await runtime.drive(run)
             child = next(row for row in await runtime.runs() if row.parent)
             return [waits.status, json.loads(asked.subject), ended.outcome, child.machine, child.outcome, child.title]
@@ -181,7 +181,7 @@ async def talked(runtime: Runtime, folder: Path, **task: Any) -> str:
     async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
         plan = parse_plan({"tasks": [{"task_id": "talk", "description": "say something nice", "device": "agent", **task}]})
         run = await runtime.submit(
-            CONSTELLATION_AGENT, Submitted(request="x", fleet=tuple(fleet.values()), plan=plan), title="x", actor="me"
+            CONSTELLATION_AGENT, ConstellationSubmitted(request="x", fleet=tuple(fleet.values()), plan=plan), title="x", actor="me"
         )
     await runtime.drive(run)
     return run
@@ -205,7 +205,7 @@ def test_the_time_that_a_task_has_is_the_time_of_the_loop_that_is_its_device(fol
         async with asterism.open(folder / "runs.db", fleet=folder / "fleet.toml") as runtime:
             run = await talked(runtime, folder, **{bound: 0.2})
             child = next(row for row in await runtime.runs() if row.parent)
-            return (await runtime.store.run(run)).outcome, child.status, (await memory_of(runtime, child.run)).code
+            return (await runtime.store.run(run)).outcome, child.status, (await memory_of(runtime, child.run_id)).code
 
     assert asyncio.run(scene()) == ("failed", "ended", "wall_limit")
 
@@ -242,10 +242,10 @@ def test_a_tree_of_loops_is_resumed_by_its_root(folder: Path, monkeypatch: pytes
 
         async with asterism.open(folder / "runs.db") as runtime:
             waits = await tree_of_test.root.run("x")
-            (asked,) = await runtime.store.inquiries(root=waits.run)
-            await tree_of_test.root.answer(asked.inquiry, "approve")
+            (asked,) = await runtime.store.inquiries(root=waits.run_id)
+            await tree_of_test.root.answer(asked.inquiry_id, "approve")
         async with asterism.open(folder / "runs.db"):
-            ended = await resume(waits.run)
+            ended = await resume(waits.run_id)
         return [waits.state, ended.state, ended.answer]
 
     assert asyncio.run(scene()) == ["WAITING", "COMPLETE", {"did": "dig"}]

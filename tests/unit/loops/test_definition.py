@@ -48,7 +48,7 @@ def test_a_loop_runs_in_the_opened_runtime_and_its_run_is_there_afterwards(tmp_p
         async with asterism.open(tmp_path / "runs.db"):
             ended = await SEES.run("a heron")
         async with asterism.open(tmp_path / "runs.db") as runtime:
-            row = await runtime.store.run(ended.run)
+            row = await runtime.store.run(ended.run_id)
             return row.machine, row.outcome
 
     assert asyncio.run(scene()) == ("orchestration loop", "finished")
@@ -60,10 +60,10 @@ def test_a_loop_that_waits_is_answered_and_resumed_by_another_runtime(tmp_path: 
             waits = await APPROVED.run("x")
         async with asterism.open(tmp_path / "runs.db"):
             (asked,) = waits.waiting
-            await APPROVED.answer(asked.inquiry, "approve")
+            await APPROVED.answer(asked.inquiry_id, "approve")
             with pytest.raises(Refused, match="answered already"):
-                await APPROVED.answer(asked.inquiry, "reject")
-            ended = await resume(waits.run)
+                await APPROVED.answer(asked.inquiry_id, "reject")
+            ended = await resume(waits.run_id)
             return [waits.state, waits.outcome, ended.state, ended.answer["seen"]]
 
     assert asyncio.run(scene()) == ["WAITING", "", "COMPLETE", "x"]
@@ -77,8 +77,8 @@ def test_several_questions_are_answered_before_one_resume_takes_them() -> None:
 
     async def scene() -> tuple[int, list[Finding]]:
         waits = await loop.run("x")
-        await loop.answer(waits.waiting[0].inquiry, "approve")
-        await loop.answer(waits.waiting[1].inquiry, "reject", reason="not that way")
+        await loop.answer(waits.waiting[0].inquiry_id, "approve")
+        await loop.answer(waits.waiting[1].inquiry_id, "reject", reason="not that way")
         return len(waits.waiting), list((await loop.resume()).findings)
 
     asked, (left, right) = asyncio.run(scene())
@@ -149,11 +149,11 @@ def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:
 
     async def scene() -> str:
         waits = await loop.run("x")
-        await loop.answer(waits.waiting[0].inquiry, "approve")
+        await loop.answer(waits.waiting[0].inquiry_id, "approve")
         with pytest.raises(
             InvalidInput, match=r"cannot be found .* it has no name at the top of its module .*resume the run with the loop"
         ):
-            await resume(waits.run)
+            await resume(waits.run_id)
         return (await loop.resume()).state
 
     assert asyncio.run(scene()) == "COMPLETE"
@@ -191,7 +191,7 @@ def test_a_run_of_another_loop_is_refused() -> None:
         waits = await APPROVED.run("x")
         other = OrchestrationLoop(plan=plan, workers={"tell": tell})
         with pytest.raises(InvalidInput, match=r"has workers look; this loop has not"):
-            await other.resume(waits.run)
+            await other.resume(waits.run_id)
         with pytest.raises(RunNotFound):
             await other.resume("nothing")
 

@@ -11,8 +11,8 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.kernel.run import Run
 from asterism.loops import Handoff, LoopOptions, LoopResult, LoopView, ModelWorker, OrchestrationLoop, Worker, tool
-from asterism.loops.keeper import open_keeper
 from asterism.loops.performers import loop_performers
+from asterism.loops.resources import open_resources
 from asterism.machines.orchestration_loop.effects import CallTool
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import WorkerProfile
@@ -97,7 +97,7 @@ def called(memory: LoopMemory, *, confirmed: bool) -> Any:
     loop = OrchestrationLoop(plan=[], workers={"m": ModelWorker("x", "y", tools=[tool(pay, gate="destructive")])})
 
     async def scene() -> Any:
-        async with open_keeper() as keeper:
+        async with open_resources() as keeper:
             caller = loop_performers(lambda name, folder: loop, keeper)[CallTool]
             return (await caller.perform("r:1.0", run.request("r:1.0"), lambda _: None)).result  # type: ignore[attr-defined]
 

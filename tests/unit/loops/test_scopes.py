@@ -11,7 +11,7 @@ import pytest
 
 from asterism.errors import InvalidInput
 from asterism.loops import McpServer, tool, within
-from asterism.loops.keeper import open_keeper
+from asterism.loops.resources import open_resources
 from asterism.loops.tool import Tool
 
 SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
@@ -19,7 +19,7 @@ SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
 
 def tools_of(server: McpServer) -> list[Tool]:
     async def scene() -> list[Tool]:
-        async with open_keeper() as keeper:
+        async with open_resources() as keeper:
             return await server.tools(keeper)
 
     return asyncio.run(scene())

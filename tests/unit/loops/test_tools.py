@@ -20,8 +20,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from asterism.errors import InvalidInput
 from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
-from asterism.loops.keeper import open_keeper
-from asterism.loops.tool import judged
+from asterism.loops.resources import open_resources
+from asterism.loops.tool import gated
 from asterism.loops.worker import Toolbox
 from asterism.machines.orchestration_loop.model import ToolCall
 from tests.unit.loops.mcp_server import NOTES
@@ -149,7 +149,7 @@ def test_a_scope_denies_with_its_reason_and_one_that_breaks_denies_too() -> None
     assert json.loads(script.told["shout"])["reason"] == "its scope could not be checked: KeyError: 'x'"
 
 
-def gated(*answers: tuple[str, Any]) -> tuple[LoopResult, LoopResult, Script]:
+def gated_run(*answers: tuple[str, Any]) -> tuple[LoopResult, LoopResult, Script]:
     """A loop with a destructive tool, up to the question, and after the answer."""
     script = Script({"double": {"number": 1}}, "done")
     loop = loop_of(script, tool(double, gate="destructive", scope=lambda given: "" if given["number"] < 10 else "too large"))
@@ -157,31 +157,31 @@ def gated(*answers: tuple[str, Any]) -> tuple[LoopResult, LoopResult, Script]:
     async def scene() -> tuple[LoopResult, LoopResult]:
         waits = await loop.run("x")
         for asked, (verb, value) in zip(waits.waiting, answers, strict=True):
-            await loop.answer(asked.inquiry, verb, value=value)  # type: ignore[arg-type]
+            await loop.answer(asked.inquiry_id, verb, value=value)  # type: ignore[arg-type]
         return waits, await loop.resume()
 
     return *asyncio.run(scene()), script
 
 
 def test_a_destructive_tool_is_confirmed_with_exactly_its_arguments_before_it_is_called() -> None:
-    waits, ended, script = gated(("approve", None))
+    waits, ended, script = gated_run(("approve", None))
     assert waits.state == "CONFIRMING"
     assert json.loads(waits.waiting[0].subject) == {"tool": "double", "arguments": {"number": 1}}
     assert (ended.state, script.told) == ("COMPLETE", {"double": "2"})
 
 
 def test_edited_arguments_are_what_is_called_and_are_still_held_to_the_scope() -> None:
-    assert gated(("edit", {"number": 4}))[2].told == {"double": "8"}
-    assert json.loads(gated(("edit", {"number": 40}))[2].told["double"])["reason"] == "too large"
+    assert gated_run(("edit", {"number": 4}))[2].told == {"double": "8"}
+    assert json.loads(gated_run(("edit", {"number": 40}))[2].told["double"])["reason"] == "too large"
 
 
 def test_a_model_whose_arguments_were_edited_is_shown_the_call_that_was_made() -> None:
-    assert gated(("edit", {"number": 4}))[2].called == {"double": {"number": 4}}
-    assert gated(("approve", None))[2].called == {"double": {"number": 1}}
+    assert gated_run(("edit", {"number": 4}))[2].called == {"double": {"number": 4}}
+    assert gated_run(("approve", None))[2].called == {"double": {"number": 1}}
 
 
 def test_a_rejected_call_is_told_to_the_model_with_its_reason() -> None:
-    assert json.loads(gated(("reject", None))[2].told["double"])["status"] == "denied"
+    assert json.loads(gated_run(("reject", None))[2].told["double"])["status"] == "denied"
 
 
 # -- MCP servers -----------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_tools_of_an_mcp_server_are_called_over_http_and_a_destructive_one_is_co
             loop = loop_of(script, McpServer(url=url, allow=("add_note", "remove_notes")))
             waits = await loop.run("x")
             there = list(NOTES)
-            await loop.answer(waits.waiting[0].inquiry, "approve")
+            await loop.answer(waits.waiting[0].inquiry_id, "approve")
             return waits, there, await loop.resume()
 
     waits, there, ended = asyncio.run(scene())
@@ -235,7 +235,7 @@ def test_tools_of_an_mcp_server_are_called_over_http_and_a_destructive_one_is_co
 
 
 async def tools_of(server: McpServer) -> list[str]:
-    async with open_keeper() as keeper:
+    async with open_resources() as keeper:
         return list(await Toolbox([server]).tools(keeper))
 
 
@@ -258,10 +258,10 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
 def test_what_a_server_says_that_is_not_the_protocol_is_no_trace_on_the_screen() -> None:
     program = (
         "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loops.server import McpServer; "
-        "from asterism.loops.keeper import open_keeper; "
+        "from asterism.loops.resources import open_resources; "
         "server = McpServer(command=(sys.executable, '-c', 'print(1234, [])'), allow=('x',))\n"
         "async def main():\n"
-        "    async with open_keeper() as keeper:\n"
+        "    async with open_resources() as keeper:\n"
         "        try: await server.tools(keeper)\n"
         "        except InvalidInput as error: print(error)\n"
         "asyncio.run(main())"
@@ -293,7 +293,7 @@ def test_a_server_with_nothing_allowed_offers_nothing() -> None:
 
 def test_a_tool_that_does_not_say_it_is_harmless_is_confirmed() -> None:
     async def scene() -> dict[str, str]:
-        async with open_keeper() as keeper:
+        async with open_resources() as keeper:
             server = McpServer(command=SERVER, allow=("list_notes", "add_note", "remove_notes"), gates={"add_note": "external"})
             return {name: it.gate for name, it in (await Toolbox([server]).tools(keeper)).items()}
 
@@ -350,7 +350,7 @@ def test_an_answer_over_http_that_is_not_json_is_told_in_one_line() -> None:
 
 def test_two_tools_of_one_name_are_refused() -> None:
     async def scene() -> None:
-        async with open_keeper() as keeper:
+        async with open_resources() as keeper:
             await Toolbox([double, double]).tools(keeper)
 
     with pytest.raises(InvalidInput, match="two tools of one worker are named double"):
@@ -375,10 +375,10 @@ def test_a_scope_within_a_folder_follows_dots_and_links(
 
 
 def test_a_call_is_judged_with_what_its_tool_says() -> None:
-    found = judged(ToolCall(call_id="c", tool="double"), {"double": tool(double, idempotent=True, gate="first_time")})
+    found = gated(ToolCall(call_id="c", tool="double"), {"double": tool(double, idempotent=True, gate="first_time")})
     assert (found.denied, found.gate, found.idempotent) == ("", "first_time", True)
     assert found.parameters["properties"] == {"number": {"type": "integer"}}
-    assert judged(ToolCall(call_id="c", tool="double"), {"double": tool(double)}).parameters == {}
+    assert gated(ToolCall(call_id="c", tool="double"), {"double": tool(double)}).parameters == {}
 
 
 def supervised(replies: Sequence[str]) -> Callable[[], FunctionModel]:

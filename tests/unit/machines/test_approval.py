@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asterism.errors import Refused
-from asterism.machines.control import Ask, Cancel, Forked, Withdraw
+from asterism.machines.run_control import AskPerson, Cancel, CancelEffect, Forked
 from tests.agents import Agent, memory_of
 from tests.stars import action, plan
 
@@ -34,7 +34,7 @@ def edited(*actions: dict[str, Any], status: str = "CONTINUE", **options: Any) -
 
 def test_nothing_of_a_plan_runs_before_a_yes() -> None:
     agent = planned()
-    assert (agent.state, agent.memory.board) == ("START", None)
+    assert (agent.state, agent.memory.schedule) == ("START", None)
     ask = agent.inquiry()
     assert ask.verbs == ("approve", "edit", "reject")
     assert ask.subject["kind"] == "plan"
@@ -69,10 +69,10 @@ def test_the_skills_that_were_found_are_part_of_what_is_shown() -> None:
 def test_a_plan_that_cannot_be_carried_out_is_not_shown_to_anybody() -> None:
     agent = Agent(approve_plan=True)
     agent.plans(plan=plan("a b", "a>b b>a"))
-    assert not agent.outstanding(Ask)
+    assert not agent.outstanding(AskPerson)
     question = agent.question()
     assert question is not None
-    assert "cycle" in question.told
+    assert "cycle" in question.feedback
 
 
 def test_a_rejection_goes_to_the_planner_with_its_reason_and_with_what_was_rejected() -> None:
@@ -81,7 +81,7 @@ def test_a_rejection_goes_to_the_planner_with_its_reason_and_with_what_was_rejec
     question = agent.question()
     assert question is not None
     assert question.rejections == ("me said no: too slow",)
-    assert question.told.startswith('me said no: too slow. What was rejected: {"tasks":[{"task_id":"a"')
+    assert question.feedback.startswith('me said no: too slow. What was rejected: {"tasks":[{"task_id":"a"')
     agent.plans(plan=plan("c"))
     agent.answers("reject", reason="still too slow")
     question = agent.question()
@@ -140,8 +140,8 @@ def test_a_question_about_a_plan_that_expires_is_a_no() -> None:
 def test_a_cancelled_run_asks_no_more() -> None:
     agent = planned()
     agent.batch(Cancel())
-    (withdrawal,) = agent.outstanding(Withdraw).values()
-    assert withdrawal.target in agent.outstanding(Ask)
+    (withdrawal,) = agent.outstanding(CancelEffect).values()
+    assert withdrawal.effect_id in agent.outstanding(AskPerson)
     agent.call_off()
     assert agent.run.ended
 
@@ -175,13 +175,13 @@ def test_an_edit_waits_for_a_yes_and_the_hold_with_it() -> None:
 
 def test_a_reply_that_changes_nothing_needs_no_yes() -> None:
     agent = edited(A("update_task", task_id="b", device="d"))
-    assert not agent.outstanding(Ask)
+    assert not agent.outstanding(AskPerson)
     assert "b" in agent.running()
 
 
 def test_edits_that_undo_each_other_are_neither_asked_about_nor_made() -> None:
     agent = edited(A("add_task", task_id="n", device="d"), A("remove_task", task_id="n"))
-    assert not agent.outstanding(Ask)
+    assert not agent.outstanding(AskPerson)
     assert agent.constellation.version == 1
     assert "b" in agent.running()
 
@@ -207,7 +207,7 @@ def test_a_rejected_edit_goes_back_to_the_planner_and_is_dropped_when_the_bound_
     agent.answers("reject", reason="again no")
     assert agent.running() == ["b", "c"]
     assert agent.task("b").priority == 0
-    dropped = [entry.facts["dropped"] for entry in agent.entries if "dropped" in entry.facts]
+    dropped = [entry.side_effects["dropped"] for entry in agent.entries if "dropped" in entry.side_effects]
     assert dropped == ["the edit was not approved: me said no: again no"]
 
 
@@ -245,7 +245,7 @@ def test_an_approved_edit_that_no_longer_applies_is_refused_and_the_planner_aske
     assert question is not None
     assert question.refusal is not None
     assert (question.refusal.code, question.refusal.what, agent.task("b").priority) == ("read_only", "b", 0)
-    assert question.told.endswith("Since you were asked: c is COMPLETED, b is RUNNING.")
+    assert question.feedback.endswith("Since you were asked: c is COMPLETED, b is RUNNING.")
 
 
 def test_what_is_said_yes_to_is_rebased_on_what_has_happened_meanwhile() -> None:
@@ -287,20 +287,20 @@ def test_finish_is_judged_when_the_edit_was_approved() -> None:
 
 def test_a_reply_that_gives_up_asks_nobody() -> None:
     agent = edited(status="FAIL")
-    assert (agent.state, agent.outstanding(Ask)) == ("FAIL", {})
+    assert (agent.state, agent.outstanding(AskPerson)) == ("FAIL", {})
 
 
 def test_a_run_that_waits_for_a_yes_alone_does_not_stir() -> None:
     agent = edited()
     agent.ends("c")
-    assert not agent.memory.stirs()
+    assert not agent.memory.has_pending_work()
 
 
 def test_a_fork_asks_anew_about_what_waited_for_a_yes() -> None:
     agent = planned()
     agent.batch(Forked(origin="o", seq=3, idle_s=10))
     agent.call_off()
-    (ask,) = agent.outstanding(Ask).values()
+    (ask,) = agent.outstanding(AskPerson).values()
     assert ask.subject["kind"] == "plan"
     agent.answers("approve")
     assert agent.running() == ["a"]

@@ -9,11 +9,23 @@ import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.machine import Effect, Event, Outcome, Turn, kind_of, row
+from asterism.kernel.machine import Effect, EffectResult, Event, StepContext, kind_of, row
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildEnded, ChildRested, Relay, StartChild
-from asterism.machines.common_rows import Control, cancels_to, fails_to, governed
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Claimed, Forked, Governed, Pause, Unpause, Withdraw, Withdrawn
+from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild
+from asterism.machines.common_rows import RunControl, cancels_to, define_machine, fails_to
+from asterism.machines.run_control import (
+    Answered,
+    AskPerson,
+    Cancel,
+    CancelEffect,
+    EffectCancelled,
+    Forked,
+    OwnershipAcquired,
+    Pause,
+    RunMemory,
+    TransitionFailed,
+    Unpause,
+)
 from tests.in_hand import InHand
 
 
@@ -28,45 +40,45 @@ class Ordered(Event, tag="ordered", frozen=True, kw_only=True):
     pass
 
 
-class Carried(Outcome, tag="carried", frozen=True, kw_only=True):
+class Carried(EffectResult, tag="carried", frozen=True, kw_only=True):
     pass
 
 
 class Carry(Effect, tag="carry", frozen=True, kw_only=True):
-    def interrupted(self, effect: str, why: str) -> Outcome:
-        return Carried(effect=effect)
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        return Carried(effect_id=effect_id)
 
 
-class Parcel(Governed, kw_only=True):
+class Parcel(RunMemory, kw_only=True):
     counted: list[str] = msgspec.field(default_factory=list)
 
-    def count(self, event: Outcome) -> None:
-        self.counted = [*self.counted, event.effect]
+    def count_usage(self, event: EffectResult) -> None:
+        self.counted = [*self.counted, event.effect_id]
 
     def wake_at(self) -> float | None:
         return None
 
     def result(self) -> dict[str, Any]:
-        return self.shortfall()
+        return self.failure_info()
 
 
-def order(memory: Parcel, event: Ordered, turn: Turn) -> State:
-    turn.perform(Carry())
-    turn.perform(StartChild(machine="courier", start=StartRequest(definition={})))
-    turn.perform(Ask(prompt="Leave it at the door?"))
+def order(memory: Parcel, event: Ordered, context: StepContext) -> State:
+    context.schedule(Carry())
+    context.schedule(StartChild(machine="courier", start=StartRequest(definition={})))
+    context.schedule(AskPerson(prompt="Leave it at the door?"))
     return State.CARRYING
 
 
-def carried(memory: Parcel, event: Carried, turn: Turn) -> State:
+def carried(memory: Parcel, event: Carried, context: StepContext) -> State:
     memory.code = "finished"
     return State.DONE
 
 
-def child_ended(memory: Parcel, event: ChildEnded, turn: Turn) -> State:
+def child_ended(memory: Parcel, event: ChildEnded, context: StepContext) -> State:
     return State.CARRYING
 
 
-COURIER = governed(
+COURIER = define_machine(
     "courier",
     states=State,
     initial=State.IDLE,
@@ -78,7 +90,7 @@ COURIER = governed(
     },
     effects=(Carry,),
     memory=Parcel,
-    control=Control(cancel=cancels_to(State.LOST), defect=fails_to(State.LOST)),
+    control=RunControl(cancel=cancels_to(State.LOST), defect=fails_to(State.LOST)),
 )
 CARRY, CHILD, QUESTION = "r:1.0", "r:1.1", "r:1.2"
 
@@ -89,7 +101,7 @@ def courier() -> InHand[Parcel]:
 
 def asked(run: InHand[Parcel]) -> list[tuple[str, str]]:
     """The effects of the last entry: what kind each is, and its target."""
-    return [(kind_of(effect), getattr(effect, "target", "")) for effect in run.entries[-1].effects]
+    return [(kind_of(effect), getattr(effect, "effect_id", "")) for effect in run.entries[-1].effects]
 
 
 def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
@@ -102,7 +114,7 @@ def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
 
 def test_a_child_that_has_ended_is_told_nothing() -> None:
     run = courier()
-    run.take(ChildEnded(effect=CHILD, outcome="finished"))
+    run.take(ChildEnded(effect_id=CHILD, outcome="finished"))
     run.take(Pause())
     assert asked(run) == []
 
@@ -113,13 +125,13 @@ def test_a_cancel_calls_off_everything_and_drops_what_comes_of_it() -> None:
     assert (run.state, run.memory.outcome(), run.memory.reason) == ("LOST", "cancelled", "cancelled by ann: enough")
     assert asked(run) == [("cancel_effect", CARRY), ("signal_child", CHILD), ("cancel_effect", QUESTION)]
     assert run.run.abandoned == {CARRY, CHILD, QUESTION}
-    run.take(Carried(effect=CARRY))
+    run.take(Carried(effect_id=CARRY))
     assert (run.state, run.memory.outcome()) == ("LOST", "cancelled")
 
 
 def test_a_defect_over_an_outcome_ends_the_run_by_name_and_calls_off_the_rest() -> None:
     run = courier()
-    run.take(Broke(effect=CARRY, event="carried", reason="KeyError: 'x'"))
+    run.take(TransitionFailed(effect_id=CARRY, event="carried", reason="KeyError: 'x'"))
     assert (run.state, run.memory.code, run.memory.reason) == ("LOST", "defect", "carried could not be taken: KeyError: 'x'")
     assert asked(run) == [("signal_child", CHILD), ("cancel_effect", QUESTION)]
 
@@ -128,14 +140,14 @@ def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_sett
     run = courier()
     run.take(Cancel())
     with pytest.raises(Refused, match=f"{QUESTION} is not asked any more"):
-        run.take(Answered(effect=QUESTION, verb="approve"))
-    run.take(Answered(effect=QUESTION, withdrawn=True))
+        run.take(Answered(effect_id=QUESTION, verb="approve"))
+    run.take(Answered(effect_id=QUESTION, cancelled=True))
     assert QUESTION not in run.run.outstanding
 
 
 def test_a_run_that_has_ended_takes_no_command_and_makes_no_entry_of_a_look() -> None:
     run = courier()
-    run.take(Carried(effect=CARRY))
+    run.take(Carried(effect_id=CARRY))
     for command in (Pause(), Unpause(), Cancel()):
         with pytest.raises(IllegalTransition):
             run.take(command)
@@ -154,29 +166,29 @@ def test_a_fork_calls_off_the_children_that_are_its_origins() -> None:
 
 def test_who_takes_a_run_over_asks_its_children_how_they_are() -> None:
     run = courier()
-    run.take(ChildRested(of=CHILD, resting=True))
-    assert run.memory.resting == {CHILD}
-    assert run.take(ChildRested(of=CHILD, resting=True)) is None
-    assert run.take(ChildRested(of=CARRY, resting=True)) is None
-    run.take(Claimed(epoch=2, owner="p"))
-    assert run.memory.resting == set()
+    run.take(ChildBlocked(effect_id=CHILD, blocked=True))
+    assert run.memory.blocked_children == {CHILD}
+    assert run.take(ChildBlocked(effect_id=CHILD, blocked=True)) is None
+    assert run.take(ChildBlocked(effect_id=CARRY, blocked=True)) is None
+    run.take(OwnershipAcquired(epoch=2, owner="p"))
+    assert run.memory.blocked_children == set()
 
 
 def test_what_effects_have_used_is_counted_once_whether_or_not_anybody_waits_for_them() -> None:
     run = courier()
     run.take(Cancel())
     run.call_off()
-    run.take(ChildEnded(effect=CHILD, outcome="cancelled"))
+    run.take(ChildEnded(effect_id=CHILD, outcome="cancelled"))
     counted = [effect for effect in run.memory.counted if effect in (CARRY, CHILD, QUESTION)]
     assert counted == [CARRY, QUESTION, CHILD]
-    assert Withdrawn in COURIER.events
-    assert {Relay, Withdraw} <= set(COURIER.effects)
-    assert all(isinstance(effect, Relay) for effect in run.run.outstanding.values())
+    assert EffectCancelled in COURIER.events
+    assert {SignalChild, CancelEffect} <= set(COURIER.effects)
+    assert all(isinstance(effect, SignalChild) for effect in run.run.outstanding.values())
 
 
 def test_a_replay_gives_the_same_run() -> None:
     run = courier()
-    run.take(ChildRested(of=CHILD, resting=True))
+    run.take(ChildBlocked(effect_id=CHILD, blocked=True))
     run.take(Cancel())
     run.call_off()
     again = run.replayed()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from asterism.machines.constellation_agent.earlier import MAX_KEPT, MAX_TASKS, MAX_TEXT, digest, earlier_of, round_of
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, MAX_TASKS, MAX_TEXT, digest, previous_rounds_of, round_of
 from tests.agents import Agent
 from tests.stars import constellation, plan
 
@@ -35,9 +35,9 @@ def test_of_many_tasks_the_first_are_kept_and_the_rest_counted() -> None:
 
 
 def test_only_the_newest_rounds_and_generations_are_told() -> None:
-    memory = AgentMemory()
-    memory.earlier = tuple({"run": f"r{number}"} for number in range(MAX_KEPT + 2))
-    memory.archive = [constellation("a").to_dict() | {"generation": number} for number in range(MAX_KEPT + 2)]
-    found = earlier_of(memory)
-    assert len(found) == 2 * MAX_KEPT
-    assert (found[0]["run"], found[-1]["generation"]) == ("r2", MAX_KEPT + 1)
+    memory = ConstellationMemory()
+    memory.previous_rounds = tuple({"run": f"r{number}"} for number in range(MAX_ROUNDS + 2))
+    memory.archive = [constellation("a").to_dict() | {"generation": number} for number in range(MAX_ROUNDS + 2)]
+    found = previous_rounds_of(memory)
+    assert len(found) == 2 * MAX_ROUNDS
+    assert (found[0]["run"], found[-1]["generation"]) == ("r2", MAX_ROUNDS + 1)

@@ -89,5 +89,5 @@ def test_a_run_without_a_plan_says_so() -> None:
 def test_the_reason_names_the_task_and_why() -> None:
     agent = Agent({"tasks": [{"task_id": "a", "name": "train", "device": "d"}]})
     ended = agent.end_of("a")
-    agent.batch(type(ended)(effect=ended.effect, error=TaskError(code="raised", message="out of memory")))
+    agent.batch(type(ended)(effect_id=ended.effect_id, error=TaskError(code="raised", message="out of memory")))
     assert agent.memory.reason == "a (train) is FAILED: out of memory"

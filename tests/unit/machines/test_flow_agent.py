@@ -13,25 +13,25 @@ from asterism.kernel.machine import Event
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildEnded, StartChild, begin_child
-from asterism.machines.control import Answered, Ask, Broke, Cancel, Drained, Forked, Pause, Unpause, Withdraw
+from asterism.machines.children import ChildEnded, StartChild, child_start
 from asterism.machines.flow_agent.events import (
     STATE_TRANSITIONS,
     AgentStatus,
-    Begun,
-    ChildWanted,
-    Entered,
-    Handle,
-    Handled,
-    Limits,
+    AgentView,
+    CallHandler,
+    ChildRequested,
+    ConversationLimits,
+    ConversationStarted,
+    HandlerEnded,
+    HandlerNotified,
     Message,
-    Said,
-    View,
-    Wake,
-    Woken,
+    MessageReceived,
+    NotifyHandler,
+    RunningEntered,
 )
-from asterism.machines.flow_agent.states import Acting
+from asterism.machines.flow_agent.states import HandlerRunning
 from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Forked, Pause, TransitionFailed, Unpause
 
 SEED = {
     "INITIALIZING": {"RUNNING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "PAUSED", "COMPLETED", "ERROR"},
@@ -54,24 +54,24 @@ class Talk:
         self.run: Any = Run(FLOW_AGENT, "r")
         self.entries: list[Entry] = []
         self.now = 1000.0
-        self.take(Begun(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))
+        self.take(ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada"), **begun))
 
     def take(self, event: Event, actor: str = "ada") -> tuple[Any, ...]:
-        """Take an event, then Drained until nothing more happens; returns the effects."""
+        """Take an event, then BatchEnded until nothing more happens; returns the effects."""
         entries = [self.run.take(event, at=self.now, actor=actor)]
-        while entry := self.run.take(Drained(), at=self.now, actor="system"):
+        while entry := self.run.take(BatchEnded(), at=self.now, actor="system"):
             entries.append(entry)
             if len(entries) > 20:
                 raise AssertionError("it never comes to rest")
         made = [entry for entry in entries if entry]
         self.entries += made
         for effect_id, effect in list(self.run.outstanding.items()):
-            if isinstance(effect, Withdraw):  # as a session does it
-                if target := self.run.outstanding.get(effect.target):
-                    self.take(target.interrupted(effect.target, "called off"))
+            if isinstance(effect, CancelEffect):  # as a session does it
+                if target := self.run.outstanding.get(effect.effect_id):
+                    self.take(target.interrupted(effect.effect_id, "called off"))
                 self.take(effect.interrupted(effect_id, ""))
-            elif isinstance(effect, Wake):
-                self.take(Woken(effect=effect_id))
+            elif isinstance(effect, NotifyHandler):
+                self.take(HandlerNotified(effect_id=effect_id))
         return tuple(effect for entry in made for effect in entry.effects)
 
     @property
@@ -80,21 +80,21 @@ class Talk:
 
     @property
     def handler(self) -> Any:
-        effect = self.run.outstanding.get(self.memory.handling)
-        return effect.handler if isinstance(effect, Handle) else ""
+        effect = self.run.outstanding.get(self.memory.handler_effect)
+        return effect.handler if isinstance(effect, CallHandler) else ""
 
     def handled(self, *path: AgentStatus, **more: Any) -> tuple[Any, ...]:
-        return self.take(Handled(effect=self.memory.handling, path=path, **more), actor="agent")
+        return self.take(HandlerEnded(effect_id=self.memory.handler_effect, transitions=path, **more), actor="agent")
 
     def entered(self, *path: AgentStatus) -> tuple[Any, ...]:
-        return self.take(Entered(of=self.memory.handling, path=path, view=View()), actor="agent")
+        return self.take(RunningEntered(effect_id=self.memory.handler_effect, transitions=path, view=AgentView()), actor="agent")
 
     def answer(self, verb: Any = "respond", value: Any = None, **more: Any) -> tuple[Any, ...]:
-        return self.take(Answered(effect=self.memory.ask, verb=verb, value=value, **more))
+        return self.take(Answered(effect_id=self.memory.open_question, verb=verb, value=value, **more))
 
-    def question(self) -> Ask:
-        asked = self.run.outstanding[self.memory.ask]
-        assert isinstance(asked, Ask)
+    def question(self) -> AskPerson:
+        asked = self.run.outstanding[self.memory.open_question]
+        assert isinstance(asked, AskPerson)
         return asked
 
     def states(self) -> list[str]:
@@ -126,10 +126,10 @@ def test_a_handler_moves_a_conversation_only_along_the_seeds_edges(state: AgentS
     talk = talk_in(state)
     if not SEED[state] or state is S.ERROR:  # nobody is called any more, so what is said of a handler is noted
         before = talk.run.state
-        talk.take(Handled(effect="r:1.0", path=(target,)))
+        talk.take(HandlerEnded(effect_id="r:1.0", transitions=(target,)))
         assert talk.run.state is before
         return
-    talk.take(Said(text="go"), actor="ada") if talk.memory.ask == "" else talk.answer(value="go")
+    talk.take(MessageReceived(text="go"), actor="ada") if talk.memory.open_question == "" else talk.answer(value="go")
     assert talk.handler
     if target in SEED[state]:
         talk.handled(target)
@@ -154,7 +154,7 @@ def test_a_handler_that_makes_three_transitions_leaves_three_entries() -> None:
 def test_running_is_journaled_before_the_body_is_entered() -> None:
     talk = Talk()
     effects = talk.entered(S.RUNNING)
-    assert effects == (Wake(of="r:2.0", entered=True),)
+    assert effects == (NotifyHandler(effect_id="r:2.0", entered=True),)
     assert talk.run.state is S.RUNNING
     assert talk.handler == "on_initializing", "the handler that reached it goes on"
     talk.handled(S.COMPLETED, text="done")
@@ -164,54 +164,56 @@ def test_running_is_journaled_before_the_body_is_entered() -> None:
 def test_a_handler_is_woken_when_the_last_transition_of_its_way_to_running_is_journaled() -> None:
     talk = Talk()
     talk.entered(S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL, S.RUNNING)
-    wakes = {entry.state: entry.effects for entry in talk.entries if entry.effects and isinstance(entry.effects[0], Wake)}
-    assert wakes == {S.RUNNING: (Wake(of="r:2.0", entered=True),)}
+    wakes = {entry.state: entry.effects for entry in talk.entries if entry.effects and isinstance(entry.effects[0], NotifyHandler)}
+    assert wakes == {S.RUNNING: (NotifyHandler(effect_id="r:2.0", entered=True),)}
 
 
 def test_a_handler_that_would_enter_after_a_cancel_is_called_off_and_makes_no_transition() -> None:
     talk = Talk()
     talk.take(Cancel())
-    assert talk.entered(S.RUNNING) == (Wake(of="r:2.0", cancel_requested=True),)
-    assert (talk.run.state, isinstance(talk.memory.handler, Acting)) == (S.INITIALIZING, False)
+    assert talk.entered(S.RUNNING) == (NotifyHandler(effect_id="r:2.0", cancel_requested=True),)
+    assert (talk.run.state, isinstance(talk.memory.handler, HandlerRunning)) == (S.INITIALIZING, False)
     talk.handled()
     assert talk.run.state is S.CANCELLED
 
 
 def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> None:
     talk = Talk()
-    handler = talk.memory.handling
-    events: tuple[Event, ...] = (Entered(of=handler, path=(S.WAITING_FOR_INPUT, S.RUNNING)), Cancel(), Drained())
+    handler = talk.memory.handler_effect
+    events: tuple[Event, ...] = (RunningEntered(effect_id=handler, transitions=(S.WAITING_FOR_INPUT, S.RUNNING)), Cancel(), BatchEnded())
     *_, last = [talk.run.take(event, at=1000.0, actor="ada") for event in events]
-    assert last.effects == (Wake(of=handler, cancel_requested=True),)
+    assert last.effects == (NotifyHandler(effect_id=handler, cancel_requested=True),)
 
 
 def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handler, start = talk.memory.handling, StartChild(machine="flow agent", start=StartRequest(definition={}))
-    wanted = ChildWanted(of=handler, key="k", start=start)
+    handler, start = talk.memory.handler_effect, StartChild(machine="flow agent", start=StartRequest(definition={}))
+    wanted = ChildRequested(effect_id=handler, key="k", start=start)
     assert talk.take(wanted) == (start,)
     assert talk.take(wanted) == (), "its end will wake the handler"
-    ended = ChildEnded(effect=talk.memory.children["k"].effect, outcome="finished", result=1)
-    assert talk.take(ended) == (Wake(of=handler, key="k"),)
-    assert talk.take(wanted) == (Wake(of=handler, key="k"),)
+    ended = ChildEnded(effect_id=talk.memory.children["k"].effect_id, outcome="finished", result=1)
+    assert talk.take(ended) == (NotifyHandler(effect_id=handler, child_key="k"),)
+    assert talk.take(wanted) == (NotifyHandler(effect_id=handler, child_key="k"),)
 
 
 def test_no_child_is_started_after_a_cancel() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     talk.take(Cancel())
-    wanted = ChildWanted(of=talk.memory.handling, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={})))
-    assert talk.take(wanted) == (Wake(of=talk.memory.handling, cancel_requested=True),)
+    wanted = ChildRequested(
+        effect_id=talk.memory.handler_effect, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={}))
+    )
+    assert talk.take(wanted) == (NotifyHandler(effect_id=talk.memory.handler_effect, cancel_requested=True),)
     assert talk.memory.children == {}
 
 
 def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handler = talk.memory.handling
-    talk.take(ChildWanted(of=handler, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={}))))
-    talk.take(Broke(effect=talk.memory.children["k"].effect, event="child_ended", reason="KeyError: x"))
+    handler = talk.memory.handler_effect
+    talk.take(ChildRequested(effect_id=handler, key="k", start=StartChild(machine="flow agent", start=StartRequest(definition={}))))
+    talk.take(TransitionFailed(effect_id=talk.memory.children["k"].effect_id, event="child_ended", reason="KeyError: x"))
     assert talk.run.state is S.ERROR
     assert handler not in talk.run.outstanding
 
@@ -232,18 +234,18 @@ def test_a_body_that_stays_in_running_waits_for_the_person() -> None:
 
 def test_a_message_goes_to_the_handler_of_its_state_and_the_question_is_closed() -> None:
     talk = Talk()
-    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=View(fields={"item": "pizza"}))
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=AgentView(fields={"item": "pizza"}))
     question = talk.question()
     assert (question.prompt, question.verbs, question.subject["fields"]) == ("How many?", ("respond",), {"item": "pizza"})
     talk.answer(value="4")
-    assert (talk.handler, talk.memory.message.text, talk.memory.ask) == ("on_waiting_for_input", "4", "")
+    assert (talk.handler, talk.memory.message.text, talk.memory.open_question) == ("on_waiting_for_input", "4", "")
     assert [(it.by, it.text) for it in talk.memory.history] == [("ada", "hello"), ("agent", "How many?"), ("ada", "4")]
 
 
 def test_messages_queue_while_a_handler_runs_and_are_taken_one_by_one() -> None:
     talk = Talk()
-    talk.take(Said(text="one"))
-    talk.take(Said(text="two"))
+    talk.take(MessageReceived(text="one"))
+    talk.take(MessageReceived(text="two"))
     talk.handled(S.WAITING_FOR_INPUT)
     assert talk.memory.message.text == "one"
     talk.handled()
@@ -252,19 +254,19 @@ def test_messages_queue_while_a_handler_runs_and_are_taken_one_by_one() -> None:
 
 def test_a_message_to_no_question_closes_the_one_that_is_open() -> None:
     talk = talk_in(S.WAITING_FOR_INPUT)
-    asked = talk.memory.ask
-    talk.take(Said(text="4"))
+    asked = talk.memory.open_question
+    talk.take(MessageReceived(text="4"))
     assert talk.handler == "on_waiting_for_input"
     assert asked not in talk.run.outstanding
 
 
 def test_of_three_yes_at_once_one_is_taken() -> None:
     talk = talk_in(S.WAITING_FOR_APPROVAL)
-    asked = talk.memory.ask
-    talk.run.take(Said(text="yes", to=asked), at=talk.now, actor="ada")
-    talk.run.take(Said(text="yes", to=asked), at=talk.now, actor="bob")
-    talk.run.take(Answered(effect=asked, verb="approve"), at=talk.now, actor="cleo")
-    talk.take(Drained())
+    asked = talk.memory.open_question
+    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada")
+    talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="bob")
+    talk.run.take(Answered(effect_id=asked, verb="approve"), at=talk.now, actor="cleo")
+    talk.take(BatchEnded())
     talk.entered(S.RUNNING)
     talk.handled(S.WAITING_FOR_APPROVAL, text="And again?")
     assert not talk.handler, "a yes to what was shown before says nothing about what is shown now"
@@ -303,13 +305,13 @@ def test_a_handler_that_is_given_the_answer_to_the_approval_may_run() -> None:
 
 
 def test_an_approval_shows_exactly_what_it_is_bound_to_and_expires() -> None:
-    talk = Talk(limits=Limits(approval_s=60))
-    talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=View(fields={"item": "pizza"}))
+    talk = Talk(limits=ConversationLimits(approval_s=60))
+    talk.handled(S.WAITING_FOR_APPROVAL, text="Order pizza?", view=AgentView(fields={"item": "pizza"}))
     question = talk.question()
     assert (question.prompt, question.subject["fields"], question.expires_at) == ("Order pizza?", {"item": "pizza"}, 1060.0)
     assert talk.memory.wake_at() == 1060.0
     talk.now = 1060.0
-    talk.take(Woken(effect="none"))
+    talk.take(HandlerNotified(effect_id="none"))
     assert (talk.states()[-1], talk.memory.outcome(), talk.memory.code) == ("CANCELLED", "cancelled", "expired")
 
 
@@ -334,7 +336,7 @@ def test_a_cancel_ends_every_state_through_paused_where_there_is_no_edge(state: 
     assert not talk.memory.paused
     assert talk.run.ended
     assert talk.memory.outcome() == "cancelled"
-    assert "on_paused" not in [it.handler for entry in talk.entries for it in entry.effects if isinstance(it, Handle)]
+    assert "on_paused" not in [it.handler for entry in talk.entries for it in entry.effects if isinstance(it, CallHandler)]
 
 
 def test_a_cancel_while_a_handler_runs_waits_for_its_end_and_comes_too_late_for_what_completes() -> None:
@@ -365,7 +367,7 @@ def test_a_cancel_that_waits_for_a_handler_is_not_forgotten_for_a_pause_or_its_e
 
 @pytest.mark.parametrize("state", [S.COMPLETED, S.CANCELLED])
 def test_a_terminal_conversation_refuses_what_people_say(state: AgentStatus) -> None:
-    for event in (Said(text="hello?"), Cancel(), Pause(), Unpause()):
+    for event in (MessageReceived(text="hello?"), Cancel(), Pause(), Unpause()):
         with pytest.raises(IllegalTransition):
             talk_in(state).take(event)
 
@@ -375,7 +377,7 @@ def test_pausing_and_resuming_are_calls_on_the_agent() -> None:
     talk.take(Pause(reason="lunch"))
     assert talk.handler == "pause"
     talk.handled(S.PAUSED, text="Paused.")
-    assert (talk.memory.paused, talk.memory.before, talk.memory.ask) == (True, "WAITING_FOR_APPROVAL", "")
+    assert (talk.memory.paused, talk.memory.before, talk.memory.open_question) == (True, "WAITING_FOR_APPROVAL", "")
     with pytest.raises(Refused, match="paused already"):
         talk.take(Pause())
     talk.take(Unpause())
@@ -389,7 +391,7 @@ def test_pausing_and_resuming_are_calls_on_the_agent() -> None:
 
 def test_what_is_said_while_paused_goes_to_on_paused() -> None:
     talk = talk_in(S.PAUSED)
-    talk.take(Said(text="still there?"))
+    talk.take(MessageReceived(text="still there?"))
     assert talk.handler == "on_paused"
 
 
@@ -403,7 +405,7 @@ def test_an_error_calls_on_error_once_and_ends() -> None:
     assert (talk.memory.outcome(), talk.memory.report()) == ("failed", {"text": "Sorry.", "code": "timeout", "reason": "took too long"})
 
 
-@pytest.mark.parametrize(("words", "after"), [({"again": True}, "on_running"), ({"path": (S.ERROR,)}, "on_error"), ({}, "")])
+@pytest.mark.parametrize(("words", "after"), [({"reenter": True}, "on_running"), ({"transitions": (S.ERROR,)}, "on_error"), ({}, "")])
 def test_an_interrupted_body_is_asked_about_and_not_repeated(words: dict[str, Any], after: str) -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
@@ -412,10 +414,10 @@ def test_an_interrupted_body_is_asked_about_and_not_repeated(words: dict[str, An
     assert "may have finished" in talk.question().prompt
     talk.answer("approve")
     assert talk.handler == "on_interrupted"
-    talk.take(Handled(effect=talk.memory.handling, **words))
+    talk.take(HandlerEnded(effect_id=talk.memory.handler_effect, **words))
     assert talk.handler == after
     assert talk.memory.message.text == "hello", "what it was entered with the first time"
-    assert bool(talk.memory.ask) == (after == "")
+    assert bool(talk.memory.open_question) == (after == "")
 
 
 def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one() -> None:
@@ -426,7 +428,7 @@ def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one()
     talk.entered(S.RUNNING)
     talk.take(Forked(origin="r0", seq=3, idle_s=5.0))
     assert not talk.handler
-    assert talk.memory.unclear
+    assert talk.memory.interrupted
 
 
 def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> None:
@@ -435,15 +437,15 @@ def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> No
     assert talk.handler == "on_running"
     talk.take(Forked(origin="r0", seq=2, idle_s=5.0))
     assert (talk.handler, talk.memory.message.text, talk.memory.queue) == ("on_running", "hello", [])
-    assert not talk.memory.unclear
+    assert not talk.memory.interrupted
 
 
 def test_a_handler_that_was_called_off_enters_no_body() -> None:
     talk = Talk()
-    old = talk.memory.handling
+    old = talk.memory.handler_effect
     talk.take(Forked(origin="o", seq=1, idle_s=0))
-    assert talk.memory.handling not in ("", old)
-    assert talk.run.take(Entered(of=old, path=(S.RUNNING,), view=View()), at=talk.now, actor="agent") is None
+    assert talk.memory.handler_effect not in ("", old)
+    assert talk.run.take(RunningEntered(effect_id=old, transitions=(S.RUNNING,), view=AgentView()), at=talk.now, actor="agent") is None
     assert talk.run.state is S.INITIALIZING
 
 
@@ -454,42 +456,48 @@ def test_a_fork_keeps_what_a_person_is_asked_about_an_interrupted_body() -> None
     talk.answer(value="hm")
     assert talk.handler == "on_interrupted"
     talk.take(Forked(origin="r0", seq=5, idle_s=5.0))
-    assert (talk.handler, talk.memory.unclear) == ("", True)
+    assert (talk.handler, talk.memory.interrupted) == ("", True)
     assert "may have finished" in talk.question().prompt
 
 
 def test_a_defect_of_ours_ends_it_by_name() -> None:
     talk = Talk()
-    talk.take(Broke(effect=talk.memory.handling, event="handler_ended", reason="KeyError: x"))
+    talk.take(TransitionFailed(effect_id=talk.memory.handler_effect, event="handler_ended", reason="KeyError: x"))
     assert (talk.states()[-1], talk.memory.code) == ("ERROR", "defect")
 
 
 def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
-    handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
-    broke = run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
+    handle, run = talk.memory.handler_effect, talk.run
+    wanted = run.take(
+        ChildRequested(effect_id=handle, key="k", start=child_start("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent"
+    )
+    broke = run.take(
+        TransitionFailed(effect_id=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system"
+    )
     assert (str(run.state), talk.memory.code) == ("ERROR", "defect")
-    assert [effect.target for effect in broke.effects if isinstance(effect, Withdraw)] == [handle]
-    assert run.take(Drained(), at=1000.0, actor="system") is None, "on_error waits until the other handler has ended"
-    assert run.take(Entered(of=handle, path=(S.RUNNING,), view=View()), at=1000.0, actor="agent") is None
-    talk.take(Handled(effect=handle, path=(S.COMPLETED,), text="done"), actor="agent")
+    assert [effect.effect_id for effect in broke.effects if isinstance(effect, CancelEffect)] == [handle]
+    assert run.take(BatchEnded(), at=1000.0, actor="system") is None, "on_error waits until the other handler has ended"
+    assert run.take(RunningEntered(effect_id=handle, transitions=(S.RUNNING,), view=AgentView()), at=1000.0, actor="agent") is None
+    talk.take(HandlerEnded(effect_id=handle, transitions=(S.COMPLETED,), text="done"), actor="agent")
     assert (talk.handler, str(run.state), talk.memory.prompt) == ("on_error", "ERROR", "")
 
 
 def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
     talk = Talk()
-    handle, run = talk.memory.handling, talk.run
-    wanted = run.take(ChildWanted(of=handle, key="k", start=begin_child("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent")
-    run.take(Broke(effect=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
-    talk.take(Broke(effect=handle, event="handler_ended", reason="KeyError: y"), actor="system")
+    handle, run = talk.memory.handler_effect, talk.run
+    wanted = run.take(
+        ChildRequested(effect_id=handle, key="k", start=child_start("m", StartRequest(definition={}), "k")), at=1000.0, actor="agent"
+    )
+    run.take(TransitionFailed(effect_id=wanted.effect_ids()[0], event="child_ended", reason="KeyError: x"), at=1000.0, actor="system")
+    talk.take(TransitionFailed(effect_id=handle, event="handler_ended", reason="KeyError: y"), actor="system")
     assert (talk.handler, str(run.state)) == ("on_error", "ERROR")
 
 
 def test_its_journal_replays_to_the_same_memory() -> None:
     talk = Talk()
-    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=View(fields={"item": "pizza"}, metadata={"sub_state": "step1"}))
+    talk.handled(S.WAITING_FOR_INPUT, text="How many?", view=AgentView(fields={"item": "pizza"}, metadata={"sub_state": "step1"}))
     talk.answer(value="4")
     talk.entered(S.RUNNING)
     again = Run(FLOW_AGENT, "r")
@@ -500,7 +508,7 @@ def test_its_journal_replays_to_the_same_memory() -> None:
 def test_the_last_fifty_utterances_are_remembered_and_the_journal_has_all() -> None:
     talk = Talk()
     for number in range(60):
-        talk.memory.say("ada", f"line {number}")
+        talk.memory.remember("ada", f"line {number}")
     assert [said.text for said in talk.memory.history] == [f"line {number}" for number in range(10, 60)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from asterism.errors import Refused
 from asterism.machines.constellation_agent.events import BUDGET, AskPlanner, PlanningFailed, RaiseLimits
 from asterism.machines.constellation_agent.memory import UNLIMITED
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.machines.usage import Usage
 from tests.agents import Agent, memory_of
 from tests.stars import action, plan
@@ -25,7 +25,7 @@ def test_what_was_used_is_summed_over_answers_and_failures() -> None:
     agent.plans(usage=used(100, 0.5))
     agent.ends("b")
     effect = next(iter(agent.outstanding(AskPlanner)))
-    agent.batch(PlanningFailed(effect=effect, code="planning", reason="away", usage=used(50, 0.25)))
+    agent.batch(PlanningFailed(effect_id=effect, code="planning", reason="away", usage=used(50, 0.25)))
     assert (agent.memory.used.tokens, agent.memory.used.cost_usd, agent.memory.used.requests) == (150, 0.75, 2)
 
 
@@ -54,7 +54,7 @@ def test_with_a_higher_limit_the_question_that_waited_is_put() -> None:
     question = agent.question()
     assert question is not None
     assert (question.batch, agent.memory.paused, agent.memory.limit) == (("a",), False, "")
-    assert question.told.startswith("never: there is no such task")
+    assert question.feedback.startswith("never: there is no such task")
     agent.plans()
     assert agent.running() == ["b"]
     assert memory_of(agent.replayed()) == memory_of(agent.run)

@@ -8,7 +8,7 @@ import pytest
 
 from asterism.constellation.edits import EditRefused, Refusal, refusal_of
 from asterism.machines.constellation_agent.events import Edited
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from tests.agents import Agent, memory_of
 from tests.stars import action, plan
 
@@ -21,14 +21,14 @@ def added(task_id: str, *, after: str = "") -> tuple[dict[str, Any], ...]:
 def refused(agent: Agent, *actions: dict[str, Any], version: int = 1) -> Refusal:
     before = memory_of(agent.run)
     with pytest.raises(EditRefused) as raised:
-        agent.take(Edited(actions=actions, version=version))
+        agent.take(Edited(actions=actions, base_version=version))
     assert memory_of(agent.run) == before
     return raised.value.refusal
 
 
 def test_a_task_that_is_added_starts_when_its_dependencies_are_satisfied() -> None:
     agent = Agent(plan("a"))
-    agent.batch(Edited(actions=added("n", after="a"), version=1))
+    agent.batch(Edited(actions=added("n", after="a"), base_version=1))
     assert (agent.constellation.version, agent.running()) == (2, ["a"])
     agent.ends("a")
     assert agent.running() == ["n"]
@@ -38,25 +38,25 @@ def test_a_task_that_is_added_starts_when_its_dependencies_are_satisfied() -> No
 
 def test_the_entry_says_who_edited_when_and_what() -> None:
     agent = Agent(plan("a"))
-    entry = agent.take(Edited(actions=added("n"), version=1), actor="ada", key="k")
+    entry = agent.take(Edited(actions=added("n"), base_version=1), actor="ada", key="k")
     assert entry is not None
     assert (entry.actor, entry.at, entry.key, entry.state) == ("ada", agent.now, "k", "CONTINUE")
-    assert entry.event == Edited(actions=added("n"), version=1)
+    assert entry.event == Edited(actions=added("n"), base_version=1)
 
 
 def test_a_skill_found_by_words_is_the_same_on_replay() -> None:
     agent = Agent(plan("a"))
-    agent.batch(Edited(actions=(action("add_task", task_id="n", device="s", description="does it again"),), version=1))
+    agent.batch(Edited(actions=(action("add_task", task_id="n", device="s", description="does it again"),), base_version=1))
     assert agent.task("n").resolved_skill == "again"
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
 def test_the_same_edit_again_changes_nothing_and_the_journal_says_so() -> None:
     agent = Agent(plan("a"))
-    agent.take(Edited(actions=added("n"), version=1))
-    again = agent.take(Edited(actions=added("n"), version=1))
+    agent.take(Edited(actions=added("n"), base_version=1))
+    again = agent.take(Edited(actions=added("n"), base_version=1))
     assert again is not None
-    assert (agent.constellation.version, again.facts) == (2, {"notes": ["add_task n: it is there already"]})
+    assert (agent.constellation.version, again.side_effects) == (2, {"notes": ["add_task n: it is there already"]})
 
 
 def test_a_batch_that_touches_what_has_started_is_refused_whole() -> None:
@@ -68,8 +68,8 @@ def test_a_batch_that_touches_what_has_started_is_refused_whole() -> None:
 
 def test_an_edit_written_against_an_older_version_is_judged_by_what_it_touches() -> None:
     agent = Agent(plan("a b"))
-    agent.batch(Edited(actions=added("n"), version=1))
-    agent.batch(Edited(actions=added("m"), version=1))
+    agent.batch(Edited(actions=added("n"), base_version=1))
+    agent.batch(Edited(actions=added("m"), base_version=1))
     assert agent.constellation.version == 3
     told = refused(agent, action("remove_task", task_id="a"), version=1)
     assert told.why.endswith("(it was written against version 1, the constellation is at version 3)")
@@ -102,7 +102,7 @@ def test_there_is_nothing_to_edit_before_a_plan_and_after_the_end() -> None:
 def test_a_paused_run_is_edited_and_starts_nothing() -> None:
     agent = Agent(plan("a"))
     agent.take(Pause())
-    agent.batch(Edited(actions=added("n"), version=1))
+    agent.batch(Edited(actions=added("n"), base_version=1))
     assert (agent.constellation.version, agent.running()) == (2, ["a"])
     agent.batch(Unpause())
     assert agent.running() == ["a", "n"]
@@ -113,13 +113,13 @@ def test_an_open_question_stays_open_and_its_answer_is_judged_by_what_it_touches
     agent.ends("a")
     asked = agent.question()
     assert asked is not None
-    assert asked.version == 1
-    agent.batch(Edited(actions=(*added("n"), action("remove_task", task_id="b")), version=1))
+    assert asked.base_version == 1
+    agent.batch(Edited(actions=(*added("n"), action("remove_task", task_id="b")), base_version=1))
     agent.plans(action("update_task", task_id="b", priority=3), *added("m"))
     again = agent.question()
     assert again is not None
     assert again.refusal is not None
-    assert (again.refusal.code, again.version) == ("unknown_task", 2)
+    assert (again.refusal.code, again.base_version) == ("unknown_task", 2)
     assert "m" not in agent.constellation.tasks
     agent.plans(*added("m"))
     assert agent.running() == ["n", "m"]
@@ -128,7 +128,7 @@ def test_an_open_question_stays_open_and_its_answer_is_judged_by_what_it_touches
 def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None:
     agent = Agent(plan("a"), replan="always")
     agent.ends("a")
-    agent.batch(Edited(actions=added("n"), version=1))
+    agent.batch(Edited(actions=added("n"), base_version=1))
     agent.plans(status="FINISH")
     assert (agent.state, agent.running()) == ("CONTINUE", ["n"])
 

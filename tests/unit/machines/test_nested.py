@@ -9,10 +9,10 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
-from asterism.machines.children import ChildEnded, ChildRested, Relay, Relayed, StartChild, child_id, child_of
-from asterism.machines.constellation_agent.starting import first_event
-from asterism.machines.control import Cancel, Claimed, Pause, Unpause
-from asterism.runtime.standing import status_of
+from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id, child_run_id_under
+from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.run_control import Cancel, OwnershipAcquired, Pause, Unpause
+from asterism.runtime.run_status import status_of
 from tests.agents import Agent, memory_of
 from tests.stars import plan
 
@@ -29,11 +29,11 @@ def started(it: Agent) -> tuple[str, StartChild]:
 
 
 def relayed(it: Agent) -> list[str]:
-    return [effect.command["type"] for effect in it.outstanding(Relay).values()]
+    return [effect.command["type"] for effect in it.outstanding(SignalChild).values()]
 
 
 def ends(it: Agent, outcome: Any = "finished", code: str = "", result: Any = None) -> None:
-    it.batch(ChildEnded(effect=started(it)[0], outcome=outcome, code=code, reason="why", result=result))
+    it.batch(ChildEnded(effect_id=started(it)[0], outcome=outcome, code=code, reason="why", result=result))
 
 
 def test_a_child_is_started_with_the_plan_the_inputs_and_the_fleet() -> None:
@@ -44,14 +44,14 @@ def test_a_child_is_started_with_the_plan_the_inputs_and_the_fleet() -> None:
     assert first.plan == parse_plan(INNER)
     assert first.inputs == {"x": 1}
     assert [device.device_id for device in first.fleet] == list(it.memory.fleet)
-    assert child_of(effect_id) == "r.2.0"
+    assert child_run_id(effect_id) == "r.2.0"
     assert memory_of(it.replayed()) == memory_of(it.run)
 
 
 def test_the_key_of_a_child_has_no_colon() -> None:
-    assert child_id("r", "mail") == "r.mail"
+    assert child_run_id_under("r", "mail") == "r.mail"
     with pytest.raises(ValueError, match="has no colon"):
-        child_id("r", "a:b")
+        child_run_id_under("r", "a:b")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_child_whose_fate_is_not_known_is_asked_about() -> None:
     ends(it, "failed", "interrupted")
     assert "b was interrupted and may have finished (why). Run it again?" in it.inquiry().prompt
     it.answers("approve")
-    assert child_of(started(it)[0]) != "r.2.0"
+    assert child_run_id(started(it)[0]) != "r.2.0"
 
 
 def test_the_report_has_the_fields_that_plans_are_checked_for() -> None:
@@ -117,8 +117,8 @@ def test_a_cancel_is_relayed_and_the_run_ends_when_its_child_has() -> None:
     effect_id, _ = started(it)
     it.batch(Cancel(reason="enough"))
     assert (it.state, relayed(it), status_of(it.run)) == ("FAIL", ["cancel"], "active")
-    it.batch(Relayed(effect=next(iter(it.outstanding(Relay)))))
-    it.batch(ChildEnded(effect=effect_id, outcome="cancelled"))
+    it.batch(ChildSignaled(effect_id=next(iter(it.outstanding(SignalChild)))))
+    it.batch(ChildEnded(effect_id=effect_id, outcome="cancelled"))
     assert status_of(it.run) == "ended"
     assert memory_of(it.replayed()) == memory_of(it.run)
 
@@ -134,22 +134,22 @@ def test_a_run_whose_children_rest_waits_until_it_is_claimed_anew_or_one_goes_on
     it = agent()
     effect_id, _ = started(it)
     assert status_of(it.run) == "active"
-    it.take(ChildRested(of=effect_id, resting=True))
+    it.take(ChildBlocked(effect_id=effect_id, blocked=True))
     assert status_of(it.run) == "waiting"
-    assert it.take(ChildRested(of=effect_id, resting=True)) is None, "no news"
-    it.take(ChildRested(of=effect_id, resting=False))
+    assert it.take(ChildBlocked(effect_id=effect_id, blocked=True)) is None, "no news"
+    it.take(ChildBlocked(effect_id=effect_id, blocked=False))
     assert status_of(it.run) == "active"
-    it.take(ChildRested(of=effect_id, resting=True))
-    it.take(Claimed(epoch=2, owner="other", redone=(effect_id,)))
+    it.take(ChildBlocked(effect_id=effect_id, blocked=True))
+    it.take(OwnershipAcquired(epoch=2, owner="other", retried=(effect_id,)))
     assert status_of(it.run) == "active"
-    it.take(ChildRested(of=effect_id, resting=True))
+    it.take(ChildBlocked(effect_id=effect_id, blocked=True))
     ends(it)
-    assert it.memory.resting == set()
+    assert it.memory.blocked_children == set()
     assert it.state == "FINISH"
 
 
 def test_news_of_a_child_that_is_none_is_nothing() -> None:
-    assert agent().take(ChildRested(of="r:9.9", resting=True)) is None
+    assert agent().take(ChildBlocked(effect_id="r:9.9", blocked=True)) is None
 
 
 def test_a_restart_cancels_the_children_and_plans_when_they_have_ended() -> None:
@@ -158,6 +158,6 @@ def test_a_restart_cancels_the_children_and_plans_when_they_have_ended() -> None
     it.ends("a", {"v": 1})
     it.plans(status="START")
     assert (it.state, relayed(it), it.question()) == ("START", ["cancel"], None)
-    it.take(Relayed(effect=next(iter(it.outstanding(Relay)))))
+    it.take(ChildSignaled(effect_id=next(iter(it.outstanding(SignalChild)))))
     ends(it, "cancelled")
     assert it.question() is not None

@@ -7,7 +7,7 @@ import pytest
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
-from asterism.machines.control import Answered, Ask, Pause, Unpause, Verb, Withdraw
+from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Pause, Unpause, Verb
 from tests.agents import Agent, memory_of
 
 
@@ -31,7 +31,11 @@ def test_a_task_that_wants_a_yes_asks_for_exactly_what_will_be_done() -> None:
     asked = agent.inquiry()
     assert asked.subject == {"task_id": "a", "device": "s", "skill": "once", "arguments": {"x": 1}}
     assert (asked.prompt, asked.verbs, asked.risk) == ("Run a (act) on s?", ("approve", "edit", "reject"), "high")
-    assert (agent.task("a").status, agent.task("a").inquiry, agent.task("a").attempts) == ("RUNNING", next(iter(agent.run.outstanding)), 0)
+    assert (agent.task("a").status, agent.task("a").inquiry_id, agent.task("a").attempts) == (
+        "RUNNING",
+        next(iter(agent.run.outstanding)),
+        0,
+    )
 
 
 def test_a_yes_runs_it_once() -> None:
@@ -52,7 +56,7 @@ def test_an_edited_yes_runs_what_the_person_wrote() -> None:
     agent = Agent(careful())
     agent.answers("edit", {"x": 2, "y": "new"})
     assert agent.attempt("a").arguments == {"x": 2, "y": "new"}
-    assert not agent.outstanding(Ask)
+    assert not agent.outstanding(AskPerson)
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
@@ -96,7 +100,7 @@ def test_an_answer_to_what_is_no_question_is_refused() -> None:
     agent = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]})
     (attempt,) = agent.run.outstanding
     with pytest.raises(Refused, match=rf"^{attempt} is not asked any more$"):
-        agent.take(Answered(effect=attempt, verb="approve"))
+        agent.take(Answered(effect_id=attempt, verb="approve"))
 
 
 def test_nobody_answering_is_a_no() -> None:
@@ -153,14 +157,14 @@ def test_a_yes_given_while_paused_starts_nothing_until_the_run_goes_on() -> None
     assert not agent.run.outstanding
     agent.batch(Unpause())
     assert agent.attempt("a").arguments == {"x": 1}
-    assert not agent.outstanding(Ask), "it was approved already"
+    assert not agent.outstanding(AskPerson), "it was approved already"
 
 
 def test_a_retry_of_what_was_approved_does_not_ask_again() -> None:
     agent = Agent(careful(retry={"max_attempts": 2, "backoff_s": 0}))
     agent.answers("edit", {"x": 5})
     agent.ends("a", error="raised")
-    assert agent.attempt("a").number == 2
+    assert agent.attempt("a").attempt == 2
     assert agent.attempt("a").arguments == {"x": 5}
 
 
@@ -196,7 +200,7 @@ def test_an_interrupted_task_that_may_not_be_repeated_asks() -> None:
 def test_a_person_may_have_it_run_again() -> None:
     agent = interrupted()
     agent.answers("approve")
-    assert (agent.attempt("a").number, agent.task("a").attempts) == (2, 2)
+    assert (agent.attempt("a").attempt, agent.task("a").attempts) == (2, 2)
 
 
 def test_running_it_again_does_not_ask_for_the_approval_it_had() -> None:
@@ -204,7 +208,7 @@ def test_running_it_again_does_not_ask_for_the_approval_it_had() -> None:
     agent.answers("approve")
     agent.ends("a", error="interrupted")
     agent.answers("approve")
-    assert agent.attempt("a").number == 2
+    assert agent.attempt("a").attempt == 2
 
 
 def test_a_person_may_say_what_it_returned() -> None:
@@ -252,8 +256,8 @@ def test_the_rest_goes_on_while_a_person_thinks() -> None:
 def test_a_question_that_was_withdrawn_has_no_consequence() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     agent.wait_until(1060.0)
-    (withdraw,) = agent.outstanding(Withdraw).values()
-    entry = agent.take(Answered(effect=withdraw.target, withdrawn=True))
+    (withdraw,) = agent.outstanding(CancelEffect).values()
+    entry = agent.take(Answered(effect_id=withdraw.effect_id, cancelled=True))
     assert entry is not None
     assert not entry.note
     assert agent.task("a").status == "FAILED"
@@ -262,4 +266,4 @@ def test_a_question_that_was_withdrawn_has_no_consequence() -> None:
 def test_a_device_that_comes_back_does_not_start_what_waits_for_a_person() -> None:
     agent = Agent(careful())
     agent.batch(DeviceLost(device="s"), DeviceFound(device="s"))
-    assert list(agent.outstanding(Ask)) == [agent.task("a").inquiry]
+    assert list(agent.outstanding(AskPerson)) == [agent.task("a").inquiry_id]

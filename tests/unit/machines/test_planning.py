@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from asterism.constellation.documents import PlanDocument
-from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
-from asterism.machines.constellation_agent.planning_state import Idle
-from asterism.machines.control import Pause, Unpause, Withdraw
+from asterism.machines.constellation_agent.planning_state import NotPlanning
+from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
+from asterism.machines.run_control import CancelEffect, Pause, Unpause
 from tests.agents import Agent, memory_of
 from tests.stars import action, plan
 
@@ -38,7 +38,7 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_for_again_with_the_reason() 
     question = asked(agent)
     assert agent.state == "START"
     assert question.number == 2
-    assert question.told == "a -> b -> a: the plan has a cycle; a task cannot wait for itself"
+    assert question.feedback == "a -> b -> a: the plan has a cycle; a task cannot wait for itself"
     assert question.refusal is not None
     assert question.refusal.code == "cycle"
 
@@ -47,13 +47,13 @@ def test_a_plan_that_cannot_be_carried_out_is_asked_for_again_with_the_reason() 
 def test_a_reply_without_a_constellation_is_refused(reply: dict[str, Any]) -> None:
     agent = Agent()
     agent.plans(**reply)
-    assert asked(agent).told == "reply: it holds no constellation"
+    assert asked(agent).feedback == "reply: it holds no constellation"
 
 
 def test_an_empty_constellation_is_no_constellation() -> None:
     agent = Agent()
-    agent.batch(Planned(effect=next(iter(agent.run.outstanding)), plan=PlanDocument()))
-    assert asked(agent).told == "reply: it holds no constellation"
+    agent.batch(Planned(effect_id=next(iter(agent.run.outstanding)), plan=PlanDocument()))
+    assert asked(agent).feedback == "reply: it holds no constellation"
 
 
 def test_asking_again_is_bounded() -> None:
@@ -238,7 +238,7 @@ def test_where_the_planner_is_not_asked_it_is_skipped_at_once() -> None:
 def test_an_edit_written_against_an_older_version_is_rebased() -> None:
     agent = Agent(plan("a b c d", "a>c"), replan="always")
     agent.ends("a")
-    version = asked(agent).version
+    version = asked(agent).base_version
     agent.ends("b")
     agent.plans(A("add_task", task_id="e", device="d"), A("add_dependency", from_="c", to="e"))
     assert agent.constellation.version == version + 1
@@ -257,8 +257,8 @@ def test_an_edit_of_what_has_started_meanwhile_is_refused_and_asked_for_again() 
     assert question.batch == ("a",)
     assert question.refusal is not None
     assert (question.refusal.code, question.refusal.what) == ("read_only", "c")
-    assert question.told.startswith("c: it is RUNNING;")
-    assert "Nothing of this batch was applied; the constellation is at version 1." in question.told
+    assert question.feedback.startswith("c: it is RUNNING;")
+    assert "Nothing of this batch was applied; the constellation is at version 1." in question.feedback
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_an_edit_that_is_refused_again_and_again_is_dropped_and_the_journal_says
     agent.plans(A("remove_task", task_id="never"))
     assert agent.question() is None
     assert agent.running() == ["b"]
-    dropped = [entry.facts["dropped"] for entry in agent.entries if "dropped" in entry.facts]
+    dropped = [entry.side_effects["dropped"] for entry in agent.entries if "dropped" in entry.side_effects]
     assert len(dropped) == 1
     assert dropped[0].startswith("never: there is no such task")
     assert memory_of(agent.replayed()) == memory_of(agent.run)
@@ -349,7 +349,7 @@ def test_finish_is_refused_while_something_runs_or_can_start(ids: str, arrows: s
     agent.ends("a")
     agent.plans(status="FINISH")
     assert agent.state == "CONTINUE"
-    assert asked(agent).told == told
+    assert asked(agent).feedback == told
     assert asked(agent).batch == ("a",)
 
 
@@ -358,7 +358,7 @@ def test_finish_is_refused_when_a_task_ended_after_the_question() -> None:
     agent.ends("a")
     reply = agent.reply(status="FINISH")
     agent.batch(agent.end_of("b"), reply)
-    assert asked(agent).told.startswith("FINISH is refused: a task has ended since you were asked.")
+    assert asked(agent).feedback.startswith("FINISH is refused: a task has ended since you were asked.")
     assert asked(agent).batch == ("a", "b")
 
 
@@ -390,7 +390,7 @@ def test_a_restart_archives_settles_and_plans_anew() -> None:
     agent.ends("a")
     agent.plans(status="START", thought="another way")
     assert agent.state == "START"
-    assert agent.memory.board is None
+    assert agent.memory.schedule is None
     assert [it["generation"] for it in agent.memory.archive] == [0]
     assert agent.memory.archive[0]["tasks"][1]["status"] == "CANCELLED"
     assert agent.question() is None, "what runs is settled first"
@@ -407,7 +407,7 @@ def test_what_was_called_off_in_a_restart_does_not_touch_the_task_of_that_name_i
     agent.ends("a")
     late = agent.end_of("b", result="late")
     agent.plans(status="START")
-    (withdrawal,) = agent.outstanding(Withdraw)
+    (withdrawal,) = agent.outstanding(CancelEffect)
     agent.take(late)
     agent.call_off()
     assert withdrawal not in agent.run.outstanding
@@ -432,11 +432,11 @@ def test_a_restart_says_why_to_whoever_plans_anew_and_again_if_that_is_refused()
     agent = Agent(plan("a"), replan="always")
     agent.ends("a", {"found": 1})
     agent.plans(status="START", thought="another way")
-    assert not isinstance(agent.memory.planning, Idle)
+    assert not isinstance(agent.memory.planning, NotPlanning)
     assert agent.memory.open_request.reason == "another way"
     agent.plans(plan=plan("a", "a>z"))
     assert agent.memory.open_request.reason == "another way"
-    (before,) = earlier_of(agent.memory)
+    (before,) = previous_rounds_of(agent.memory)
     assert (before["generation"], before["tasks"]) == (0, [{"task_id": "a", "device": "d", "status": "COMPLETED", "result": {"found": 1}}])
 
 
@@ -455,7 +455,7 @@ def test_one_that_does_not_fit_is_refused_in_words() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
     agent.plans(plan={"tasks": [{"task_id": "b", "device": "d2"}]})
-    assert asked(agent).told.startswith("b: a task of that id is there with different content")
+    assert asked(agent).feedback.startswith("b: a task of that id is there with different content")
 
 
 def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
@@ -463,7 +463,7 @@ def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
     agent.ends("a")
     agent.plans(status="START", plan=plan("z"))
     assert agent.state == "START"
-    assert [entry.facts["notes"] for entry in agent.entries if "notes" in entry.facts] == [
+    assert [entry.side_effects["notes"] for entry in agent.entries if "notes" in entry.side_effects] == [
         ["the plan is not taken: a restart asks for a new one"]
     ]
 
@@ -474,11 +474,11 @@ def test_a_refusal_tells_what_has_moved_since_the_question() -> None:
     reply = agent.reply(A("update_task", task_id="c", name="new"))
     agent.ends("b")
     agent.batch(reply)
-    assert asked(agent).told.endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
+    assert asked(agent).feedback.endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
 
 
 def test_a_refusal_of_what_was_wrong_from_the_start_tells_of_nothing_that_moved() -> None:
     agent = Agent(plan("a b c", "a>b"), replan="always", hold="none")
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"))
-    assert asked(agent).told.endswith("the constellation is at version 1.")
+    assert asked(agent).feedback.endswith("the constellation is at version 1.")

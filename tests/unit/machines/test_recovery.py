@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism.machines.constellation_agent.events import Dispatch
-from asterism.machines.control import Broke, Withdraw
+from asterism.machines.run_control import CancelEffect, TransitionFailed
 from tests.agents import Agent, memory_of
 from tests.stars import plan
 
@@ -13,7 +13,7 @@ def test_a_temporary_fault_of_a_device_is_tried_again_after_a_backoff() -> None:
     agent.ends("a", error="raised")
     assert (agent.statuses(), agent.running()) == ({"a": "PENDING"}, [])
     agent.wait_until(1008)
-    assert agent.attempt("a").number == 2
+    assert agent.attempt("a").attempt == 2
 
 
 def test_an_invalid_reply_is_asked_for_again_with_what_was_wrong() -> None:
@@ -21,7 +21,7 @@ def test_an_invalid_reply_is_asked_for_again_with_what_was_wrong() -> None:
     agent.plans()
     question = agent.question()
     assert question is not None
-    assert (question.number, question.told) == (2, "reply: it holds no constellation")
+    assert (question.number, question.feedback) == (2, "reply: it holds no constellation")
 
 
 def test_a_cycle_at_creation_fails_the_run_after_the_bounded_reprompts_and_names_it() -> None:
@@ -48,11 +48,11 @@ def test_a_critical_error_fails_the_run_at_once_lets_go_of_everything_and_keeps_
     agent = Agent(plan("a b c", "c>b"), replan="when_needed")
     agent.ends("a", {"replan": True, "found": 1})
     effect = next(key for key, it in agent.outstanding(Dispatch).items() if it.task_id == "c")
-    agent.take(Broke(effect=effect, event="attempt_ended", reason="KeyError: 'x'"))
+    agent.take(TransitionFailed(effect_id=effect, event="attempt_ended", reason="KeyError: 'x'"))
     assert (agent.state, agent.memory.code) == ("FAIL", "defect")
     assert agent.memory.reason == "attempt_ended could not be taken: KeyError: 'x'"
-    assert {withdraw.target for withdraw in agent.outstanding(Withdraw).values()} >= set(agent.run.outstanding) - set(
-        agent.outstanding(Withdraw)
+    assert {withdraw.effect_id for withdraw in agent.outstanding(CancelEffect).values()} >= set(agent.run.outstanding) - set(
+        agent.outstanding(CancelEffect)
     )
     agent.call_off()
     assert agent.run.ended

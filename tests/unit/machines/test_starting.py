@@ -14,30 +14,32 @@ from asterism.constellation.profile import AgentProfile, ChildSpec
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import StartChild, begin_child, start_child
-from asterism.machines.constellation_agent.events import RunOptions, Submitted
-from asterism.machines.constellation_agent.starting import ConstellationDefinition
+from asterism.machines.children import StartChild, child_start, child_start_of
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
+from asterism.machines.flow_agent.definition import FlowDefinition
 from asterism.machines.flow_agent.events import AgentStatus as S
-from asterism.machines.flow_agent.events import Begun, ChildWanted, Entered, Limits, Message, View
-from asterism.machines.flow_agent.starting import FlowDefinition
+from asterism.machines.flow_agent.events import AgentView, ChildRequested, ConversationLimits, ConversationStarted, Message, RunningEntered
+from asterism.machines.orchestration_loop.definition import LoopDefinition
 from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.machines.orchestration_loop.model import LoopOptions, Step, WorkerProfile
-from asterism.machines.orchestration_loop.starting import LoopDefinition
 from tests.agents import FLEET, Agent
 from tests.loops import Loop
 from tests.unit.machines.test_flow_agent import Talk
 
 PLAN: PlanDocument = parse_plan({"tasks": [{"task_id": "p", "device": "d"}]})
-CONSTELLATION = ConstellationDefinition(fleet=FLEET, plan=PLAN, options=RunOptions(replan="always", wall_limit_s=50.0), folder="/folder")
+CONSTELLATION = ConstellationDefinition(
+    fleet=FLEET, plan=PLAN, options=RunOptions(replan="always", wall_limit_s=50.0), working_directory="/folder"
+)
 LOOP = LoopDefinition(
     definition="m:loop",
-    folder="/folder",
+    working_directory="/folder",
     workers=(WorkerProfile(name="w"),),
     options=LoopOptions(max_steps=3, wall_limit_s=50.0),
     plan=(Step(step_id="a", worker="w", intent="x"),),
-    critiques=True,
+    has_critique=True,
 )
-FLOW = FlowDefinition(agent="m:Agent", limits=Limits(approval_s=1.0, idle_s=2.0, wall_s=50.0))
+FLOW = FlowDefinition(agent="m:Agent", limits=ConversationLimits(approval_s=1.0, idle_s=2.0, wall_s=50.0))
 DEFINED: dict[str, msgspec.Struct] = {"constellation agent": CONSTELLATION, "orchestration loop": LOOP, "flow agent": FLOW}
 
 
@@ -57,8 +59,14 @@ def asked(machine: str, **more: Any) -> StartRequest:
 
 
 def test_a_constellation_is_begun_with_its_definition_and_what_is_asked() -> None:
-    assert started("constellation agent", asked("constellation agent")) == Submitted(
-        request="do it", fleet_file="/f.toml", folder="/folder", fleet=FLEET, options=CONSTELLATION.options, plan=PLAN, inputs={"x": 1}
+    assert started("constellation agent", asked("constellation agent")) == ConstellationSubmitted(
+        request="do it",
+        fleet_file="/f.toml",
+        working_directory="/folder",
+        fleet=FLEET,
+        options=CONSTELLATION.options,
+        plan=PLAN,
+        inputs={"x": 1},
     )
 
 
@@ -67,24 +75,24 @@ def test_a_loop_is_begun_with_its_definition_and_what_is_asked() -> None:
         request="do it",
         context={"x": 1},
         definition="m:loop",
-        folder="/folder",
+        working_directory="/folder",
         fleet_file="/f.toml",
         workers=LOOP.workers,
         options=LOOP.options,
         plan=LOOP.plan,
-        critiques=True,
+        has_critique=True,
     )
 
 
 def test_a_conversation_is_begun_with_its_definition_and_what_is_asked() -> None:
-    assert started("flow agent", asked("flow agent")) == Begun(
+    assert started("flow agent", asked("flow agent")) == ConversationStarted(
         agent="m:Agent", message=Message(text="do it", values={"x": 1}), limits=FLOW.limits, fleet_file="/f.toml"
     )
 
 
 def limit_of(first: Event) -> float | None:
-    assert isinstance(first, Submitted | LoopSubmitted | Begun)
-    return first.limits.wall_s if isinstance(first, Begun) else first.options.wall_limit_s
+    assert isinstance(first, ConstellationSubmitted | LoopSubmitted | ConversationStarted)
+    return first.limits.wall_s if isinstance(first, ConversationStarted) else first.options.wall_limit_s
 
 
 @pytest.mark.parametrize("machine", DEFINED)
@@ -143,10 +151,10 @@ def of_a_step(machine: str) -> Callable[[], tuple[StartChild, float]]:
 def of_a_conversation(machine: str) -> Callable[[], tuple[StartChild, float]]:
     def start() -> tuple[StartChild, float]:
         talk = Talk()
-        wanted = begin_child(machine, StartRequest(definition=data(DEFINED[machine]), request="dig", inputs={"x": 1}), "dig")
-        handle = talk.memory.handling
-        talk.run.take(Entered(of=handle, path=(S.RUNNING,), view=View()), at=1000.0, actor="agent")
-        talk.run.take(ChildWanted(of=handle, key="k", start=wanted), at=1000.0, actor="agent")
+        wanted = child_start(machine, StartRequest(definition=data(DEFINED[machine]), request="dig", inputs={"x": 1}), "dig")
+        handle = talk.memory.handler_effect
+        talk.run.take(RunningEntered(effect_id=handle, transitions=(S.RUNNING,), view=AgentView()), at=1000.0, actor="agent")
+        talk.run.take(ChildRequested(effect_id=handle, key="k", start=wanted), at=1000.0, actor="agent")
         return next(it for it in talk.run.outstanding.values() if isinstance(it, StartChild)), 50
 
     return start
@@ -164,9 +172,9 @@ def test_what_a_machine_starts_can_be_begun_with_what_it_was_given(start: Callab
 @pytest.mark.parametrize("odd", [{"request": 5}, {"inputs": []}, {"budget_s": 0}])
 def test_a_request_that_is_none_is_refused_in_words(odd: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"^a flow agent cannot be started with what it is given: Expected [^\n]+$"):
-        begin_child("flow agent", StartRequest(definition={}, **odd), "t")
+        child_start("flow agent", StartRequest(definition={}, **odd), "t")
 
 
 def test_only_what_a_spec_accepts_is_handed_over() -> None:
     spec = ChildSpec(machine="flow agent", definition=data(FLOW), accepts=("b", "a", "z"))
-    assert start_child(spec, "dig", {"a": 1, "b": 2, "c": 3}, left_s=5, title="t").start.inputs == {"a": 1, "b": 2}
+    assert child_start_of(spec, "dig", {"a": 1, "b": 2, "c": 3}, left_s=5, title="t").start.inputs == {"a": 1, "b": 2}

@@ -11,10 +11,16 @@ from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.journal import Record, state_history
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.events import ConstellationAgentStatus, DeviceLost, Progressed, Submitted, TaskEnded
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.events import (
+    AttemptEnded,
+    AttemptProgressed,
+    ConstellationAgentStatus,
+    ConstellationSubmitted,
+    DeviceLost,
+)
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Broke, Cancel, Claimed, Drained, Pause, Unpause, Withdraw
+from asterism.machines.run_control import BatchEnded, Cancel, CancelEffect, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from tests.agents import FLEET, Agent, memory_of
 from tests.stars import plan, seed
 
@@ -81,16 +87,20 @@ def test_a_plan_that_is_given_is_not_asked_for() -> None:
 
 
 def test_a_plan_that_cannot_be_carried_out_is_refused_and_leaves_the_run_as_it_was() -> None:
-    run: Run[AgentMemory] = Run(CONSTELLATION_AGENT, "r")
+    run: Run[ConstellationMemory] = Run(CONSTELLATION_AGENT, "r")
     before = memory_of(run)
     with pytest.raises(EditRefused, match="a: unknown device 'mars'"):
-        run.take(Submitted(request="x", fleet=FLEET, plan=parse_plan({"tasks": [{"task_id": "a", "device": "mars"}]})), at=1.0, actor="me")
+        run.take(
+            ConstellationSubmitted(request="x", fleet=FLEET, plan=parse_plan({"tasks": [{"task_id": "a", "device": "mars"}]})),
+            at=1.0,
+            actor="me",
+        )
     assert memory_of(run) == before
 
 
 def test_a_run_is_submitted_once() -> None:
     with pytest.raises(Refused, match="submitted already"):
-        Agent().take(Submitted(request="again", fleet=FLEET))
+        Agent().take(ConstellationSubmitted(request="again", fleet=FLEET))
 
 
 # -- terminal states -----------------------------------------------------------------------------------
@@ -109,7 +119,7 @@ def test_a_drain_at_the_end_makes_no_entry() -> None:
     assert agent.run.ended
 
 
-@pytest.mark.parametrize("event", [Cancel(), Pause(), Unpause(), DeviceLost(device="d"), Submitted(request="x", fleet=FLEET)])
+@pytest.mark.parametrize("event", [Cancel(), Pause(), Unpause(), DeviceLost(device="d"), ConstellationSubmitted(request="x", fleet=FLEET)])
 def test_a_command_to_a_run_that_has_ended_raises_and_tells_the_story(event: Cancel) -> None:
     agent = finished()
     before = memory_of(agent.run)
@@ -122,7 +132,7 @@ def test_a_command_to_a_run_that_has_ended_raises_and_tells_the_story(event: Can
 def test_a_claim_is_journaled_in_every_state() -> None:
     for agent in (Agent(), Agent(plan("a")), finished()):
         state = agent.state
-        entry = agent.take(Claimed(epoch=2, owner="p"))
+        entry = agent.take(OwnershipAcquired(epoch=2, owner="p"))
         assert entry is not None
         assert entry.state == state
 
@@ -131,7 +141,7 @@ def test_late_and_duplicate_outcomes_at_the_end_are_notes() -> None:
     agent = Agent(plan("a"))
     late = agent.end_of("a", result=1)
     agent.batch(late)
-    noted = agent.take(TaskEnded(effect=late.effect, result=2))
+    noted = agent.take(AttemptEnded(effect_id=late.effect_id, result=2))
     assert noted is not None
     assert noted.note
     assert agent.task("a").result == 1
@@ -142,15 +152,15 @@ def test_late_and_duplicate_outcomes_at_the_end_are_notes() -> None:
 
 def test_progress_of_a_running_attempt_is_journaled_and_of_another_is_not() -> None:
     agent = Agent(plan("a"))
-    attempt = agent.task("a").effect
-    assert agent.take(Progressed(of=attempt, fraction=0.5, message="half")) is not None
-    assert agent.take(Progressed(of="r:99.0")) is None
+    attempt = agent.task("a").effect_id
+    assert agent.take(AttemptProgressed(effect_id=attempt, fraction=0.5, message="half")) is not None
+    assert agent.take(AttemptProgressed(effect_id="r:99.0")) is None
     agent.ends("a")
 
 
 def test_a_defect_over_an_outcome_ends_the_run_by_name() -> None:
     agent = Agent(plan("a b c", "b>c"))
-    agent.take(Broke(effect=agent.task("a").effect, event="attempt_ended", reason="ZeroDivisionError: x"))
+    agent.take(TransitionFailed(effect_id=agent.task("a").effect_id, event="attempt_ended", reason="ZeroDivisionError: x"))
     assert agent.state == "FAIL"
     assert (agent.memory.code, agent.memory.reason) == ("defect", "attempt_ended could not be taken: ZeroDivisionError: x")
     assert agent.memory.outcome() == "failed"
@@ -161,7 +171,7 @@ def test_a_defect_over_an_outcome_ends_the_run_by_name() -> None:
 
 def test_a_defect_over_a_plan_ends_the_run_by_name() -> None:
     agent = Agent()
-    agent.take(Broke(effect=next(iter(agent.run.outstanding)), event="planned", reason="KeyError: 'x'"))
+    agent.take(TransitionFailed(effect_id=next(iter(agent.run.outstanding)), event="planned", reason="KeyError: 'x'"))
     assert (agent.state, agent.memory.code) == ("FAIL", "defect")
     agent.call_off()
     assert agent.run.ended
@@ -169,9 +179,9 @@ def test_a_defect_over_a_plan_ends_the_run_by_name() -> None:
 
 def test_a_defect_after_the_end_is_only_settled() -> None:
     agent = Agent(plan("a"))
-    effect = agent.task("a").effect
+    effect = agent.task("a").effect_id
     agent.take(Cancel())
-    agent.take(Broke(effect=effect, event="attempt_ended", reason="x"))
+    agent.take(TransitionFailed(effect_id=effect, event="attempt_ended", reason="x"))
     agent.call_off()
     assert (agent.state, agent.memory.code) == ("FAIL", "cancelled")
     assert agent.run.ended
@@ -187,7 +197,7 @@ def test_cancel_settles_everything_and_ends_when_all_outcomes_are_in() -> None:
     assert agent.state == "FAIL"
     assert set(agent.statuses().values()) == {"CANCELLED"}
     assert (agent.memory.code, agent.memory.reason, agent.memory.outcome()) == ("cancelled", "cancelled by ann: enough", "cancelled")
-    assert [it.target for it in agent.outstanding(Withdraw).values()] == sorted(agent.run.withdrawn)
+    assert [it.effect_id for it in agent.outstanding(CancelEffect).values()] == sorted(agent.run.cancelled_effects)
     assert agent.run.outstanding
     agent.call_off()
     assert agent.run.ended
@@ -210,7 +220,7 @@ def test_cancel_while_the_planner_thinks() -> None:
     agent.call_off()
     assert agent.state == "FAIL"
     assert agent.run.ended
-    assert agent.memory.board is None
+    assert agent.memory.schedule is None
 
 
 @pytest.mark.parametrize("given", [None, plan("a")])
@@ -258,7 +268,7 @@ def test_a_second_application_of_the_seeds_edits_changes_nothing() -> None:
     before = agent.constellation.to_dict()
     entry = agent.take(agent.reply(*seed("editing")["actions"]))
     assert entry is not None
-    assert [note.partition(":")[0] for note in entry.facts["notes"]] == [
+    assert [note.partition(":")[0] for note in entry.side_effects["notes"]] == [
         "add_task task_005",
         "add_dependency task_003->task_005",
         "remove_task task_004",
@@ -270,4 +280,4 @@ def test_a_second_application_of_the_seeds_edits_changes_nothing() -> None:
 
 def test_a_drain_with_nothing_to_do_makes_no_entry() -> None:
     agent = Agent(plan("a"))
-    assert agent.take(Drained()) is None
+    assert agent.take(BatchEnded()) is None

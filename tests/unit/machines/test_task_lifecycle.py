@@ -7,7 +7,7 @@ import pytest
 
 from asterism.constellation.task import EDITABLE, SETTLED, TaskError, TaskStar, TaskStatus
 from asterism.errors import IllegalTransition
-from asterism.kernel.machine import Event, Turn
+from asterism.kernel.machine import Event, StepContext
 from asterism.machines.task_lifecycle import (
     TASK_LIFECYCLE,
     Blocked,
@@ -35,9 +35,9 @@ ERROR = TaskError(code="raised", message="boom")
 
 
 def step(task: TaskStar, event: Event, at: float = 5.0) -> TaskStar:
-    turn = Turn(run="r", seq=1, at=at, actor="me", state=task.status)
-    task.status = TaskStatus(TASK_LIFECYCLE.step(task.status, task, event, turn) or task.status)
-    assert not turn.effects
+    context = StepContext(run_id="r", seq=1, at=at, actor="me", state=task.status)
+    task.status = TaskStatus(TASK_LIFECYCLE.step(task.status, task, event, context) or task.status)
+    assert not context.effects
     return task
 
 
@@ -68,10 +68,10 @@ def test_a_settled_task_takes_nothing(state: TaskStatus) -> None:
 def test_a_task_goes_from_waiting_to_completed() -> None:
     task = star("WAITING_DEPENDENCY")
     step(task, Unblocked(), at=1.0)
-    step(task, Started(effect="e"), at=2.0)
-    assert (task.status, task.effect, task.attempts) == (TaskStatus.RUNNING, "e", 1)
+    step(task, Started(effect_id="e"), at=2.0)
+    assert (task.status, task.effect_id, task.attempts) == (TaskStatus.RUNNING, "e", 1)
     step(task, Completed(result={"x": 1}), at=3.0)
-    assert (task.status, task.result, task.effect, task.error) == (TaskStatus.COMPLETED, {"x": 1}, "", None)
+    assert (task.status, task.result, task.effect_id, task.error) == (TaskStatus.COMPLETED, {"x": 1}, "", None)
     assert (task.became_pending_at, task.started_at, task.ended_at) == (1.0, 2.0, 3.0)
 
 
@@ -80,24 +80,24 @@ def test_a_task_that_is_ready_may_be_blocked_again() -> None:
 
 
 def test_a_question_to_a_person_is_running_but_no_attempt() -> None:
-    task = step(star("PENDING"), Started(effect="q", inquiry="q"))
-    assert (task.status, task.inquiry, task.attempts) == (TaskStatus.RUNNING, "q", 0)
+    task = step(star("PENDING"), Started(effect_id="q", inquiry_id="q"))
+    assert (task.status, task.inquiry_id, task.attempts) == (TaskStatus.RUNNING, "q", 0)
     step(task, Released(), at=7.0)
-    assert (task.status, task.effect, task.inquiry, task.became_pending_at) == (TaskStatus.PENDING, "", "", 7.0)
+    assert (task.status, task.effect_id, task.inquiry_id, task.became_pending_at) == (TaskStatus.PENDING, "", "", 7.0)
 
 
 def test_a_retry_waits_and_the_next_attempt_is_counted() -> None:
-    task = step(star("PENDING"), Started(effect="e"), at=2.0)
+    task = step(star("PENDING"), Started(effect_id="e"), at=2.0)
     step(task, Retried(error=ERROR, not_before=9.0), at=3.0)
-    assert (task.status, task.error, task.not_before, task.effect) == (TaskStatus.PENDING, ERROR, 9.0, "")
-    step(task, Started(effect="e2"), at=9.0)
+    assert (task.status, task.error, task.not_before, task.effect_id) == (TaskStatus.PENDING, ERROR, 9.0, "")
+    step(task, Started(effect_id="e2"), at=9.0)
     assert (task.attempts, task.error, task.started_at) == (2, None, 2.0)
 
 
 def test_an_interrupted_attempt_goes_on_as_a_question() -> None:
-    task = step(star("PENDING"), Started(effect="e"))
-    step(task, Continued(effect="q", inquiry="q"))
-    assert (task.status, task.effect, task.inquiry, task.attempts) == (TaskStatus.RUNNING, "q", "q", 1)
+    task = step(star("PENDING"), Started(effect_id="e"))
+    step(task, Continued(effect_id="q", inquiry_id="q"))
+    assert (task.status, task.effect_id, task.inquiry_id, task.attempts) == (TaskStatus.RUNNING, "q", "q", 1)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import ErrorCode, TaskError
-from asterism.kernel.machine import Redo
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Dispatch, TaskEnded
+from asterism.kernel.machine import RecoveryPolicy
+from asterism.machines.constellation_agent.events import AttemptEnded, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.tasks import MAX_LOSSES
-from asterism.machines.control import Ask, Claimed, Pause, Unpause
+from asterism.machines.run_control import AskPerson, OwnershipAcquired, Pause, Unpause
 from tests.agents import FLEET, Agent, memory_of
 from tests.stars import plan
 
@@ -31,18 +31,18 @@ def test_an_attempt_carries_all_that_a_device_needs() -> None:
         skill="again",
         description="what",
         arguments={"x": 1},
-        number=1,
+        attempt=1,
         priority=4,
         timeout_s=9.0,
-        deadline=560.0,
-        redone=Redo.SAME_KEY,
+        deadline_at=560.0,
+        recovery=RecoveryPolicy.RETRY_SAME_KEY,
     )
     assert agent.attempt("a").actor == "device:s"
 
 
 def test_a_skill_that_is_not_idempotent_is_never_redone_by_itself() -> None:
-    assert Agent(one(device="s", skill="once")).attempt("a").redo is Redo.NEVER
-    assert Agent(one()).attempt("a").redo is Redo.NEVER
+    assert Agent(one(device="s", skill="once")).attempt("a").recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+    assert Agent(one()).attempt("a").recovery_policy is RecoveryPolicy.DO_NOT_RETRY
 
 
 def test_what_is_ready_starts_higher_priority_first_and_then_in_order() -> None:
@@ -235,7 +235,7 @@ def test_another_device_with_the_skill_stands_in() -> None:
 def test_what_is_idempotent_is_retried_elsewhere_when_its_device_is_lost() -> None:
     agent = Agent(one(device="s", skill="again"))
     agent.batch(DeviceLost(device="s"), agent.end_of("a", error="device_lost"))
-    assert (agent.attempt("a").device, agent.attempt("a").number) == ("s2", 2)
+    assert (agent.attempt("a").device, agent.attempt("a").attempt) == ("s2", 2)
 
 
 def test_what_is_not_idempotent_asks_a_person_when_its_device_is_lost() -> None:
@@ -250,13 +250,13 @@ def test_losing_devices_is_bounded() -> None:
     for _ in range(MAX_LOSSES):
         agent.ends("a", error="device_lost")
     assert agent.task("a").attempts == MAX_LOSSES
-    assert agent.outstanding(Ask)
+    assert agent.outstanding(AskPerson)
 
 
 def test_a_new_owner_is_told_anew_what_is_lost() -> None:
     agent = Agent(plan("a b", "a>b"))
     agent.take(DeviceLost(device="d"))
-    agent.take(Claimed(epoch=2, owner="p"))
+    agent.take(OwnershipAcquired(epoch=2, owner="p"))
     agent.ends("a")
     assert agent.running() == ["b"]
 
@@ -267,8 +267,8 @@ def test_a_new_owner_is_told_anew_what_is_lost() -> None:
 def test_the_verdict_of_a_condition_is_recorded_and_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent(plan("a b", "a>b:x>1"))
     agent.ends("a", {"x": 2})
-    assert [entry.facts for entry in agent.entries if entry.facts] == [{"a->b v1": {"satisfied": True, "reason": ""}}]
-    monkeypatch.setattr("asterism.machines.wiring.judge", None)
+    assert [entry.side_effects for entry in agent.entries if entry.side_effects] == [{"a->b v1": {"satisfied": True, "reason": ""}}]
+    monkeypatch.setattr("asterism.machines.task_coupling.evaluate", None)
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
@@ -276,14 +276,14 @@ def test_the_ranking_of_a_skill_is_recorded_and_not_done_again(monkeypatch: pyte
     fleet = (*FLEET, AgentProfile(device_id="p", skills=(Skill(name="print_page", description="Print a page"), Skill(name="scan"))))
     agent = Agent({"tasks": [{"task_id": "a", "name": "put_it_on_paper", "description": "print the page", "device": "p"}]}, fleet=fleet)
     assert agent.attempt("a").skill == "print_page"
-    assert agent.entries[0].facts == {"skill of a": "print_page"}
+    assert agent.entries[0].side_effects == {"skill of a": "print_page"}
     monkeypatch.setattr("asterism.machines.constellation_agent.planning.best_match", None)
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
 def test_a_result_that_asks_for_nothing_new_leaves_the_journal_readable() -> None:
     agent = Agent(one())
-    agent.batch(TaskEnded(effect=agent.task("a").effect, result=[1, {"x": None}], error=None))
+    agent.batch(AttemptEnded(effect_id=agent.task("a").effect_id, result=[1, {"x": None}], error=None))
     assert agent.replayed().memory.constellation.tasks["a"].result == [1, {"x": None}]
 
 

@@ -10,7 +10,7 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput
-from asterism.machines.constellation_agent.events import Submitted
+from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.live_run import LiveRun
 from asterism.runtime.client import Client
@@ -25,7 +25,9 @@ def live(rouse: Callable[[Client], Awaitable[None]], talk: Callable[[LiveRun, Cl
     async def main() -> Any:
         client = Client(MemoryStore(), WorldClock(), {})
         document = parse_plan(plan("a")) if planned else None
-        run = await client.submit(CONSTELLATION_AGENT, Submitted(request="x", fleet=FLEET, plan=document), title="x", actor="ada")
+        run = await client.submit(
+            CONSTELLATION_AGENT, ConstellationSubmitted(request="x", fleet=FLEET, plan=document), title="x", actor="ada"
+        )
         return await talk(LiveRun(client, CONSTELLATION_AGENT, run, actor="bob", rouse=lambda: rouse(client), timeout_s=5.0), client)
 
     return run_in_virtual_time(main(), 1)
@@ -51,7 +53,7 @@ def test_an_edit_that_nobody_takes_is_refused_in_bounded_time_and_waits_in_the_i
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
         assert (code, why.partition(";")[0]) == ("unavailable", "whoever drives it has not taken it")
         assert client.clock.now() - began < 6
-        rows = await client.store.inbox([(await client.runs())[0].run])
+        rows = await client.store.inbox([(await client.runs())[0].run_id])
         assert [(row.kind, row.actor, row.verdict) for row in rows] == [("edited", "bob", "")]
 
     live(nothing, talk)
@@ -74,7 +76,7 @@ def test_what_nobody_could_read_never_reaches_the_inbox() -> None:
         for inputs in ({"x": float("nan")}, {"x": "\ud800"}, {"x": deep}):
             code, _ = await refusal(draft, action("update_task", task_id="a", inputs=inputs))
             assert code == "bad_content"
-        assert not await client.store.inbox([(await client.runs())[0].run])
+        assert not await client.store.inbox([(await client.runs())[0].run_id])
 
     live(nothing, talk)
 

@@ -15,7 +15,7 @@ import yaml
 from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput
 from asterism.planner import plan_file
-from asterism.planner.draft import Taken
+from asterism.planner.draft import Accepted
 from asterism.planner.plan_file import PlanFile
 from tests.agents import FLEET
 from tests.stars import action
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-def edit(draft: PlanFile, tool: str, **parameters: Any) -> Taken:
+def edit(draft: PlanFile, tool: str, **parameters: Any) -> Accepted:
     return asyncio.run(draft.edit(action(tool, **parameters)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellations.performers import PlannerPerformer
-from asterism.machines.constellation_agent.events import AskPlanner, Planned, PlanningFailed, TaskEnded
+from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, Planned, PlanningFailed
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.simulation import loop
 from tests.agents import Agent
@@ -72,7 +72,7 @@ def test_an_edit_of_what_has_started_meanwhile_is_asked_again_with_what_changed(
     told = Told(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
     late = loop.run(performer.perform(effect_id, agent.run.request(effect_id), lambda event: None))
-    agent.batch(TaskEnded(effect=agent.task("a").effect))  # c starts while the model thinks
+    agent.batch(AttemptEnded(effect_id=agent.task("a").effect_id))  # c starts while the model thinks
     assert agent.running() == ["c"]
     agent.batch(late)
     assert agent.task("c").name == ""

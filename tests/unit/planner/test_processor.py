@@ -19,9 +19,9 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskStatus
 from asterism.machines.usage import Usage
-from asterism.planner import processing, strategies
-from asterism.planner.conversation import Conversation
-from asterism.planner.processing import ConstellationProcessorContext, ContextNames, ProcessingPhase, run_phase
+from asterism.planner import phases, strategies
+from asterism.planner.model_conversation import ModelConversation
+from asterism.planner.phases import ConstellationProcessorContext, ContextNames, ProcessingPhase, run_phase
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.planner.prompter import ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
@@ -314,7 +314,7 @@ def test_a_mode_has_four_phases_and_differs_in_its_actions_alone() -> None:
 
 def context() -> ConstellationProcessorContext:
     asked = creation()
-    talk = Conversation(access(Told()), asked.key)
+    talk = ModelConversation(access(Told()), asked.key)
     return ConstellationProcessorContext(
         question=asked, prompter=ConstellationPrompterFactory.create_prompter("CREATION"), conversation=talk
     )
@@ -384,7 +384,7 @@ def test_a_broken_question_is_planning_that_cannot_be_had(monkeypatch: pytest.Mo
 def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(processing, "_tracer", provider.get_tracer("test"))
+    monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
     propose(creation(request="SECRET"), Told({**CREATED, "thought": "SECRET"}))
     with pytest.raises(PlanningUnavailable):
         propose(creation(request="SECRET"), Told(*["SECRET"] * 4))

@@ -151,7 +151,7 @@ def test_a_failure_is_told_with_its_code() -> None:
 def test_why_it_is_asked_again_is_told() -> None:
     prompt = told(
         constellation("a"),
-        told="a: read_only",
+        feedback="a: read_only",
         reason="the first plan was too slow",
         rejections=("no night work", "not on Sundays"),
         earlier=({"generation": 0}, {"generation": 1}),
@@ -260,7 +260,7 @@ def test_a_large_fleet_is_told_with_less_detail(devices: int, skills: int) -> No
 
 def test_a_request_and_its_history_are_cut_with_a_note() -> None:
     prompt = ConstellationCreationPrompter().user_content_construction(
-        question("CREATION", request="r" * 10**6, told="t" * 10**6, rejections=("x" * 10**6,) * 50, earlier=({"a": "e" * 10**6},) * 9),
+        question("CREATION", request="r" * 10**6, feedback="t" * 10**6, rejections=("x" * 10**6,) * 50, earlier=({"a": "e" * 10**6},) * 9),
         TaskConstellation(),
     )
     assert len(prompt) < 60_000

@@ -111,9 +111,9 @@ def test_a_recording_that_is_used_up_says_so(tmp_path: Path) -> None:
 
 
 def test_times_and_ids_make_no_difference_but_calls_and_reprompts_do() -> None:
-    def messages(run: str, call: str, told: str) -> list[ModelMessage]:
+    def messages(run_id: str, call: str, told: str) -> list[ModelMessage]:
         return [
-            ModelRequest(parts=[UserPromptPart("plan")], run_id=run, instructions="Be brief."),
+            ModelRequest(parts=[UserPromptPart("plan")], run_id=run_id, instructions="Be brief."),
             ModelResponse(parts=[ToolCallPart("final_result", {"a": 1}, tool_call_id=call)]),
             ModelRequest(parts=[ToolReturnPart("final_result", told, call, outcome="retried")]),
         ]

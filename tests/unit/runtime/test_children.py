@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from asterism.kernel.machine import Outcome
+from asterism.kernel.machine import EffectResult
 from asterism.kernel.packing import packer
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildRequest, Relay, Relayed, StartChild, child_of, relay
+from asterism.machines.children import ChildRequest, ChildSignaled, SignalChild, StartChild, child_run_id, signal_child
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
-from asterism.runtime.children import ChildPerformer, RelayPerformer
+from asterism.machines.run_control import Cancel
+from asterism.runtime.children import ChildPerformer, SignalPerformer
 from asterism.runtime.ports.store import RunRow
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
@@ -23,7 +23,7 @@ from tests.agents import FLEET, Agent
 from tests.stars import plan
 
 PARENT, START = "r", "r:1.0"
-CHILD = child_of(START)
+CHILD = child_run_id(START)
 DEFINED = StartRequest(definition={"fleet": msgspec.to_builtins(FLEET)}, request="do it")
 STARTED = StartChild(
     machine=CONSTELLATION_AGENT.name, start=StartRequest(definition={"fleet": msgspec.to_builtins(FLEET)}, request="do it")
@@ -42,10 +42,10 @@ async def nursery() -> tuple[Any, list[list[str]]]:
     """What children need, with a parent; and the keys in a child's inbox whenever it begins to be driven."""
     store, waiting = Slow(), list[list[str]]()
     first = packer(CONSTELLATION_AGENT).pack(Agent(plan("a")).entries[0])
-    await store.submit(RunRow(run=PARENT, machine=CONSTELLATION_AGENT.name, title="", state="START"), first)
+    await store.submit(RunRow(run_id=PARENT, machine=CONSTELLATION_AGENT.name, title="", state="START"), first)
 
-    async def drive_child(run: str, rested: object) -> Any:
-        waiting.append([row.key for row in await store.inbox([run])])
+    async def drive_child(run_id: str, rested: object) -> Any:
+        waiting.append([row.key for row in await store.inbox([run_id])])
         await asyncio.sleep(1)
         return Agent(plan("a")).run
 
@@ -54,21 +54,21 @@ async def nursery() -> tuple[Any, list[list[str]]]:
         clock=WorldClock(),
         machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT},
         starters={},
-        look=lambda: None,
+        wake_inbox=lambda: None,
         submitted=lambda live: None,
-        tell=lambda run, entries: None,
+        notify=lambda run, entries: None,
         drive_child=drive_child,
     )
     return known, waiting
 
 
-def begin(known: Any, relayed: dict[str, Relay]) -> asyncio.Task[Outcome]:
-    request = ChildRequest(start=STARTED, relayed=relayed)
+def begin(known: Any, relayed: dict[str, SignalChild]) -> asyncio.Task[EffectResult]:
+    request = ChildRequest(start=STARTED, signals=relayed)
     return asyncio.ensure_future(ChildPerformer(known).perform(START, request, lambda event: None))
 
 
-def send(known: Any) -> asyncio.Task[Outcome]:
-    return asyncio.ensure_future(RelayPerformer(known).perform("r:2.0", relay(START, Cancel()), lambda event: None))
+def send(known: Any) -> asyncio.Task[EffectResult]:
+    return asyncio.ensure_future(SignalPerformer(known).perform("r:2.0", signal_child(START, Cancel()), lambda event: None))
 
 
 def test_a_command_waits_for_a_child_that_is_being_created() -> None:
@@ -77,7 +77,7 @@ def test_a_command_waits_for_a_child_that_is_being_created() -> None:
         sent = send(known)
         await asyncio.sleep(0.01)  # its task is the first to run
         started = begin(known, {})
-        assert await sent == Relayed(effect="r:2.0")
+        assert await sent == ChildSignaled(effect_id="r:2.0")
         assert [row.key for row in await known.store.inbox([CHILD])] == ["r:2.0"]
         await started
 
@@ -87,7 +87,7 @@ def test_a_command_waits_for_a_child_that_is_being_created() -> None:
 def test_a_child_finds_the_commands_that_came_before_it_when_it_begins() -> None:
     async def scene() -> None:
         known, waiting = await nursery()
-        await begin(known, {"r:2.0": relay(START, Cancel())})
+        await begin(known, {"r:2.0": signal_child(START, Cancel())})
         assert waiting == [["r:2.0"]]
 
     run_in_virtual_time(scene())
@@ -97,7 +97,7 @@ def test_a_command_for_a_child_that_nobody_creates_is_not_waited_for() -> None:
     async def scene() -> None:
         known, _ = await nursery()
         before = asyncio.get_running_loop().time()
-        assert await send(known) == Relayed(effect="r:2.0")
+        assert await send(known) == ChildSignaled(effect_id="r:2.0")
         assert asyncio.get_running_loop().time() - before < 1
 
     run_in_virtual_time(scene())

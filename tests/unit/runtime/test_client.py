@@ -12,7 +12,7 @@ import pytest
 import asterism
 from asterism.errors import InvalidInput, Refused, RunNotFound, StoreUnavailable, UnknownMachine
 from asterism.kernel.machine import Machine
-from asterism.machines.control import Cancel, Pause, Unpause
+from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.stores.memory import Memory, MemoryStore
@@ -33,7 +33,7 @@ def test_a_client_submits_and_describes_a_run_that_nobody_has_driven() -> None:
         run = await begun(client)
         row = await client.describe(run)
         assert (row.machine, row.status, row.epoch, row.owner) == (FERRY.name, "waiting", 0, "")
-        assert [it.run for it in await client.runs()] == [run]
+        assert [it.run_id for it in await client.runs()] == [run]
         assert (await client.load(run)).state == row.state
         assert [record.seq for record in await client.records(run)] == [1]
 
@@ -74,7 +74,7 @@ def test_a_worker_takes_what_a_client_sends(tmp_path: Path) -> None:
                 driven = asyncio.gather(worker.drive(run, park=False))
                 assert await client.send(run, Pause(), actor="ann", timeout_s=10.0) == "accepted"
                 assert await client.send(run, Unpause(), actor="ann", timeout_s=10.0) == "accepted"
-                posted = await client.post_answer(question.inquiry, "approve", actor="ann")
+                posted = await client.post_answer(question.inquiry_id, "approve", actor="ann")
                 assert await client.verdict(run, posted.key, timeout_s=10.0) == "accepted"
                 assert [row.outcome for row in await driven] == ["finished"]
             assert (await client.wait(run)).outcome == "finished"
@@ -92,7 +92,7 @@ def test_a_client_forks_exports_and_imports() -> None:
         fork = await client.fork(run, 1, actor="ann")
         assert [record.kind for record in await client.records(fork)] == ["depart", "forked"]
         journals = await client.export(run)
-        await other.adopt(journals)
+        await other.import_journals(journals)
         assert await other.records(run) == await client.records(run)
         with pytest.raises(RunNotFound):
             await client.export("nobody")
@@ -109,7 +109,7 @@ def test_a_client_refuses_a_run_of_a_machine_that_it_does_not_know() -> None:
             with pytest.raises(UnknownMachine):
                 await call
         with pytest.raises(UnknownMachine):
-            await client_of().adopt(await client.export(run))
+            await client_of().import_journals(await client.export(run))
         assert (await stranger.describe(run)).machine == FERRY.name
 
     asyncio.run(scene())
@@ -130,10 +130,10 @@ def test_a_part_of_a_run_is_not_exported_alone() -> None:
     async def scene() -> None:
         client = client_of(FERRY)
         await begun(client)
-        [(row, records)] = await client.export((await client.runs())[0].run)
-        child = [msgspec.structs.replace(record, run="r.1.0") for record in records]
-        await client.store.submit(msgspec.structs.replace(row, run="r.1.0", parent=row.run, root=row.run), *child)
-        with pytest.raises(InvalidInput, match=f"is a part of run {row.run}; export that one"):
+        [(row, records)] = await client.export((await client.runs())[0].run_id)
+        child = [msgspec.structs.replace(record, run_id="r.1.0") for record in records]
+        await client.store.submit(msgspec.structs.replace(row, run_id="r.1.0", parent=row.run_id, root=row.run_id), *child)
+        with pytest.raises(InvalidInput, match=f"is a part of run {row.run_id}; export that one"):
             await client.export("r.1.0")
 
     asyncio.run(scene())

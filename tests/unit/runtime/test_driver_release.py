@@ -10,11 +10,11 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.errors import StoreUnavailable
-from asterism.kernel.machine import Event, Outcome
+from asterism.kernel.machine import EffectResult, Event
 from asterism.kernel.packing import event_body
-from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Answered, Cancel
+from asterism.machines.run_control import Answered, Cancel
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import Commit, InboxRow
@@ -31,9 +31,9 @@ class Counting(MemoryStore):
         super().__init__()
         self.forced: list[bool] = []
 
-    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
         self.forced.append(force)
-        return await super().release(run, epoch, force=force)
+        return await super().release(run_id, epoch, force=force)
 
 
 class Stuck(Counting):
@@ -46,8 +46,8 @@ class Stuck(Counting):
 class Prompt:
     """Ends each attempt at once."""
 
-    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
-        return TaskEnded(effect=effect_id)
+    async def perform(self, effect_id: str, request: Any, report: Any) -> EffectResult:
+        return AttemptEnded(effect_id=effect_id)
 
 
 class Answering(MemoryStore):
@@ -55,16 +55,16 @@ class Answering(MemoryStore):
 
     driver: Driver
 
-    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
-        asked = next((it for it in self.memory.inquiries.values() if it.run != run and not it.answer), None)
+    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
+        asked = next((it for it in self.memory.inquiries.values() if it.run_id != run_id and not it.answer), None)
         if asked and not force:
-            body = event_body(Answered(effect=asked.inquiry, verb="approve"))
-            await self.send(InboxRow(run=asked.run, key=asked.inquiry, actor="me", kind="answered", body=body, at=0.0))
-            self.driver.look()
+            body = event_body(Answered(effect_id=asked.inquiry_id, verb="approve"))
+            await self.send(InboxRow(run_id=asked.run_id, key=asked.inquiry_id, actor="me", kind="answered", body=body, at=0.0))
+            self.driver.wake_inbox()
             for _ in range(100):
                 await asyncio.sleep(0)
-            assert await self.verdict(asked.run, asked.inquiry)
-        return await super().release(run, epoch, force=force)
+            assert await self.verdict(asked.run_id, asked.inquiry_id)
+        return await super().release(run_id, epoch, force=force)
 
 
 class Overtaken(MemoryStore):
@@ -76,9 +76,9 @@ class Overtaken(MemoryStore):
         await super().append(commit)
         if any(record.kind == "cancel" for record in commit.records):
             (asked,) = self.memory.inquiries
-            body = event_body(Answered(effect=asked, verb="approve"))
-            await self.send(InboxRow(run=commit.run, key=asked, actor="me", kind="answered", body=body, at=0.0))
-            self.driver.look()
+            body = event_body(Answered(effect_id=asked, verb="approve"))
+            await self.send(InboxRow(run_id=commit.run_id, key=asked, actor="me", kind="answered", body=body, at=0.0))
+            self.driver.wake_inbox()
             for _ in range(20):
                 await asyncio.sleep(0)
 
@@ -90,14 +90,14 @@ def driven(store: MemoryStore, first: Event) -> tuple[str, str]:
         driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
         async with driver.opened():
             runtime = Runtime(store, driver, SystemClock())
-            run = await runtime.submit(CONSTELLATION_AGENT, first, title="a run", actor="me", run="r")
+            run = await runtime.submit(CONSTELLATION_AGENT, first, title="a run", actor="me", run_id="r")
             row = await runtime.drive(run)
             return row.status, row.owner
 
     return asyncio.run(main())
 
 
-FIRST = Submitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a", requires_approval=True)}))
+FIRST = ConstellationSubmitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a", requires_approval=True)}))
 
 
 def test_a_run_that_waits_for_a_person_is_released_once() -> None:
@@ -120,7 +120,7 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
     async def main() -> None:
         async with Driver(store=store, clock=SystemClock(), machines=machines, performers={}).opened() as store.driver:
             runtime = Runtime(store, store.driver, SystemClock())
-            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run="r")
+            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
             await runtime.drive("r")
             await runtime.send("r", Cancel(), actor="me")
 
@@ -136,7 +136,7 @@ def test_a_second_cancel_is_told_that_the_run_is_ending_already() -> None:
         driver = Driver(store=store, clock=SystemClock(), machines={CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}, performers={})
         async with driver.opened():
             runtime = Runtime(store, driver, SystemClock())
-            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run="r")
+            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
             await runtime.drive("r")
             for key in ("first", "second"):
                 await runtime.post("r", Cancel(), actor="me", key=key)
@@ -153,7 +153,7 @@ def test_a_tree_whose_child_takes_an_answer_while_its_root_is_released_goes_on()
         store.driver = driver = Driver(store=store, clock=clock, machines=machines, performers={Dispatch: Prompt()})
         plan = parse_plan({"tasks": [{"task_id": "n", "constellation": {"tasks": tasks("p", requires_approval=True)}}]})
         async with driver.opened():
-            first = Submitted(request="go", fleet=FLEET, plan=plan)
+            first = ConstellationSubmitted(request="go", fleet=FLEET, plan=plan)
             run = await Runtime(store, driver, clock).submit(CONSTELLATION_AGENT, first, title="t", actor="me")
             return (await driver.drive(run)).outcome
 

@@ -10,8 +10,8 @@ import pytest
 
 from asterism.constellation.documents import parse_plan
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, RequestOf
-from asterism.machines.constellation_agent.events import Dispatch, Submitted
+from asterism.kernel.machine import Effect, RequestFactory
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
@@ -20,16 +20,16 @@ from asterism.stores.memory import MemoryStore
 from tests.agents import FLEET
 from tests.stars import tasks
 
-FIRST = Submitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a")}))
+FIRST = ConstellationSubmitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a")}))
 
 
 class Watcher:
     def __init__(self) -> None:
         self.troubles: list[str] = []
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None: ...
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None: ...
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         self.troubles.append(message)
 
 
@@ -37,7 +37,7 @@ def test_a_request_that_cannot_be_made_is_the_outcome_of_its_effect(monkeypatch:
     def lost(run: Any, effect_id: str, effect: Any) -> Any:
         raise KeyError("a")
 
-    changed: dict[type[Effect], RequestOf] = {**CONSTELLATION_AGENT.requests, Dispatch: RequestOf(lost)}
+    changed: dict[type[Effect], RequestFactory] = {**CONSTELLATION_AGENT.requests, Dispatch: RequestFactory(lost)}
     monkeypatch.setattr(CONSTELLATION_AGENT, "requests", changed)
     watcher = Watcher()
 
@@ -45,7 +45,7 @@ def test_a_request_that_cannot_be_made_is_the_outcome_of_its_effect(monkeypatch:
         store, machines = MemoryStore(), {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
         async with Driver(store=store, clock=SystemClock(), machines=machines, performers={}, observers=[watcher]).opened() as driver:
             runtime = Runtime(store, driver, SystemClock())
-            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run="r")
+            await runtime.submit(CONSTELLATION_AGENT, FIRST, title="a run", actor="me", run_id="r")
             return (await runtime.drive("r")).status
 
     assert asyncio.run(main()) == "waiting", "a person is asked whether it happened"

@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import InvalidInput, RunNotFound
 from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.driver import MAX_FRESH, Driver
+from asterism.runtime.driver import MAX_WARM_RUNS, Driver
 from asterism.stores.memory import MemoryStore
 from tests.errand import Basket, Leave, errand, in_memory, stays_out
 
@@ -57,7 +57,7 @@ def test_who_waits_for_a_run_is_cancelled_when_the_driver_closes() -> None:
     async def main() -> bool:
         machine = errand(leave=stays_out, memory=Waiting)
         async with in_memory(machine) as runtime:
-            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id="r")
             end = runtime.driver.start("r")
             await asyncio.wait([asyncio.ensure_future(end)], timeout=0.05)
         return end.cancelled()
@@ -69,8 +69,8 @@ def test_of_the_runs_that_were_submitted_and_not_driven_a_bounded_number_is_reme
     async def main() -> int:
         machine = errand(leave=stays_out)
         async with in_memory(machine) as runtime:
-            for number in range(MAX_FRESH + 10):
-                await runtime.submit(machine, Leave(), title="an errand", actor="ann", run=f"r{number}")
+            for number in range(MAX_WARM_RUNS + 10):
+                await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id=f"r{number}")
             return len([run for run in alive(Run) if run.machine is machine])
 
-    assert asyncio.run(main()) == MAX_FRESH
+    assert asyncio.run(main()) == MAX_WARM_RUNS

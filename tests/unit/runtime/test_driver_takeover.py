@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from asterism.kernel.machine import Outcome
-from asterism.machines.constellation_agent.events import AskPlanner, Planned, Submitted
+from asterism.kernel.machine import EffectResult
+from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Planned
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
@@ -25,12 +25,12 @@ class Scene:
         self.began = asyncio.Event()
         self.answers = False
 
-    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Any) -> EffectResult:
         self.happened.append("performed")
         self.began.set()
         if not self.answers:
             await asyncio.get_running_loop().create_future()
-        return Planned(effect=effect_id)
+        return Planned(effect_id=effect_id)
 
     @contextlib.asynccontextmanager
     async def process(self, name: str) -> Any:
@@ -50,7 +50,9 @@ class Scene:
     async def is_killed(self) -> None:
         """A process begins with the run, and is killed while it performs something."""
         async with self.process("first") as (runtime, store):
-            await runtime.submit(CONSTELLATION_AGENT, Submitted(request="go", fleet=FLEET), title="a run", actor="me", run="r")
+            await runtime.submit(
+                CONSTELLATION_AGENT, ConstellationSubmitted(request="go", fleet=FLEET), title="a run", actor="me", run_id="r"
+            )
             driving = asyncio.ensure_future(runtime.drive("r"))
             await self.began.wait()
             store.crash()

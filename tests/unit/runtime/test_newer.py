@@ -13,10 +13,10 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.errors import RunNewer, version_text
 from asterism.kernel.journal import version_of
-from asterism.kernel.machine import Outcome
-from asterism.machines.constellation_agent.events import Dispatch, Submitted, TaskEnded
+from asterism.kernel.machine import EffectResult
+from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationSubmitted, Dispatch
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
+from asterism.machines.run_control import Cancel
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
@@ -44,9 +44,9 @@ class Process:
         self.driver = Driver(store=self.store, clock=SystemClock(), machines=MACHINES, performers={Dispatch: self})
         self.runtime = Runtime(self.store, self.driver, SystemClock())
 
-    async def perform(self, effect_id: str, request: Any, report: Any) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Any) -> EffectResult:
         self.performed.append(request.task_id)
-        return TaskEnded(effect=effect_id)
+        return AttemptEnded(effect_id=effect_id)
 
 
 @contextlib.asynccontextmanager
@@ -59,8 +59,8 @@ async def process(memory: Memory) -> AsyncIterator[Process]:
 async def parked(memory: Memory) -> str:
     """Run ``r`` waits for people, and so does the run below it, whose id is returned."""
     async with process(memory) as first:
-        submitted = Submitted(request="go", fleet=FLEET, plan=parse_plan(PLAN))
-        await first.runtime.submit(CONSTELLATION_AGENT, submitted, title="a run", actor="me", run="r")
+        submitted = ConstellationSubmitted(request="go", fleet=FLEET, plan=parse_plan(PLAN))
+        await first.runtime.submit(CONSTELLATION_AGENT, submitted, title="a run", actor="me", run_id="r")
         row = await first.runtime.drive("r")
         assert (row.status, row.version, first.performed) == ("waiting", OURS, [])
     (below,) = (run for run in memory.runs if run != "r")
@@ -68,14 +68,14 @@ async def parked(memory: Memory) -> str:
     return below
 
 
-def outdate(memory: Memory, run: str) -> None:
+def outdate(memory: Memory, run_id: str) -> None:
     """A newer program has written to a run."""
-    memory.runs[run] = msgspec.structs.replace(memory.runs[run], version=OURS + 1)
+    memory.runs[run_id] = msgspec.structs.replace(memory.runs[run_id], version=OURS + 1)
 
 
-def in_one_line(run: str) -> str:
+def in_one_line(run_id: str) -> str:
     ours, theirs = version_text(OURS), version_text(OURS + 1)
-    return f"run {run} was written with version {theirs}, and this program knows versions up to {ours}; upgrade it"
+    return f"run {run_id} was written with version {theirs}, and this program knows versions up to {ours}; upgrade it"
 
 
 @pytest.mark.parametrize("who", ["the root", "its child"])
@@ -86,7 +86,7 @@ def test_a_newer_run_anywhere_in_a_tree_refuses_its_drive_and_nothing_is_perform
         newer = "r" if who == "the root" else below
         outdate(memory, newer)
         async with process(memory) as older:
-            (question,) = (it.inquiry for it in memory.inquiries.values() if it.run == "r")
+            (question,) = (it.inquiry_id for it in memory.inquiries.values() if it.run_id == "r")
             await older.runtime.post_answer(question, "approve", actor="ada")  # there is work to do
             before = dict(memory.runs)
             for driven in ("r", below):
@@ -138,10 +138,10 @@ def test_a_newer_run_is_neither_copied_nor_taken_in() -> None:
         outdate(memory, "r")
         async with process(memory) as older, process(elsewhere) as other:
             with pytest.raises(RunNewer):
-                await older.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new="fork")
+                await older.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new_id="fork")
             journals = [(memory.runs[run], memory.records[run]) for run in ("r", below)]
             with pytest.raises(RunNewer) as raised:
-                await other.runtime.adopt(journals, MACHINES)
+                await other.runtime.import_journals(journals, MACHINES)
             assert str(raised.value) == in_one_line("r")
         assert (set(memory.runs), elsewhere.runs) == ({"r", below}, {})
 
@@ -153,9 +153,9 @@ def test_a_fork_and_an_import_keep_the_rules_of_their_entries_and_have_todays_ve
         memory, elsewhere = Memory(), Memory()
         await parked(memory)
         async with process(memory) as first, process(elsewhere) as other:
-            await first.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new="fork")
+            await first.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new_id="fork")
             row, records = memory.runs["fork"], memory.records["fork"]
-            await other.runtime.adopt([(msgspec.structs.replace(row, version=0), records)], MACHINES)
+            await other.runtime.import_journals([(msgspec.structs.replace(row, version=0), records)], MACHINES)
         assert [msgspec.json.decode(record.body).get("rules") for record in records] == [1, None]
         assert elsewhere.records["fork"] == records
         assert (row.version, elsewhere.runs["fork"].version) == (OURS, OURS)

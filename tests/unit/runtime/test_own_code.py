@@ -12,9 +12,9 @@ import pytest
 
 from asterism.errors import InvalidInput, RunStuck
 from asterism.kernel.journal import Entry
-from asterism.machines import Ask, Cancel, Drained, Event, Machine, Outcome, Redo, Turn, Unpause, row
+from asterism.machines import AskPerson, BatchEnded, Cancel, EffectResult, Event, Machine, RecoveryPolicy, StepContext, Unpause, row
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.session import MAX_BATCH
+from asterism.runtime.run_executor import MAX_BATCH
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
 
 
@@ -30,33 +30,33 @@ def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | N
     return asyncio.run(main())
 
 
-def asks_for_the_price(memory: Basket, event: Bought, turn: Turn) -> State:
-    turn.perform(Ask(prompt=f"Is {event.price} all right?", subject={"tags": event.tags}))
+def asks_for_the_price(memory: Basket, event: Bought, context: StepContext) -> State:
+    context.schedule(AskPerson(prompt=f"Is {event.price} all right?", subject={"tags": event.tags}))
     return State.BACK
 
 
 def test_a_run_moves_by_the_outcome_that_its_journal_gives_back(tmp_path: Path) -> None:
     async def main() -> str:
         machine = errand(bought=asks_for_the_price, back=waits)
-        async with opened(tmp_path, machine, lambda effect_id, effect: Bought(effect=effect_id, price=5, tags=["a"])) as runtime:  # type: ignore[arg-type]
+        async with opened(tmp_path, machine, lambda effect_id, effect: Bought(effect_id=effect_id, price=5, tags=["a"])) as runtime:  # type: ignore[arg-type]
             assert (await ended(runtime, machine)).status == "waiting"
             await runtime.load("r")  # raises where the replay asks for another effect
-            [asked] = await runtime.store.inquiries(run="r")
+            [asked] = await runtime.store.inquiries(run_id="r")
             return asked.prompt
 
     assert asyncio.run(main()) == "Is 5.0 all right?"
 
 
-def waits(memory: Basket, event: Drained, turn: Turn) -> None:
+def waits(memory: Basket, event: BatchEnded, context: StepContext) -> None:
     """Nothing."""
 
 
 def test_a_run_begins_with_the_event_that_its_journal_gives_back(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def sells(effect_id: str, effect: Buy) -> Outcome:
+    def sells(effect_id: str, effect: Buy) -> EffectResult:
         seen.append(effect.note)
-        return Bought(effect=effect_id)
+        return Bought(effect_id=effect_id)
 
     row, _ = run(tmp_path, errand(), sells, Leave(hours=2))
     assert (row.outcome, seen) == ("finished", ["for 2.0 hours"])
@@ -71,22 +71,22 @@ def test_a_run_begins_with_the_event_that_its_journal_gives_back(tmp_path: Path)
     ],
 )
 def test_an_outcome_that_a_journal_cannot_hold_is_a_failure_of_its_performer(tmp_path: Path, more: dict[str, Any], problem: str) -> None:
-    row, memory = run(tmp_path, errand(), lambda effect_id, effect: Bought(effect=effect_id, **more))
+    row, memory = run(tmp_path, errand(), lambda effect_id, effect: Bought(effect_id=effect_id, **more))
     assert row.outcome == "finished"
-    assert memory.what.startswith("TypeError: its performer returned Bought(effect='r:1.0', ")
+    assert memory.what.startswith("TypeError: its performer returned Bought(effect_id='r:1.0', ")
     assert memory.what.endswith(f"a journal would not give it back: {problem}")
 
 
 def test_what_a_performer_raises_may_be_no_unicode(tmp_path: Path) -> None:
-    def sells(effect_id: str, effect: Buy) -> Outcome:
+    def sells(effect_id: str, effect: Buy) -> EffectResult:
         raise OSError("no file \udc80")
 
     assert run(tmp_path, errand(), sells)[1].what == "OSError: no file \\udc80"
 
 
 def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_asks_for_it(tmp_path: Path) -> None:
-    def again(memory: Basket, event: Bought, turn: Turn) -> State:
-        turn.perform(Buy(note=5))  # type: ignore[arg-type]
+    def again(memory: Basket, event: Bought, context: StepContext) -> State:
+        context.schedule(Buy(note=5))  # type: ignore[arg-type]
         return State.BACK
 
     row, memory = run(tmp_path, errand(bought=again))
@@ -97,13 +97,13 @@ def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_asks_
 def test_a_performer_is_given_the_effect_that_its_journal_gives_back(tmp_path: Path) -> None:
     seen: list[Any] = []
 
-    def leave(memory: Basket, event: Leave, turn: Turn) -> State:
-        turn.perform(Buy(tags=["a"]))  # type: ignore[arg-type]
+    def leave(memory: Basket, event: Leave, context: StepContext) -> State:
+        context.schedule(Buy(tags=["a"]))  # type: ignore[arg-type]
         return State.OUT
 
-    def sells(effect_id: str, effect: Buy) -> Outcome:
+    def sells(effect_id: str, effect: Buy) -> EffectResult:
         seen.append(effect.tags)
-        return Bought(effect=effect_id)
+        return Bought(effect_id=effect_id)
 
     assert run(tmp_path, errand(leave=leave), sells)[0].outcome == "finished"
     assert seen == [("a",)]
@@ -111,12 +111,12 @@ def test_a_performer_is_given_the_effect_that_its_journal_gives_back(tmp_path: P
 
 class Once(Buy, tag="once", frozen=True, kw_only=True):
     @property
-    def redo(self) -> Redo:
-        return Redo.NEVER
+    def recovery_policy(self) -> RecoveryPolicy:
+        return RecoveryPolicy.DO_NOT_RETRY
 
 
-def buys_once(memory: Basket, event: Leave, turn: Turn) -> State:
-    turn.perform(Once())
+def buys_once(memory: Basket, event: Leave, context: StepContext) -> State:
+    context.schedule(Once())
     return State.OUT
 
 
@@ -130,7 +130,7 @@ def test_in_a_fork_of_the_first_entry_it_may_have_happened(tmp_path: Path) -> No
         machine = errand(buy=Once, leave=buys_once)
         async with opened(tmp_path, machine) as runtime:
             await ended(runtime, machine)
-            await runtime.fork("r", 1, machine=machine, actor="ann", new="f")
+            await runtime.fork("r", 1, machine=machine, actor="ann", new_id="f")
             await runtime.drive("f")
             return str((await runtime.load("f")).memory.what)
 
@@ -138,18 +138,18 @@ def test_in_a_fork_of_the_first_entry_it_may_have_happened(tmp_path: Path) -> No
 
 
 class Mute(Buy, tag="mute", frozen=True, kw_only=True):
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         return None  # type: ignore[return-value]
 
 
 class Broken(Buy, tag="broken", frozen=True, kw_only=True):
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         raise LookupError("no words")
 
 
 class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
-    def interrupted(self, effect: str, why: str) -> Outcome:
-        return Bought(effect="another")
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        return Bought(effect_id="another")
 
 
 @pytest.mark.parametrize(
@@ -157,15 +157,15 @@ class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
     [
         (Mute, "its method interrupted returned None, which is no outcome of it"),
         (Broken, "its method interrupted failed: LookupError: no words"),
-        (Mistaken, "its method interrupted returned Bought(effect='another', what='', price=0.0, tags=()), which is no outcome of it"),
+        (Mistaken, "its method interrupted returned Bought(effect_id='another', what='', price=0.0, tags=()), which is no outcome of it"),
     ],
 )
 def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_name(tmp_path: Path, buy: type[Buy], problem: str) -> None:
-    def sells(effect_id: str, effect: Buy) -> Outcome:
+    def sells(effect_id: str, effect: Buy) -> EffectResult:
         raise OSError("shut")
 
-    def leave(memory: Basket, event: Leave, turn: Turn) -> State:
-        turn.perform(buy())
+    def leave(memory: Basket, event: Leave, context: StepContext) -> State:
+        context.schedule(buy())
         return State.OUT
 
     row, memory = run(tmp_path, errand(buy=buy, leave=leave), sells)
@@ -178,7 +178,7 @@ NO_CODE = "errand ends in DONE: its memory has no code; set it to 'finished', 'c
 
 
 def test_a_move_that_ends_a_run_and_does_not_say_how_is_a_defect(tmp_path: Path) -> None:
-    def ends(memory: Basket, event: Bought, turn: Turn) -> State:
+    def ends(memory: Basket, event: Bought, context: StepContext) -> State:
         return State.DONE
 
     row, memory = run(tmp_path, errand(bought=ends))
@@ -186,7 +186,7 @@ def test_a_move_that_ends_a_run_and_does_not_say_how_is_a_defect(tmp_path: Path)
 
 
 def test_a_look_that_ends_a_run_and_does_not_say_how_raises_where_it_is_driven(tmp_path: Path) -> None:
-    def ends(memory: Basket, event: Drained, turn: Turn) -> State:
+    def ends(memory: Basket, event: BatchEnded, context: StepContext) -> State:
         return State.DONE
 
     async def main() -> None:
@@ -221,7 +221,7 @@ def test_a_run_that_waits_for_nothing_takes_all_that_has_arrived_before_it_says_
     async def main() -> str:
         machine = errand(leave=stays_out)
         async with in_memory(machine) as runtime:
-            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id="r")
             for number in range(2 * MAX_BATCH):
                 await runtime.post("r", Unpause(), actor="ann", key=f"k{number}")
             await runtime.post("r", Cancel(), actor="ann", key="cancel")
@@ -240,7 +240,7 @@ def test_a_run_whose_time_has_passed_when_it_is_first_looked_at_waits_for_what_c
 
     async def main() -> str:
         async with opened(tmp_path, machine) as runtime:
-            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run="r")
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id="r")
             driving = asyncio.create_task(runtime.drive("r"))
             await asyncio.wait([driving], timeout=0.05)
             assert not driving.done()
@@ -267,7 +267,7 @@ class Call(Event, tag="call", frozen=True, kw_only=True):
 
 
 def test_a_run_that_takes_a_command_of_its_own_waits_for_it(tmp_path: Path) -> None:
-    def called(memory: Basket, event: Call, turn: Turn) -> State:
+    def called(memory: Basket, event: Call, context: StepContext) -> State:
         memory.code = "finished"
         return State.DONE
 
@@ -276,11 +276,11 @@ def test_a_run_that_takes_a_command_of_its_own_waits_for_it(tmp_path: Path) -> N
         came = asyncio.Event()
 
         class Watch:
-            def appended(self, run: str, entries: Sequence[Entry]) -> None:
+            def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
                 if entries[-1].state == State.BACK:
                     came.set()
 
-            def trouble(self, run: str, message: str) -> None:
+            def trouble(self, run_id: str, message: str) -> None:
                 raise AssertionError(message)
 
         async with opened(tmp_path, machine) as runtime:

@@ -12,13 +12,25 @@ import pytest
 import asterism
 from asterism.bootstrap import MACHINES
 from asterism.errors import InvalidInput
-from asterism.machines import Control, Effect, Event, Governed, Machine, Outcome, StartChild, cancels_to, fails_to, governed, row
+from asterism.machines import (
+    Effect,
+    EffectResult,
+    Event,
+    Machine,
+    RunControl,
+    RunMemory,
+    StartChild,
+    cancels_to,
+    define_machine,
+    fails_to,
+    row,
+)
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.registration import Registration, machine_of, registered
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.world import World
-from asterism.views import MachineView
-from asterism.views.of_machine import view_of
+from asterism.views import BaseView
+from asterism.views.registry import view_of
 from tests.ferry import FERRY, Carry, Crew, Depart, Throw, registration
 from tests.kettle import KETTLE
 
@@ -33,7 +45,7 @@ class Go(Event, tag="go", frozen=True, kw_only=True):
 
 
 class Work(Effect, tag="work", frozen=True, kw_only=True):
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         raise NotImplementedError
 
 
@@ -41,12 +53,12 @@ class Vague(Effect, tag="vague", frozen=True, kw_only=True):
     pass
 
 
-class Memory(Governed, kw_only=True):
+class Memory(RunMemory, kw_only=True):
     def result(self) -> dict[str, Any]:
         return {}
 
 
-class Silent(Governed, kw_only=True):
+class Silent(RunMemory, kw_only=True):
     pass
 
 
@@ -58,9 +70,9 @@ def go(memory: Memory, event: Go, turn: object) -> State:
     return State.DONE
 
 
-def machine(name: str = "own", *effects: type[Effect], memory: type[Governed] = Memory) -> Machine[Any]:
-    control = Control(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE))
-    return governed(
+def machine(name: str = "own", *effects: type[Effect], memory: type[RunMemory] = Memory) -> Machine[Any]:
+    control = RunControl(cancel=cancels_to(State.DONE), defect=fails_to(State.DONE))
+    return define_machine(
         name,
         states=State,
         initial=State.IDLE,
@@ -72,11 +84,11 @@ def machine(name: str = "own", *effects: type[Effect], memory: type[Governed] = 
 
 
 class Nothing:
-    async def perform(self, effect_id: str, effect: Any, report: Any) -> Outcome:
+    async def perform(self, effect_id: str, effect: Any, report: Any) -> EffectResult:
         raise NotImplementedError
 
 
-NOT_GOVERNED = "it cannot be taken over, paused or cancelled; make it with asterism.machines.governed(…), and its memory a Governed"
+NOT_GOVERNED = "it cannot be taken over, paused or cancelled; make it with asterism.machines.define_machine(…), and its memory a Governed"
 REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
     "no performer": (machine("own", Work), {}, "machine 'own': effect Work has no performer; give one in performers={Work: …}"),
     "no outcome when it is called off": (
@@ -114,7 +126,7 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
         {},
         f"machine 'kettle': {NOT_GOVERNED}",
     ),
-    "no machine": ("own", {}, "a registration needs a machine, made by asterism.machines.governed(…); not 'own'"),
+    "no machine": ("own", {}, "a registration needs a machine, made by asterism.machines.define_machine(…); not 'own'"),
 }
 
 
@@ -150,7 +162,7 @@ def test_a_machine_in_place_of_its_registration_is_refused() -> None:
 
 def test_a_run_of_a_machine_that_is_not_known_says_what_to_do() -> None:
     with pytest.raises(InvalidInput) as refused:
-        machine_of(RunRow(run="r", machine="ferry", title="t", state="DONE"), MACHINES)
+        machine_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), MACHINES)
     words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Registration(…)])"
     assert str(refused.value) == f"run r: {words}"
 
@@ -160,7 +172,7 @@ def test_the_ferry_of_the_tests_is_sound() -> None:
     assert Registration(FERRY, {Carry: Crew(), Throw: Crew()}).performers.keys() == {Carry, Throw}
 
 
-class Manifest(MachineView):
+class Manifest(BaseView):
     def parts(self) -> Iterator[tuple[str, str]]:
         yield from super().parts()
         yield from (("parcel", name) for name in self.run.memory.seen.get("parcels", ()))
@@ -175,7 +187,7 @@ def test_a_view_that_cannot_show_runs_is_refused() -> None:
 
 
 def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: Any) -> None:
-    async def shown(view: type[MachineView] | None) -> list[str]:
+    async def shown(view: type[BaseView] | None) -> list[str]:
         own = Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=view)
         async with asterism.open(tmp_path / "a.db", machines=[own]) as runtime:
             run = await runtime.submit(FERRY, Depart(parcels=("a", "b")), title="t", actor="me")

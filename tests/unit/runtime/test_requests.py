@@ -9,20 +9,20 @@ import msgspec
 import pytest
 
 from asterism.kernel.packing import packer
-from asterism.kernel.snapshot import freeze
+from asterism.kernel.snapshot import take_snapshot
 from asterism.kernel.start import StartRequest
-from asterism.machines.children import ChildRequest, Relay, StartChild
+from asterism.machines.children import ChildRequest, SignalChild, StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.control import Cancel
-from asterism.machines.flow_agent.events import AgentStatus, Handle, View
+from asterism.machines.flow_agent.events import AgentStatus, AgentView, CallHandler
 from asterism.machines.flow_agent.requests import HandlerCall
 from asterism.machines.orchestration_loop.effects import AskModel, Reflect
 from asterism.machines.orchestration_loop.model import ToolCall
 from asterism.machines.orchestration_loop.requests import ModelCall, Supervision
+from asterism.machines.run_control import Cancel
+from asterism.runtime.code_version import code_version
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.rules import rules
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent
@@ -43,14 +43,14 @@ def asked_while_it_works() -> tuple[Agent, str]:
 def test_the_question_after_a_crash_is_the_question_before_it(*, frozen: bool) -> None:
     agent, question = asked_while_it_works()
     before: PlannerQuestion = agent.run.request(question)
-    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT)) if frozen else None
+    snapshot = take_snapshot(agent.run, code_version(CONSTELLATION_AGENT)) if frozen else None
     agent.ends("a", {"x": 3})
     assert agent.running() == ["c"], "something has happened since"
 
     async def taken_up() -> Any:
         store = MemoryStore()
         first, *more = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
-        await store.submit(RunRow(run="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
+        await store.submit(RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
         if snapshot:
             store.memory.snapshots["r"] = snapshot
         return (await load(store, CONSTELLATION_AGENT, "r"))[0]
@@ -96,21 +96,21 @@ def test_what_a_supervisor_and_a_model_are_given_stays_as_it_is() -> None:
 
 def test_what_a_handler_is_given_stays_as_it_is_and_after_a_crash_says_how_far_it_had_come() -> None:
     talk = Talk()
-    handler = talk.memory.handling
-    assert isinstance(talk.run.outstanding[handler], Handle)
+    handler = talk.memory.handler_effect
+    assert isinstance(talk.run.outstanding[handler], CallHandler)
     call: HandlerCall = talk.run.request(handler)
     before = msgspec.json.encode(call)
     talk.entered(AgentStatus.RUNNING)
     talk.take(Cancel())
     assert msgspec.json.encode(call) == before
     again: HandlerCall = talk.run.request(handler)
-    assert (again.handler, again.entered, again.cancel_requested, again.view) == ("on_running", True, True, View())
+    assert (again.handler, again.entered, again.cancel_requested, again.view) == ("on_running", True, True, AgentView())
 
 
 def test_a_child_is_started_with_the_commands_that_it_has_not_been_sent() -> None:
     agent = Agent(plan("a"))
     start = StartChild(machine="m", start=StartRequest(definition={}))
-    agent.run.outstanding = {"r:1.0": start, "r:1.1": start, "r:2.0": Relay(target="r:1.0", command={"type": "cancel"})}
+    agent.run.outstanding = {"r:1.0": start, "r:1.1": start, "r:2.0": SignalChild(effect_id="r:1.0", command={"type": "cancel"})}
     request: ChildRequest = agent.run.request("r:1.0")
-    assert (request.start, list(request.relayed)) == (start, ["r:2.0"])
-    assert agent.run.request("r:1.1").relayed == {}
+    assert (request.start, list(request.signals)) == (start, ["r:2.0"])
+    assert agent.run.request("r:1.1").signals == {}

@@ -10,12 +10,12 @@ import pytest
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.kernel.snapshot import Snapshot, freeze
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.kernel.snapshot import Snapshot, take_snapshot
+from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.runtime.code_version import code_version
 from asterism.runtime.ports.store import RunRow
-from asterism.runtime.rules import rules
-from asterism.runtime.snapshots import Freezer, load
+from asterism.runtime.snapshots import SnapshotPolicy, load
 from asterism.stores.memory import MemoryStore
 from tests.agents import Agent, memory_of
 from tests.ferry import FERRY, Hold
@@ -27,8 +27,8 @@ class Store(MemoryStore):
 
     read = 0
 
-    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
-        found = await super().records(run, after=after, limit=limit)
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        found = await super().records(run_id, after=after, limit=limit)
         self.read += len(found)
         return found
 
@@ -40,13 +40,13 @@ def played() -> Agent:
     return agent
 
 
-def loaded(agent: Agent, snapshot: Snapshot | None) -> tuple[Run[AgentMemory], int]:
+def loaded(agent: Agent, snapshot: Snapshot | None) -> tuple[Run[ConstellationMemory], int]:
     """The run as a store gives it back, and how many records were read for it."""
 
-    async def main() -> tuple[Run[AgentMemory], int]:
+    async def main() -> tuple[Run[ConstellationMemory], int]:
         store = Store()
         first, *more = [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
-        await store.submit(RunRow(run="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
+        await store.submit(RunRow(run_id="r", machine=CONSTELLATION_AGENT.name, title="", state="START"), first, *more)
         if snapshot:
             store.memory.snapshots["r"] = snapshot
         live, _ = await load(store, CONSTELLATION_AGENT, "r")
@@ -62,16 +62,16 @@ def test_a_memory_that_cannot_be_written_has_no_snapshot(odd: Any) -> None:
 
     run: Run[Any] = Run(FERRY, "r")
     run.memory = Odd(odd=odd)
-    assert freeze(run, "rules") is None
+    assert take_snapshot(run, "rules") is None
 
 
-def told(run: Run[AgentMemory]) -> dict[str, Any]:
+def told(run: Run[ConstellationMemory]) -> dict[str, Any]:
     return {**memory_of(run), "story": []}
 
 
 def test_only_what_came_after_the_snapshot_is_replayed() -> None:
     agent = played()
-    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT))
+    snapshot = take_snapshot(agent.run, code_version(CONSTELLATION_AGENT))
     agent.ends("d")
     live, read = loaded(agent, snapshot)
     assert told(live) == told(agent.run)
@@ -84,7 +84,7 @@ def changed(snapshot: Snapshot, old: str, new: str) -> Snapshot:
 
 
 UNREADABLE: dict[str, Callable[[Snapshot], Snapshot]] = {
-    "made by other rules": lambda it: msgspec.structs.replace(it, rules="others"),
+    "made by other rules": lambda it: msgspec.structs.replace(it, code_version="others"),
     "cut short": lambda it: msgspec.structs.replace(it, body=it.body[:-9]),
     "of an unknown state": lambda it: changed(it, '"CONTINUE"', '"ELSEWHERE"'),
     "with an effect of no known kind": lambda it: changed(it, '"dispatch"', '"Patch"'),
@@ -97,7 +97,7 @@ UNREADABLE: dict[str, Callable[[Snapshot], Snapshot]] = {
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_a_snapshot_that_cannot_be_believed_is_as_good_as_none(how: str) -> None:
     agent = played()
-    snapshot = freeze(agent.run, rules(CONSTELLATION_AGENT))
+    snapshot = take_snapshot(agent.run, code_version(CONSTELLATION_AGENT))
     assert snapshot is not None
     agent.ends("d")
     live, read = loaded(agent, UNREADABLE[how](snapshot))
@@ -108,7 +108,7 @@ def test_a_snapshot_that_cannot_be_believed_is_as_good_as_none(how: str) -> None
 def test_snapshots_lie_so_far_apart_that_all_of_them_are_no_longer_than_the_journal_and_the_last() -> None:
     agent = Agent(plan(" ".join(f"t{number}" for number in range(300))))
     pack = packer(CONSTELLATION_AGENT).pack
-    freezer, journal, lengths = Freezer(1000), 0, []
+    freezer, journal, lengths = SnapshotPolicy(1000), 0, []
     for number in range(300):
         before = len(agent.entries)
         agent.ends(f"t{number}", {"text": "x" * 900})
@@ -124,4 +124,4 @@ def test_a_run_that_has_ended_is_not_frozen_any_more() -> None:
     agent = Agent(plan("a"))
     agent.ends("a")
     assert agent.run.ended
-    assert Freezer(0).after(agent.run, []) is None
+    assert SnapshotPolicy(0).after(agent.run, []) is None

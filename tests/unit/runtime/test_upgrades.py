@@ -120,7 +120,7 @@ def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str)
         await until_a_person_is_asked(memory, name)
         async with program(memory, later) as runtime:
             copied = memory.runs["r"].seq
-            await runtime.fork("r", copied, machine=later[name], actor="bob", new="fork")
+            await runtime.fork("r", copied, machine=later[name], actor="bob", new_id="fork")
             forked = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
             assert {rules: any(found) for rules, found in by_rules(forked).items()} == {1: False}
             assert (await finish(runtime, "fork")).outcome == "finished"

@@ -7,15 +7,15 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.runtime.ports.device import Attempt, AttemptEnd, AttemptProgress
-from asterism.simulation.device import Behaviour, FakeDevice, Faults, Ledger, by_skill
+from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult
+from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, by_skill
 from asterism.simulation.loop import run
 
 PROFILE = AgentProfile(device_id="laptop")
 
 
 def attempt(key: str = "k", skill: str = "s") -> Attempt:
-    return Attempt(key=key, run="r", task_id="t", device_id="laptop", skill=skill)
+    return Attempt(key=key, run_id="r", task_id="t", device_id="laptop", skill=skill)
 
 
 def now() -> float:
@@ -23,20 +23,20 @@ def now() -> float:
 
 
 def test_a_device_does_what_its_script_says_and_writes_it_down() -> None:
-    ledger = Ledger(now)
+    ledger = PerformanceLog(now)
     error = TaskError(code="raised", message="no")
     marks = ((0.5, 0.25, "a quarter"), (1.0, None, "half"), (9.0, None, "never"))
     script = by_skill({"works": Behaviour(duration_s=2, result=7, marks=marks), "fails": Behaviour(error=error)})
     device = FakeDevice(PROFILE, ledger, script)
     seen: list[tuple[float, float | None, str]] = []
 
-    async def main() -> list[AttemptEnd]:
+    async def main() -> list[AttemptResult]:
         def note(progress: AttemptProgress) -> None:
             seen.append((now(), progress.fraction, progress.message))
 
         return [await device.perform(attempt(skill, skill), note) for skill in ("works", "fails")]
 
-    assert run(main()) == [AttemptEnd(result=7), AttemptEnd(error=error)]
+    assert run(main()) == [AttemptResult(result=7), AttemptResult(error=error)]
     assert seen == [(0.5, 0.25, "a quarter"), (1.0, None, "half")]
     assert [(done.key, done.started_at, done.ended_at, done.how) for done in ledger.performances] == [
         ("works", 0, 2, "done"),
@@ -45,7 +45,7 @@ def test_a_device_does_what_its_script_says_and_writes_it_down() -> None:
 
 
 def test_what_is_performed_twice_at_once_shows_in_the_ledger() -> None:
-    ledger = Ledger(now)
+    ledger = PerformanceLog(now)
     device = FakeDevice(PROFILE, ledger)
 
     async def main() -> list[str]:
@@ -60,7 +60,7 @@ def test_what_is_performed_twice_at_once_shows_in_the_ledger() -> None:
 
 
 def test_a_crash_ends_what_is_performed_and_its_coroutine_changes_nothing_later() -> None:
-    ledger = Ledger(now)
+    ledger = PerformanceLog(now)
     device = FakeDevice(PROFILE, ledger, by_skill({}, Behaviour(duration_s=10)))
 
     async def main() -> None:

@@ -14,7 +14,7 @@ from asterism.errors import InvalidInput, RunNotFound
 from asterism.flows import StandardAgent
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.people import Answer, Crash, Happening, Line, StoreTrouble, everyone_says
+from asterism.simulation.people import Answer, Crash, Line, ScheduledEvent, StoreTrouble, everyone_says
 from asterism.simulation.world import World
 
 GPU = AgentProfile(device_id="gpu", skills=(Skill(name="train", idempotent=True),))
@@ -58,8 +58,8 @@ TRIP: Any = Trip()
         (lambda: Faults(raised=0.9, hangs=0.2), "faults: chances are numbers from 0 to 1, and together at most 1"),
         (lambda: StoreTrouble(fails=7), "a store's trouble: chances are numbers from 0 to 1"),
         (lambda: StoreTrouble(times=0), "a store's times: 0 is no whole number from 1 on"),
-        (lambda: Happening(at_s=1, what=ANY), "a happening's what: there is no {'result': 3}; there are 'cancel', "),
-        (lambda: Happening(at_s=math.nan, what="cancel"), "a happening's at_s: nan is no time"),
+        (lambda: ScheduledEvent(at_s=1, what=ANY), "a happening's what: there is no {'result': 3}; there are 'cancel', "),
+        (lambda: ScheduledEvent(at_s=math.nan, what="cancel"), "a happening's at_s: nan is no time"),
         (Crash, "a crash: say entry, from 1 on, or during; not both"),
         (lambda: Crash(entry=3, during="a"), "a crash: say entry, from 1 on, or during; not both"),
         (lambda: Crash(entry=-3), "a crash's entry: -3 is no whole number from 0 on"),
@@ -70,12 +70,12 @@ TRIP: Any = Trip()
         (lambda: Line(command=ANY), "a line's command: {'result': 3} is no Event; say Pause(), Unpause() or Cancel()"),
         (lambda: Crash(entry=True), "a crash's entry: True is no whole number from 0 on"),
         (lambda: Crash(entry=1, after_s=True), "a crash's after_s: True is no time"),
-        (lambda: Happening(at_s=1, what="edit", actions=ANY), "a happening's actions[0]: 'result' is no dict"),
-        (lambda: Happening(at_s=1, what="edit"), "a happening: an edit has actions"),
+        (lambda: ScheduledEvent(at_s=1, what="edit", actions=ANY), "a happening's actions[0]: 'result' is no dict"),
+        (lambda: ScheduledEvent(at_s=1, what="edit"), "a happening: an edit has actions"),
         (lambda: Behaviour(error=TaskError(code=ANY["result"], message="no")), "a behaviour's error: there is no 3; there are 'raised', "),
         (lambda: World(people=ANY), "people: {'result': 3} is no function of a question"),
         (lambda: World(crashes=ANY), "crashes[0]: 'result' is no Crash"),
-        (lambda: World(happenings=ANY), "happenings[0]: 'result' is no Happening"),
+        (lambda: World(happenings=ANY), "happenings[0]: 'result' is no ScheduledEvent"),
         (lambda: World(loops=ANY), "loops[0]: 'result' is no OrchestrationLoop"),
         (lambda: World(store=ANY), "store: {'result': 3} is no StoreTrouble"),
         (lambda: World(program=ANY), "program: {'result': 3} is no Program"),
@@ -96,12 +96,12 @@ def test_what_could_only_try_nothing_is_refused_where_it_is_made(make: Callable[
 @pytest.mark.parametrize(
     ("happening", "error", "words"),
     [
-        (Happening(at_s=1, what="lose", device="gpuu"), InvalidInput, "there is no device 'gpuu'"),
-        (Happening(at_s=1, what="rival", run="nix"), RunNotFound, "there is no run 'nix'"),
-        (Happening(at_s=1, what="cancel", run="nix"), RunNotFound, "there is no run 'nix'"),
+        (ScheduledEvent(at_s=1, what="lose", device="gpuu"), InvalidInput, "there is no device 'gpuu'"),
+        (ScheduledEvent(at_s=1, what="rival", run_id="nix"), RunNotFound, "there is no run 'nix'"),
+        (ScheduledEvent(at_s=1, what="cancel", run_id="nix"), RunNotFound, "there is no run 'nix'"),
     ],
 )
-def test_what_goes_wrong_while_it_lives_is_raised_as_it_is(happening: Happening, error: type[Exception], words: str) -> None:
+def test_what_goes_wrong_while_it_lives_is_raised_as_it_is(happening: ScheduledEvent, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         World(7, fleet=[GPU], happenings=[happening]).run(PLAN)
 
@@ -148,7 +148,7 @@ def test_one_answer_one_crash_and_one_line_need_no_list() -> None:
 
 
 def test_an_edit_that_cannot_be_used_is_among_the_refusals_in_words() -> None:
-    edit = Happening(at_s=5, what="edit", actions=({"tool": "zz"},))
+    edit = ScheduledEvent(at_s=5, what="edit", actions=({"tool": "zz"},))
     world = World(7, fleet=[GPU], script={"train": Behaviour(duration_s=60)}, happenings=[edit])
     assert world.run(PLAN).outcome == "finished"
     assert len(world.refusals) == 1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from asterism.loops import OrchestrationLoop, Worker
-from asterism.machines import Outcome
+from asterism.machines import EffectResult
 from asterism.runtime.registration import Registration
 from asterism.simulation.ending import Ending
 from asterism.simulation.invariants import InvariantViolated
@@ -39,11 +39,11 @@ def test_a_result_that_a_crash_changes_is_named() -> None:
         def __init__(self) -> None:
             self.begun = 0
 
-        async def perform(self, effect_id: str, effect: Carry, report: object) -> Outcome:
+        async def perform(self, effect_id: str, effect: Carry, report: object) -> EffectResult:
             self.begun += 1
             parcel = f"{effect.parcel}{self.begun}"
             await asyncio.sleep(60.0)
-            return Carried(effect=effect_id, parcel=parcel)
+            return Carried(effect_id=effect_id, parcel=parcel)
 
     def counting(crashes: Sequence[Crash]) -> World:
         crew = Counting()

@@ -12,9 +12,9 @@ from asterism.kernel.journal import Record
 from asterism.runtime.ports.store import Commit, RunRow
 from asterism.stores.memory import MemoryStore
 
-ROW = RunRow(run="r1", machine="m", title="t", state="START")
-FIRST = Record(run="r1", seq=1, at=1.0, actor="ada", kind="Request", state="START", body="{}")
-NEXT = Commit(run="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replace(FIRST, seq=2),), state="CONTINUE", status="active")
+ROW = RunRow(run_id="r1", machine="m", title="t", state="START")
+FIRST = Record(run_id="r1", seq=1, at=1.0, actor="ada", kind="Request", state="START", body="{}")
+NEXT = Commit(run_id="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replace(FIRST, seq=2),), state="CONTINUE", status="active")
 
 
 def test_a_crashed_handle_does_nothing_more_and_its_runs_are_free() -> None:

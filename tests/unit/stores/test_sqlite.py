@@ -19,9 +19,9 @@ from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.stores.database import open_database
 from asterism.stores.sqlite import SqliteStore
 
-ROW = RunRow(run="r1", machine="m", title="t", state="START")
-FIRST = Record(run="r1", seq=1, at=1.0, actor="ada", kind="Request", state="START", body="{}")
-NEXT = Commit(run="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replace(FIRST, seq=2),), state="CONTINUE", status="active")
+ROW = RunRow(run_id="r1", machine="m", title="t", state="START")
+FIRST = Record(run_id="r1", seq=1, at=1.0, actor="ada", kind="Request", state="START", body="{}")
+NEXT = Commit(run_id="r1", epoch=1, expected_seq=1, records=(msgspec.structs.replace(FIRST, seq=2),), state="CONTINUE", status="active")
 
 
 def on(path: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
@@ -50,7 +50,7 @@ def test_a_table_has_the_fields_of_its_rows_in_their_order(
 ) -> None:
     with closing(open_database(tmp_path / "a.db", create=True)) as connection:
         columns = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({table})"))
-    assert columns == (*struct.__struct_fields__, *more)
+    assert columns == (*(field.encode_name for field in msgspec.structs.fields(struct)), *more)
 
 
 def test_looking_at_runs_makes_no_owners_folder(tmp_path: Path) -> None:

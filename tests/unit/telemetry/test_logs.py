@@ -15,7 +15,7 @@ import structlog
 from asterism.cli import main
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import kind_of
-from asterism.machines.control import Cancel
+from asterism.machines.run_control import Cancel
 from asterism.telemetry.logs import configure_logs
 from asterism.telemetry.observer import Telemetry
 from tests.agents import Agent

@@ -8,7 +8,7 @@ from typing import Any
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
-from asterism.machines.control import Claimed
+from asterism.machines.run_control import OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.telemetry.observer import Telemetry
 from tests.agents import Agent
@@ -57,7 +57,7 @@ def test_runs_tasks_and_attempts_are_counted_by_how_they_ended() -> None:
     agent = Agent(plan("a b c", "a>b b>c", device="s", skill="again"))
     scene = Scene(agent)
     scene.tell()
-    agent.take(Claimed(epoch=1, owner="me"))
+    agent.take(OwnershipAcquired(epoch=1, owner="me"))
     scene.tell()
     agent.now += 5
     agent.ends("a", result=1)
@@ -78,7 +78,7 @@ def test_a_run_that_goes_on_is_not_counted_again() -> None:
     scene = Scene(agent)
     agent.ends("a")
     scene.tell()
-    agent.take(Claimed(epoch=2, owner="somebody with a letter for it"))
+    agent.take(OwnershipAcquired(epoch=2, owner="somebody with a letter for it"))
     agent.entries.append(agent.run.note(agent.entries[0].event, at=agent.now, actor="me", key="k", why="it has ended"))
     scene.tell()
     assert scene.points("asterism.runs.started") == {}
@@ -110,7 +110,7 @@ def test_what_another_process_has_begun_is_counted_and_not_timed() -> None:
     agent = Agent(plan("a", device="s", skill="again"))
     scene = Scene(agent)
     scene.told = len(agent.entries)
-    agent.take(Claimed(epoch=2, owner="me"))
+    agent.take(OwnershipAcquired(epoch=2, owner="me"))
     scene.tell()
     agent.ends("a")
     scene.tell()
@@ -125,8 +125,8 @@ def test_the_wait_for_a_device_ends_when_it_begins() -> None:
     scene.tell()
     agent.now += 1.5
     (key,) = agent.run.outstanding
-    scene.telemetry.taken(Attempt(key=key, run="r", task_id="a", device_id="s", skill="again"))
-    scene.telemetry.taken(Attempt(key="r9:1.0", run="r9", task_id="a", device_id="s", skill="again"))
+    scene.telemetry.taken(Attempt(key=key, run_id="r", task_id="a", device_id="s", skill="again"))
+    scene.telemetry.taken(Attempt(key="r9:1.0", run_id="r9", task_id="a", device_id="s", skill="again"))
     assert scene.points("asterism.queue.wait") == {("s",): (1, 1.5)}
     scene.close()
 

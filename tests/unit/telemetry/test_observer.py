@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
-from asterism.machines.control import Cancel, Claimed
+from asterism.machines.run_control import Cancel, OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.telemetry import observer
 from asterism.telemetry.observer import Telemetry
@@ -199,7 +199,7 @@ def test_after_a_crash_what_was_under_way_hangs_under_the_run_from_the_claim_on(
     after = Told(agent)
     after.seen = before.seen
     agent.now = 2000.0
-    agent.take(Claimed(epoch=2, owner="the next"))
+    agent.take(OwnershipAcquired(epoch=2, owner="the next"))
     after.tell()
     agent.ends("a")
     agent.ends("b")
@@ -236,7 +236,7 @@ def test_a_run_that_is_let_go_and_claimed_again_here_keeps_its_spans(*, at_once:
     agent = Agent(plan("a", requires_approval=True))
     told = Told(agent)
     told.tell()
-    agent.take(Claimed(epoch=2, owner="me again"))
+    agent.take(OwnershipAcquired(epoch=2, owner="me again"))
     if not at_once:
         told.tell()
     agent.answers("approve")
@@ -250,7 +250,7 @@ def test_what_another_process_has_settled_meanwhile_is_left_open(agent: Agent) -
     told.tell()
     agent.ends("a")
     told.seen = len(agent.entries)
-    agent.take(Claimed(epoch=3, owner="me again"))
+    agent.take(OwnershipAcquired(epoch=3, owner="me again"))
     told.tell()
     assert said(told.effect("r:2.0"), "outcome") == "left open"
     agent.ends("b")
@@ -280,7 +280,7 @@ def test_of_too_many_runs_the_one_that_was_silent_longest_is_left(agent: Agent, 
 def test_a_device_that_begins_an_attempt_is_an_event_of_its_span(agent: Agent) -> None:
     told = Told(agent)
     told.tell()
-    told.telemetry.taken(Attempt(key="r:2.0", run="r", task_id="a", device_id="s", skill="again"))
+    told.telemetry.taken(Attempt(key="r:2.0", run_id="r", task_id="a", device_id="s", skill="again"))
     agent.ends("a")
     told.tell()
     assert [event.name for event in told.effect("r:2.0").events] == ["taken"]
@@ -293,7 +293,7 @@ def test_a_provider_that_is_configured_later_is_seen_at_the_next_claim(agent: Ag
     monkeypatch.setattr(late._spans, "_tracer", told.provider.get_tracer("asterism"))
     late.appended("r", agent.entries)
     assert not any(told.spans)
-    agent.take(Claimed(epoch=2, owner="me"))
+    agent.take(OwnershipAcquired(epoch=2, owner="me"))
     late.appended("r", agent.entries[2:])
     agent.ends("a")
     late.appended("r", agent.entries[3:])
@@ -362,7 +362,7 @@ def performed(told: Told, effect_id: str) -> ReadableSpan:
 def test_what_is_traced_while_an_effect_is_performed_hangs_under_it(agent: Agent) -> None:
     told = Told(agent)
     told.tell()
-    effect = agent.task("a").effect
+    effect = agent.task("a").effect_id
     inside = performed(told, effect)
     agent.ends("a")
     told.tell()

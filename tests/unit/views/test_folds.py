@@ -12,8 +12,8 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.views import Delta, fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.of_machine import VIEWS, unread
-from asterism.views.view import MachineView, RunView
+from asterism.views.registry import VIEWS, unread
+from asterism.views.view import BaseView, RunView
 from tests.journals.test_golden import MACHINE_OF, golden
 from tests.journals.write import GOLDEN
 from tests.unit.views.write import FILE, written
@@ -29,15 +29,15 @@ def state_rows(rows: Rows) -> bytes:
 
 def joined_at(name: str, entries: list[Entry], *, plainly: bool = False) -> RunView:
     """The view that has the rows of a run's memory, and has read no entry."""
-    run: Run[Any] = Run(MACHINE_OF[name], entries[0].run, performs=False)
+    run: Run[Any] = Run(MACHINE_OF[name], entries[0].run_id, performs=False)
     run.replay(entries)
-    return (MachineView if plainly else VIEWS[MACHINE_OF[name].name]).at(run)
+    return (BaseView if plainly else VIEWS[MACHINE_OF[name].name]).at(run)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_state_rows_from_deltas_are_those_from_memory_after_every_entry(name: str) -> None:
     entries = entries_of(name)
-    view = unread(MACHINE_OF[name], entries[0].run)
+    view = unread(MACHINE_OF[name], entries[0].run_id)
     rows: Rows = {}
     for number, entry in enumerate(entries, start=1):
         fold(view.read([entry]), rows)
@@ -48,7 +48,7 @@ def test_state_rows_from_deltas_are_those_from_memory_after_every_entry(name: st
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_default_view_keeps_the_same_promise(name: str) -> None:
     entries = entries_of(name)
-    view = MachineView(Run(MACHINE_OF[name], entries[0].run, performs=False))
+    view = BaseView(Run(MACHINE_OF[name], entries[0].run_id, performs=False))
     rows: Rows = {}
     for number, entry in enumerate(entries, start=1):
         fold(view.read([entry]), rows)
@@ -58,16 +58,16 @@ def test_the_default_view_keeps_the_same_promise(name: str) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_who_joins_at_any_entry_gets_the_deltas_that_who_reads_from_the_first_gets(name: str) -> None:
     entries = entries_of(name)
-    whole = unread(MACHINE_OF[name], entries[0].run).read(entries)
+    whole = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
     for number in range(len(entries)):
-        view = joined_at(name, entries[:number]) if number else unread(MACHINE_OF[name], entries[0].run)
+        view = joined_at(name, entries[:number]) if number else unread(MACHINE_OF[name], entries[0].run_id)
         assert view.read(entries[number:]) == whole[number:], f"joined after entry {number}"
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_each_entry_is_one_delta_that_says_something_and_survives_json(name: str) -> None:
     entries = entries_of(name)
-    deltas = unread(MACHINE_OF[name], entries[0].run).read(entries)
+    deltas = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
     assert [delta.seq for delta in deltas] == [entry.seq for entry in entries]
     assert all(delta.text for delta in deltas if delta.weight != "progress")
     assert msgspec.json.decode(msgspec.json.encode(deltas), type=list[Delta]) == deltas
@@ -77,7 +77,7 @@ def test_each_entry_is_one_delta_that_says_something_and_survives_json(name: str
 def test_a_row_has_all_its_fields_from_the_first_and_no_row_is_put_for_nothing(name: str) -> None:
     entries = entries_of(name)
     rows: Rows = {}
-    for delta in unread(MACHINE_OF[name], entries[0].run).read(entries):
+    for delta in unread(MACHINE_OF[name], entries[0].run_id).read(entries):
         for row_id, fields in delta.put.items():
             if not is_story(row_id) and row_id in rows:
                 assert fields.keys() <= rows[row_id].keys()

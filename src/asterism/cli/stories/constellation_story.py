@@ -15,11 +15,11 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Machine
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import (
-    Progressed,
-    TaskEnded,
+    AttemptEnded,
+    AttemptProgressed,
 )
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.control import Drained
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.run_control import BatchEnded
 from asterism.views.words import last_line, plain, preview
 
 
@@ -31,15 +31,15 @@ class ConstellationStory(Story):
         waited: seconds between being able to start and starting, by task.
     """
 
-    def __init__(self, machine: Machine[AgentMemory], run: str) -> None:
-        super().__init__(machine, run)
+    def __init__(self, machine: Machine[ConstellationMemory], run_id: str) -> None:
+        super().__init__(machine, run_id)
         self.signs: dict[str, Sign] = {}
         self.waited: dict[str, float] = {}
 
     @property
-    def memory(self) -> AgentMemory:
+    def memory(self) -> ConstellationMemory:
         """What the agent remembers."""
-        memory: AgentMemory = self.run.memory
+        memory: ConstellationMemory = self.run.memory
         return memory
 
     @property
@@ -79,11 +79,13 @@ class ConstellationStory(Story):
 
     def _after(self, entry: Entry) -> None:
         event = entry.event
-        if isinstance(event, Progressed) and not entry.note:
-            self.signs[self.part_of(event.of)] = Sign(event.fraction, last_line(event.message))
-        elif isinstance(event, TaskEnded | ChildEnded):
-            self.signs.pop(self.part_of(event.effect), None)
-        elif isinstance(event, Drained):  # only it starts tasks; a question that comes with another event is about an attempt that was made
+        if isinstance(event, AttemptProgressed) and not entry.note:
+            self.signs[self.part_of(event.effect_id)] = Sign(event.fraction, last_line(event.message))
+        elif isinstance(event, AttemptEnded | ChildEnded):
+            self.signs.pop(self.part_of(event.effect_id), None)
+        elif isinstance(
+            event, BatchEnded
+        ):  # only it starts tasks; a question that comes with another event is about an attempt that was made
             for effect_id in entry.effect_ids():
                 self._count_wait(self.part_of(effect_id), entry.at)
 

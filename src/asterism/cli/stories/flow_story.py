@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.stories.story import Happening, Story, last_lines
+from asterism.cli.stories.story import HistoryLine, Story, last_lines
 from asterism.cli.words import time_of_day
-from asterism.machines.children import child_of
+from asterism.machines.children import child_run_id
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.views.words import count, plain, preview
 
@@ -34,25 +34,27 @@ class FlowStory(Story):
         lines = [
             Text("● ", "green").append(f"{plain(name)}  ", "bold").append(preview(value)) for name, value in memory.view.fields.items()
         ]
-        lines += [Text("● ", "green").append(f"{plain(name)}  ", "bold").append("withheld", "dim") for name in memory.view.withheld]
+        lines += [Text("● ", "green").append(f"{plain(name)}  ", "bold").append("withheld", "dim") for name in memory.view.withheld_fields]
         lines += (
-            [Text("○ ").append(f"{plain(memory.view.asking)}  asked for", "dim")]
-            if memory.view.asking not in ("", *memory.view.fields)
+            [Text("○ ").append(f"{plain(memory.view.asked_field)}  asked for", "dim")]
+            if memory.view.asked_field not in ("", *memory.view.fields)
             else []
         )
         lines += [Text(f"  {plain(name)} = {preview(value)}", "dim") for name, value in memory.view.metadata.items()]
         for key, child in memory.children.items():
-            how = child.ended.outcome if child.ended else "waits for a person" if child.effect in memory.resting else "under way"
-            lines.append(Text(f"  {plain(key)}  run {plain(child_of(child.effect))}  {how}"))
+            how = (
+                child.ended.outcome if child.ended else "waits for a person" if child.effect_id in memory.blocked_children else "under way"
+            )
+            lines.append(Text(f"  {plain(key)}  run {plain(child_run_id(child.effect_id))}  {how}"))
         return last_lines(lines, limit)
 
     def counted(self) -> str:
         """How much is collected."""
-        return f"{count(len(self.memory.view.fields) + len(self.memory.view.withheld), 'field')} collected"
+        return f"{count(len(self.memory.view.fields) + len(self.memory.view.withheld_fields), 'field')} collected"
 
     def standing(self) -> dict[str, str]:
         """What each field and child has come to, by its name."""
-        found = dict.fromkeys(self.memory.view.withheld, "withheld") | {
+        found = dict.fromkeys(self.memory.view.withheld_fields, "withheld") | {
             name: json.dumps(value, ensure_ascii=False) for name, value in self.memory.view.fields.items()
         }
         return found | {key: child.ended.outcome if child.ended else "under way" for key, child in self.memory.children.items()}
@@ -61,9 +63,9 @@ class FlowStory(Story):
         """What it has come to, for programs."""
         memory = self.memory
         view, history = memory.view, msgspec.to_builtins(memory.history)
-        return {"fields": view.fields, "withheld": list(view.withheld), "metadata": view.metadata, "history": history}
+        return {"fields": view.fields, "withheld": list(view.withheld_fields), "metadata": view.metadata, "history": history}
 
-    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+    def sections(self, happenings: list[HistoryLine], now: float) -> list[Text]:
         """What ``show`` tells of it: what was said and done, and how long it took."""
         lines = [Text("conversation", "bold")]
         for it in happenings:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from asterism.cli.stories.story import Happening, Story, last_lines
+from asterism.cli.stories.story import HistoryLine, Story, last_lines
 from asterism.cli.words import time_of_day
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
@@ -77,9 +77,9 @@ class LoopStory(Story):
             "tokens": memory.tokens,
         }
 
-    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+    def sections(self, happenings: list[HistoryLine], now: float) -> list[Text]:
         """What ``show`` tells of it: who did what and why, and what it took."""
-        told: dict[str, list[Happening]] = {}
+        told: dict[str, list[HistoryLine]] = {}
         for happening in happenings:
             if happening.weight == "event":
                 told.setdefault(happening.task_id, []).append(happening)
@@ -94,7 +94,7 @@ class LoopStory(Story):
         return lines
 
 
-def _told_line(told: Happening) -> Text:
+def _told_line(told: HistoryLine) -> Text:
     line = Text(f"      {time_of_day(told.entry.at)}  ", "dim").append(told.text)
     return line.append(f"  ({plain(told.entry.actor)})", "dim")
 

@@ -10,7 +10,7 @@ from asterism.cli.stories.constellation_story import ConstellationStory
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.control import Ask
+from asterism.machines.run_control import AskPerson
 
 
 class TaskMetrics(msgspec.Struct, kw_only=True):
@@ -77,7 +77,7 @@ def measure(story: ConstellationStory, now: float) -> Metrics:
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),
-        people_s=sum((span.until or until) - span.since for span in story.spans.values() if isinstance(span.effect, Ask)),
+        people_s=sum((span.until or until) - span.since for span in story.spans.values() if isinstance(span.effect, AskPerson)),
         planner_s=sum((span.until or until) - span.since for span in story.spans.values() if isinstance(span.effect, AskPlanner)),
         parallel_width=parallel_width(story.constellation),
         most_at_once=_most_at_once(story, until),
@@ -99,7 +99,7 @@ def _by_task(story: ConstellationStory, until: float) -> dict[str, TaskMetrics]:
         if isinstance(span.effect, Dispatch | StartChild):
             each.attempts += 1
             each.worked_s += length_s
-        elif isinstance(span.effect, Ask):
+        elif isinstance(span.effect, AskPerson):
             each.people_s += length_s
     for task_id, waited_s in story.waited.items():
         if task_id in found:

@@ -78,8 +78,8 @@ def status_lines(constellation: TaskConstellation, signs: Mapping[str, Sign], no
         if not row.task_id:
             return _line(row, Text(), "", "")
         task = constellation.tasks[row.task_id]
-        symbol, style = _PERSON if task.inquiry else _LOOKS[task.status]
-        if task.status is TaskStatus.RUNNING and not task.inquiry:
+        symbol, style = _PERSON if task.inquiry_id else _LOOKS[task.status]
+        if task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
         return _line(row, _names(task, widths).append_text(_state(task, signs.get(task.task_id), now)), symbol, style)
 
@@ -98,7 +98,7 @@ def count_words(constellation: TaskConstellation) -> str:
     """``3 of 4 done, 1 running``."""
     tasks = constellation.tasks.values()
     number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
-    asked = sum(1 for task in tasks if task.inquiry)
+    asked = sum(1 for task in tasks if task.inquiry_id)
     parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
     parts += [f"{number[TaskStatus.RUNNING] - asked} running"] if number[TaskStatus.RUNNING] > asked else []
     parts += [f"{asked} waiting for a person"] if asked else []
@@ -138,7 +138,7 @@ def _state(task: TaskStar, sign: Sign | None, now: float) -> Text:
     text = Text()
     tries = f"attempt {task.attempts}  " if task.attempts > 1 else ""
     match task.status:
-        case TaskStatus.RUNNING if task.inquiry:
+        case TaskStatus.RUNNING if task.inquiry_id:
             text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
         case TaskStatus.RUNNING:
             _append_bar(text, sign.fraction if sign else None)

@@ -13,7 +13,7 @@ from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.store import InboxRow, InquiryRow
-from asterism.views.chronicle import change_words
+from asterism.views.plan_history import change_words
 from asterism.views.words import plain
 
 MAX_LINES = 200
@@ -41,7 +41,7 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
         if "kind" in subject:
             msgspec.convert(subject, _Proposal)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(f"question {row.inquiry}: its subject in the database was changed: {error}") from None
+        raise InvalidInput(f"question {row.inquiry_id}: its subject in the database was changed: {error}") from None
     return subject
 
 
@@ -59,7 +59,7 @@ def answer_line(row: InquiryRow, answer: InboxRow | None, root: str, go_on: str 
         return f"answered by {plain(answer.actor)}; it is taken when somebody goes on with: {plain(go_on) or f'asterism resume {root}'}"
     if not row.verbs:
         return f"asterism resume {root}   at a terminal, where the secret is typed: it is written nowhere"
-    return f"asterism answer {plain(row.inquiry)} {'|'.join(row.verbs)}"
+    return f"asterism answer {plain(row.inquiry_id)} {'|'.join(row.verbs)}"
 
 
 def proposal_lines(subject: Mapping[str, Any]) -> list[str]:

@@ -15,17 +15,17 @@ from rich.text import Text
 
 from asterism.constellation.constellation import TaskConstellation
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Machine, Outcome
+from asterism.kernel.machine import Effect, EffectResult, Machine
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.control import Claimed, Forked
+from asterism.machines.run_control import Forked, OwnershipAcquired
 from asterism.views.delta import Weight
-from asterism.views.of_machine import VIEWS
-from asterism.views.view import MachineView
+from asterism.views.registry import VIEWS
+from asterism.views.view import BaseView
 from asterism.views.words import duration
 
 
-class Happening(msgspec.Struct, frozen=True):
+class HistoryLine(msgspec.Struct, frozen=True):
     """One line of what an entry says, and the entry.
 
     Attributes:
@@ -70,8 +70,8 @@ class Story:
 
     parts = "task"
 
-    def __init__(self, machine: Machine[Any], run: str) -> None:
-        self.view: MachineView = VIEWS[machine.name].at(Run(machine, run, performs=False))
+    def __init__(self, machine: Machine[Any], run_id: str) -> None:
+        self.view: BaseView = VIEWS[machine.name].at(Run(machine, run_id, performs=False))
         self.run: Run[Any] = self.view.run
         self.spans: dict[str, Span] = {}
         self.children: dict[str, str] = {}
@@ -84,7 +84,7 @@ class Story:
         """The current one; empty where the machine has none."""
         return _NONE
 
-    def read(self, entries: Iterable[Entry]) -> list[Happening]:
+    def read(self, entries: Iterable[Entry]) -> list[HistoryLine]:
         """Read on; returns what happened.
 
         Raises:
@@ -92,9 +92,9 @@ class Story:
         """
         return [happening for entry in entries for happening in self._take(entry)]
 
-    def part_of(self, effect: str) -> str:
+    def part_of(self, effect_id: str) -> str:
         """The part that an effect is for; empty where it is for none."""
-        return self._parts.get(effect, "")
+        return self._parts.get(effect_id, "")
 
     def until(self, now: float) -> float:
         """Until when it lasts: to its last entry where it has ended, else to now."""
@@ -118,7 +118,7 @@ class Story:
         """What each part has come to, by its id; to set two runs side by side."""
         raise NotImplementedError
 
-    def sections(self, happenings: list[Happening], now: float) -> list[Text]:
+    def sections(self, happenings: list[HistoryLine], now: float) -> list[Text]:
         """What ``show`` tells of it besides; of a constellation it tells more."""
         raise NotImplementedError
 
@@ -127,15 +127,15 @@ class Story:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _take(self, entry: Entry) -> list[Happening]:
-        idle_s = entry.at - self.last_at if isinstance(entry.event, Claimed) else 0.0
+    def _take(self, entry: Entry) -> list[HistoryLine]:
+        idle_s = entry.at - self.last_at if isinstance(entry.event, OwnershipAcquired) else 0.0
         self.first_at, self.last_at = self.first_at or entry.at, entry.at
         event = entry.event
-        if isinstance(event, Outcome) and event.effect in self.spans and not entry.note:
-            self.spans[event.effect].until = entry.at
+        if isinstance(event, EffectResult) and event.effect_id in self.spans and not entry.note:
+            self.spans[event.effect_id].until = entry.at
         if isinstance(event, Forked):
             self.forked = event
-        if isinstance(event, Claimed):
+        if isinstance(event, OwnershipAcquired):
             for span in self.spans.values():
                 span.since += idle_s if span.effect.performed_outside and not span.until else 0.0
         [delta] = self.view.read([entry])
@@ -145,7 +145,7 @@ class Story:
             if isinstance(effect, StartChild):
                 self.children[effect_id] = part
         self._after(entry)
-        return [Happening(entry, line.text, line.part, line.weight) for line in delta.lines]
+        return [HistoryLine(entry, line.text, line.part, line.weight) for line in delta.lines]
 
     def _after(self, entry: Entry) -> None:
         """Take from an entry that was read what the picture needs besides."""

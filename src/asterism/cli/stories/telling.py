@@ -21,9 +21,9 @@ _STORIES: Mapping[str, type[Story]] = {
 }
 
 
-def story_for(machine: Machine[Any], run: str) -> Story:
+def story_for(machine: Machine[Any], run_id: str) -> Story:
     """An unread story of a run."""
-    return _STORIES[machine.name](machine, run)
+    return _STORIES[machine.name](machine, run_id)
 
 
 def differences(fork: Story, origin: Story) -> list[str]:

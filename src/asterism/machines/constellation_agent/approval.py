@@ -14,11 +14,11 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument, parse_plan
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
-from asterism.kernel.machine import Turn
+from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.planning_state import AskedPerson, AskedPlanner, PlanRequest
-from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import AwaitingApproval, AwaitingPlanner, PlanRequest
+from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry
 
 Kind = Literal["plan", "edits", "restart"]
 
@@ -43,13 +43,13 @@ def shown_plan(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocu
     return msgspec.structs.replace(plan, tasks=tuple(tasks))
 
 
-def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: list[Change] | None = None) -> None:
+def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:
     """Ask a person about a proposal.
 
     Args:
         memory: of the agent; what is being decided stays open.
         proposed: what the planner answered; a plan, or edits.
-        turn: collects the question.
+        context: collects the question.
         changed: what the edits would change; None for a plan.
     """
     kind = kind_of(proposed)
@@ -57,20 +57,20 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
     if changed is None:
         subject["plan"] = round_trip(proposed.plan)
     else:
-        subject |= {"actions": round_trip(proposed.actions), "changes": turn.recorded("changes", lambda: round_trip(changed))}
+        subject |= {"actions": round_trip(proposed.actions), "changes": context.side_effect("changes", lambda: round_trip(changed))}
     essential = Planned(  # without what is for the story alone
-        effect=proposed.effect,
+        effect_id=proposed.effect_id,
         thought=proposed.thought,
         status=proposed.status,
         plan=proposed.plan,
         actions=proposed.actions,
         result=proposed.result,
     )
-    planner = memory.planning if isinstance(memory.planning, AskedPlanner) else AskedPlanner(request=PlanRequest(), effect="")
-    effect, expires_at = put_to_person(memory, subject, turn)
-    memory.planning = AskedPerson(
+    planner = memory.planning if isinstance(memory.planning, AwaitingPlanner) else AwaitingPlanner(request=PlanRequest(), effect_id="")
+    effect, expires_at = put_to_person(memory, subject, context)
+    memory.planning = AwaitingApproval(
         request=planner.request,
-        effect=effect,
+        effect_id=effect,
         asked_at=planner.asked_at,
         moved=planner.moved,
         ended_since=planner.ended_since,
@@ -80,13 +80,13 @@ def ask_approval(memory: AgentMemory, proposed: Planned, turn: Turn, changed: li
     )
 
 
-def put_to_person(memory: AgentMemory, subject: dict[str, Any], turn: Turn) -> tuple[str, float]:
+def put_to_person(memory: ConstellationMemory, subject: dict[str, Any], context: StepContext) -> tuple[str, float]:
     """Put the question about a proposal; returns its id, and when it expires."""
     kind: Kind = subject["kind"]
-    expires_at = expiry(turn, memory.options.inquiry_timeout_s)
-    effect = turn.perform(Ask(prompt=_PROMPTS[kind], subject=subject, verbs=_VERBS[kind], risk="high", expires_at=expires_at))
+    expires_at = expiry(context, memory.options.inquiry_timeout_s)
+    effect = context.schedule(AskPerson(prompt=_PROMPTS[kind], subject=subject, verbs=_VERBS[kind], risk="high", expires_at=expires_at))
     if expires_at:
-        memory.wake(expires_at)
+        memory.wake_up_at(expires_at)
     return effect, expires_at
 
 
@@ -118,13 +118,13 @@ def decided(proposed: Planned, event: Answered) -> Planned:
     return msgspec.structs.replace(proposed, actions=tuple(actions))
 
 
-def told_of(proposed: Planned, why: str) -> str:
+def feedback_on(proposed: Planned, why: str) -> str:
     """A rejection in words, for the planner; with what was rejected, because it does not remember."""
     what = msgspec.json.encode(proposed.plan or proposed.actions).decode()
     cut = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
     return f"{why}{_REJECTED}{cut}"
 
 
-def why_rejected(told: str) -> str:
+def why_rejected(feedback: str) -> str:
     """The reason alone, of what ``told_of`` has said."""
-    return told.partition(_REJECTED)[0]
+    return feedback.partition(_REJECTED)[0]

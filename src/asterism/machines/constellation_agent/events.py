@@ -11,7 +11,7 @@ from asterism.constellation.documents import PlanDocument
 from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
 from asterism.machines.usage import Usage
 
 
@@ -71,29 +71,29 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 # -- events ----------------------------------------------------------------------------------------
 
 
-class Submitted(Event, tag="constellation_submitted", frozen=True, kw_only=True):
+class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, kw_only=True):
     """A request, with the fleet it is for.
 
     Attributes:
         request: the user's words.
         fleet: profiles, in the order of the fleet file.
         fleet_file: where the devices can be opened again, for whoever resumes the run.
-        folder: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
+        working_directory: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
         planner: how its planner can be opened again, for whoever resumes the run; never a key; empty for the offline one.
         plan: given when nobody needs to plan it.
         inputs: what ``${inputs.…}`` refers to in the plan of a run that carries out another one's task.
-        earlier: the rounds of the session before this one, oldest first, each as ``earlier.round_of`` gives it.
+        previous_rounds: the rounds of the session before this one, oldest first, each as ``earlier.round_of`` gives it.
     """
 
     request: str
     fleet_file: str = ""
-    folder: str = msgspec.field(default="", name="working_directory")
+    working_directory: str = ""
     fleet: tuple[AgentProfile, ...]
     options: RunOptions = RunOptions()
     planner: dict[str, Any] = msgspec.field(default_factory=dict)
     plan: PlanDocument | None = None
     inputs: dict[str, Any] = msgspec.field(default_factory=dict)
-    earlier: tuple[dict[str, Any], ...] = msgspec.field(default=(), name="previous_rounds")
+    previous_rounds: tuple[dict[str, Any], ...] = ()
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
@@ -101,16 +101,16 @@ class Edited(Event, tag="edited", frozen=True, kw_only=True):
 
     Attributes:
         actions: as written, ``[{"tool": …, "parameters": {…}}]``; judged by what they touch, whatever else has changed meanwhile.
-        version: of the constellation they were written against.
+        base_version: of the constellation they were written against.
     """
 
     from_outside: ClassVar[bool] = True
 
     actions: tuple[dict[str, Any], ...]
-    version: int = msgspec.field(default=0, name="base_version")
+    base_version: int = 0
 
 
-class Planned(Outcome, tag="planned", frozen=True, kw_only=True):
+class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
     """What the planner proposes. Its ``status`` is a proposal too: the table disposes.
 
     Attributes:
@@ -136,7 +136,7 @@ class Planned(Outcome, tag="planned", frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class PlanningFailed(Outcome, tag="planning_failed", frozen=True, kw_only=True):
+class PlanningFailed(EffectResult, tag="planning_failed", frozen=True, kw_only=True):
     """No plan, or no edit, can be had; trying has used something all the same.
 
     Attributes:
@@ -158,17 +158,17 @@ class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
     max_cost_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
-class TaskEnded(Outcome, tag="attempt_ended", frozen=True, kw_only=True):
+class AttemptEnded(EffectResult, tag="attempt_ended", frozen=True, kw_only=True):
     """An attempt has ended: with a result, or with an error."""
 
     result: Any = None
     error: TaskError | None = None
 
 
-class Progressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
+class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
     """A sign of life of a running attempt."""
 
-    of: str = msgspec.field(name="effect_id")
+    effect_id: str
     fraction: float | None = None
     message: str = ""
 
@@ -193,9 +193,9 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     """Ask for a constellation, or for edits.
 
     Attributes:
-        version: of the constellation the answer will be written against.
+        base_version: of the constellation the answer will be written against.
         batch: ids of the tasks that ended and are asked about.
-        told: why the last answer could not be taken, in words.
+        feedback: why the last answer could not be taken, in words.
         refusal: the same for programs.
         number: which question of the run this is, from 1.
         rejections: why people said no to earlier answers, oldest first.
@@ -203,9 +203,9 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
 
     mode: WeavingMode
     request: str
-    version: int = msgspec.field(default=0, name="base_version")
+    base_version: int = 0
     batch: tuple[str, ...] = ()
-    told: str = msgspec.field(default="", name="feedback")
+    feedback: str = ""
     refusal: Refusal | None = None
     number: int = 1
     rejections: tuple[str, ...] = ()
@@ -215,19 +215,19 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return "planner"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """The planner was not heard."""
-        return PlanningFailed(effect=effect, code="interrupted", reason=why)
+        return PlanningFailed(effect_id=effect_id, code="interrupted", reason=why)
 
 
 class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     """Start an attempt on a device; its id is the idempotency key.
 
     Attributes:
-        constellation: the plan of an attempt that is made by a child run. Such a one is remembered, and shown to people,
+        plan: the plan of an attempt that is made by a child run. Such a one is remembered, and shown to people,
             as any other; what is asked for is a ``StartChild``.
-        deadline: seconds since the epoch, queueing included; None for none.
-        redone: what a crash means for it, by its skill.
+        deadline_at: seconds since the epoch, queueing included; None for none.
+        recovery: what a crash means for it, by its skill.
     """
 
     task_id: str
@@ -235,12 +235,12 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     skill: str = ""
     description: str = ""
     arguments: dict[str, Any] = msgspec.field(default_factory=dict)
-    number: int = msgspec.field(default=1, name="attempt")
+    attempt: int = 1
     priority: int = 0
     timeout_s: float | None = None
-    deadline: float | None = msgspec.field(default=None, name="deadline_at")
-    redone: Redo = msgspec.field(default=Redo.NEVER, name="recovery")
-    constellation: dict[str, Any] | None = msgspec.field(default=None, name="plan")
+    deadline_at: float | None = None
+    recovery: RecoveryPolicy = RecoveryPolicy.DO_NOT_RETRY
+    plan: dict[str, Any] | None = None
 
     @property
     def actor(self) -> str:
@@ -248,10 +248,10 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
         return f"device:{self.device}"
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """What a crash means for it."""
-        return self.redone
+        return self.recovery
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Whether it finished is not known."""
-        return TaskEnded(effect=effect, error=TaskError(code="interrupted", message=why))
+        return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))

@@ -13,12 +13,12 @@ import msgspec
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
-from asterism.kernel.machine import Outcome, Turn
+from asterism.kernel.machine import EffectResult, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
-from asterism.machines.constellation_agent.planning_state import Idle, PlanningState, PlanRequest
-from asterism.machines.control import Governed
+from asterism.machines.constellation_agent.planning_state import NotPlanning, PlanningState, PlanRequest
+from asterism.machines.run_control import RunMemory
+from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
-from asterism.machines.wiring import Board
 
 NAMED = 10
 """How many unfinished tasks a summary names."""
@@ -30,7 +30,7 @@ About = Literal["approval", "interruption"]
 """What a person is asked of an attempt."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
     """What a person's answer will be about: the attempt that waits for it."""
 
     kind: About
@@ -40,13 +40,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
-class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
+class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omit_defaults=True):
     """The memory of one constellation agent.
 
     Attributes:
-        request, folder, fleet_file, options, fleet, inputs, earlier: as submitted.
+        request, working_directory, fleet_file, options, fleet, inputs, previous_rounds: as submitted.
         started_at: seconds since the epoch.
-        board: the constellation and where its tasks stand; None before there is one.
+        schedule: the constellation and where its tasks stand; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
         planning: what is being decided about the constellation.
         batch: ended tasks that the planner is to be asked about, in order.
@@ -61,20 +61,20 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
     """
 
     request: str = ""
-    folder: str = ""
+    working_directory: str = ""
     fleet_file: str = ""
     inputs: dict[str, Any] = {}
     options: RunOptions = RunOptions()
     fleet: Fleet = {}
-    earlier: tuple[dict[str, Any], ...] = ()
+    previous_rounds: tuple[dict[str, Any], ...] = ()
     started_at: float = 0.0
-    board: Board | None = None
+    schedule: TaskSchedule | None = None
     archive: list[dict[str, Any]] = []
-    planning: PlanningState = Idle()
+    planning: PlanningState = NotPlanning()
     batch: dict[str, None] = {}
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
-    questions: dict[str, Question] = {}
+    questions: dict[str, AttemptInquiry] = {}
     lost: dict[str, str] = {}
     limit: str = ""
     asks: int = 0
@@ -86,19 +86,19 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
     @property
     def constellation(self) -> TaskConstellation:
         """The current constellation; an empty one before there is one."""
-        return self.board.constellation if self.board else TaskConstellation()
+        return self.schedule.constellation if self.schedule else TaskConstellation()
 
     @property
     def open_request(self) -> PlanRequest:
         """What the planner is, was or will be asked about what is being decided; an empty one where nothing is."""
-        return PlanRequest() if isinstance(self.planning, Idle) else self.planning.request
+        return PlanRequest() if isinstance(self.planning, NotPlanning) else self.planning.request
 
     def wake_at(self) -> float | None:
         """When the next backoff, deadline, expiry or limit is due, seconds since the epoch."""
         return self._timers[0] if self._timers and not self.code else None
 
-    def wake(self, at: float) -> None:
-        """Have Drained come at that time, whatever it finds then."""
+    def wake_up_at(self, at: float) -> None:
+        """Have BatchEnded come at that time, whatever it finds then."""
         heapq.heappush(self._timers, at)
 
     def timers_due(self, at: float) -> bool:
@@ -109,33 +109,33 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
             due = True
         return due
 
-    def count(self, event: Outcome) -> None:
+    def count_usage(self, event: EffectResult) -> None:
         """Count what planning has used."""
         if isinstance(event, Planned | PlanningFailed):
             self.used = self.used.plus(event.usage)
 
-    def stirs(self) -> bool:
+    def has_pending_work(self) -> bool:
         """True when it will go on without a person: after a backoff, or when a device is back."""
-        return bool(self.board and set(self.board.startable) - self.held())
+        return bool(self.schedule and set(self.schedule.startable) - self.held())
 
     def held(self) -> set[str]:
         """Ids of tasks that wait for a decision: something they depend on has been, or is about to be, asked about."""
-        if self.board is None or self.options.hold == "none" or (isinstance(self.planning, Idle) and not self.batch):
+        if self.schedule is None or self.options.hold == "none" or (isinstance(self.planning, NotPlanning) and not self.batch):
             return set()
         if self.options.hold == "all":
-            return set(self.board.startable)
-        constellation = self.board.constellation
+            return set(self.schedule.startable)
+        constellation = self.schedule.constellation
         roots = [*self.open_request.batch, *self.batch]
         return set().union(*(constellation.descendants(task_id) for task_id in roots if task_id in constellation.tasks))
 
-    def postpone(self, by_s: float, turn: Turn) -> None:
+    def postpone(self, by_s: float, context: StepContext) -> None:
         """Move every time that lies ahead."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
         for task in self.constellation.tasks.values():
             if task.not_before:
                 task.not_before += by_s
-                turn.touch("task", task.task_id)
+                context.touch("task", task.task_id)
 
     def budget_left(self) -> Usage | None:
         """What planning may still use, all tokens as ``input_tokens``; None where nothing is limited.
@@ -161,7 +161,7 @@ class AgentMemory(Governed, msgspec.Struct, kw_only=True, eq=False, omit_default
             "failed": counts[TaskStatus.FAILED],
             "skipped": counts[TaskStatus.SKIPPED],
             "cancelled": counts[TaskStatus.CANCELLED],
-            **self.shortfall(),
+            **self.failure_info(),
         }
 
     def report(self) -> dict[str, Any]:

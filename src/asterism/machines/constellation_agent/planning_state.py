@@ -33,13 +33,13 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     batch: tuple[str, ...] = ()
     reasks: int = 0
-    told: str = ""
+    feedback: str = ""
     refusal: Refusal | None = None
     reason: str = ""
     rejections: tuple[str, ...] = ()
 
 
-class Idle(msgspec.Struct, frozen=True, tag=True):
+class NotPlanning(msgspec.Struct, frozen=True, tag=True):
     """Nothing is being decided."""
 
 
@@ -54,28 +54,28 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     counted: bool = False
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class Awaiting(msgspec.Struct, kw_only=True):
     """A question is open.
 
     Attributes:
-        effect: id of the question.
+        effect_id: id of the question.
         asked_at: seq of the entry that asked the planner; 0 where the plan came with the request.
         moved: ids of tasks that have started or ended since.
         ended_since: one of them has ended.
     """
 
     request: PlanRequest
-    effect: str
+    effect_id: str
     asked_at: int = 0
     moved: dict[str, None] = msgspec.field(default_factory=dict)
     ended_since: bool = False
 
 
-class AskedPlanner(Asked, kw_only=True, tag=True):
+class AwaitingPlanner(Awaiting, kw_only=True, tag=True):
     """The planner is asked."""
 
 
-class AskedPerson(Asked, kw_only=True, tag=True):
+class AwaitingApproval(Awaiting, kw_only=True, tag=True):
     """A person is asked to approve what the planner has proposed, or a plan that came with the request.
 
     Attributes:
@@ -89,4 +89,4 @@ class AskedPerson(Asked, kw_only=True, tag=True):
     expires_at: float = 0.0
 
 
-PlanningState = Idle | Deferred | AskedPlanner | AskedPerson
+PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval

@@ -9,11 +9,11 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.resolution import predecessor_results
-from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
-from asterism.machines.constellation_agent.earlier import earlier_of
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.constellation_agent.memory import AgentMemory
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
 from asterism.machines.usage import Usage
 
 
@@ -30,7 +30,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
         told: why the last answer could not be taken; empty on a first question.
         reason: why a new constellation is to be made, after a restart.
         rejections: why people said no to earlier answers, oldest first.
-        earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``earlier_of``).
+        earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``previous_rounds_of``).
         budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
         number: which question of the run this is, from 1.
     """
@@ -41,7 +41,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     fleet: dict[str, AgentProfile]
     constellation: dict[str, Any] | None = None
     batch: tuple[str, ...] = ()
-    told: str = ""
+    feedback: str = ""
     reason: str = ""
     rejections: tuple[str, ...] = ()
     earlier: tuple[dict[str, Any], ...] = ()
@@ -63,32 +63,32 @@ class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def _question(run: Run[AgentMemory], effect_id: str, effect: AskPlanner) -> PlannerQuestion:
+def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerQuestion:
     memory = run.memory
     return PlannerQuestion(
         key=effect_id,
         mode=effect.mode.value,
         request=effect.request,
         fleet=dict(memory.fleet),
-        constellation=memory.board.constellation.to_dict() if memory.board else None,
+        constellation=memory.schedule.constellation.to_dict() if memory.schedule else None,
         batch=effect.batch,
-        told=effect.told,
+        feedback=effect.feedback,
         reason=memory.open_request.reason,
         rejections=effect.rejections,
-        earlier=earlier_of(memory),
+        earlier=previous_rounds_of(memory),
         budget_left=memory.budget_left(),
         number=effect.number,
     )
 
 
-def _attempt(run: Run[AgentMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
+def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
     constellation = run.memory.constellation
     results = predecessor_results(constellation.tasks[effect.task_id], constellation)
-    return AttemptRequest(attempt=effect, results=results, folder=run.memory.folder)
+    return AttemptRequest(attempt=effect, results=results, folder=run.memory.working_directory)
 
 
-REQUESTS: Mapping[type[Effect], RequestOf] = {
-    AskPlanner: RequestOf(_question, fixed=PlannerQuestion),  # tasks start and end while the planner thinks
-    Dispatch: RequestOf(_attempt),
+REQUESTS: Mapping[type[Effect], RequestFactory] = {
+    AskPlanner: RequestFactory(_question, fixed=PlannerQuestion),  # tasks start and end while the planner thinks
+    Dispatch: RequestFactory(_attempt),
 }
 """How the requests of its effects are made."""

@@ -9,45 +9,45 @@ from enum import StrEnum
 
 from asterism.constellation.edits import EditRefused
 from asterism.errors import Refused
-from asterism.kernel.machine import Machine, Turn, row
+from asterism.kernel.machine import Machine, StepContext, row
 from asterism.machines.children import ChildEnded
-from asterism.machines.common_rows import DEFECT, Control, governed, why_broke, why_cancelled
-from asterism.machines.constellation_agent.asking import ask_planner, defer, raise_limits
-from asterism.machines.constellation_agent.ending import end, give_up, is_done
+from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
+from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptEnded,
+    AttemptProgressed,
     ConstellationAgentStatus,
+    ConstellationSubmitted,
     DeviceFound,
     DeviceLost,
     Dispatch,
     Edited,
     Planned,
     PlanningFailed,
-    Progressed,
     RaiseLimits,
     RunOptions,
-    Submitted,
-    TaskEnded,
 )
-from asterism.machines.constellation_agent.forking import ask_approval_anew, decide_anew
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.nested import as_task_end
+from asterism.machines.constellation_agent.fork import ask_approval_again, decide_again
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.nested_runs import as_task_end
+from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
     expire_approval,
+    take_approval,
     take_creation,
     take_edit,
     take_given,
     take_live_edit,
-    take_verdict,
 )
-from asterism.machines.constellation_agent.planning_state import Asked, AskedPerson, Deferred, Idle, PlanRequest
+from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.requests import REQUESTS
-from asterism.machines.constellation_agent.starting import first_event
-from asterism.machines.constellation_agent.tasks import expire, skip_doomed, start_ready, take_answer, take_end
-from asterism.machines.control import Answered, Broke, Cancel, Claimed, Drained, Forked, Unpause, not_asked
-from asterism.machines.wiring import Board
+from asterism.machines.constellation_agent.run_end import end, give_up, is_done
+from asterism.machines.constellation_agent.tasks import expire, skip_unsatisfiable, start_ready, take_answer, take_end
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
+from asterism.machines.task_coupling import TaskSchedule
 
 Status = ConstellationAgentStatus
 START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
@@ -56,220 +56,222 @@ START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, St
 # -- START -----------------------------------------------------------------------------------------
 
 
-def _submitted(memory: AgentMemory, event: Submitted, turn: Turn) -> Status:
+def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, context: StepContext) -> Status:
     if memory.started_at:
         raise Refused("this run was submitted already")
     memory.fleet = {profile.device_id: profile for profile in event.fleet}
-    memory.started_at, memory.inputs, memory.options = turn.at, event.inputs, event.options
+    memory.started_at, memory.inputs, memory.options = context.at, event.inputs, event.options
     state = START
     if event.plan is not None:
         try:
-            state = take_given(memory, event.plan, turn)
+            state = take_given(memory, event.plan, context)
         except EditRefused:
             memory.fleet, memory.started_at, memory.inputs, memory.options = {}, 0.0, {}, RunOptions()
             raise
-    memory.request, memory.earlier = event.request, event.earlier
-    memory.folder, memory.fleet_file = event.folder, event.fleet_file
-    turn.touch("device", *memory.fleet)
-    memory.wake(turn.at + event.options.wall_limit_s)
+    memory.request, memory.previous_rounds = event.request, event.previous_rounds
+    memory.working_directory, memory.fleet_file = event.working_directory, event.fleet_file
+    context.touch("device", *memory.fleet)
+    memory.wake_up_at(context.at + event.options.wall_limit_s)
     return state
 
 
-def _plan_when_settled(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
-    if _past_limit(memory, turn):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
-    passed = memory.timers_due(turn.at)  # those of a constellation that was thrown away, too
-    if passed and (state := expire_approval(memory, turn)):
+def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+    if _past_limit(memory, context):
+        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    passed = memory.timers_due(context.at)  # those of a constellation that was thrown away, too
+    if passed and (state := expire_approval(memory, context)):
         return state
-    if memory.paused or turn.abandoned or isinstance(memory.planning, Asked):
+    if memory.paused or context.abandoned or isinstance(memory.planning, Awaiting):
         return START if passed else None
     counted = isinstance(memory.planning, Deferred) and memory.planning.counted
     if memory.asks >= memory.options.max_asks and not counted:
-        return give_up(memory, "asks", f"the planner was asked {memory.asks} times", turn)
-    ask_planner(memory, turn)
+        return give_up(memory, "asks", f"the planner was asked {memory.asks} times", context)
+    ask_planner(memory, context)
     return START
 
 
-def _created(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
-    return take_creation(memory, event, turn)
+def _created(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
+    return take_creation(memory, event, context)
 
 
-def _not_created(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
     if event.code == BUDGET:
         defer(memory, memory.open_request, event.reason, counted=True)
         return START
-    memory.planning = Idle()
-    return give_up(memory, event.code, event.reason, turn)
+    memory.planning = NotPlanning()
+    return give_up(memory, event.code, event.reason, context)
 
 
-def _plan_answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
-    if isinstance(memory.planning, AskedPerson) and memory.planning.effect == event.effect:
-        return take_verdict(memory, memory.planning.proposed, event, turn)
-    raise not_asked(event)
+def _plan_answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
+    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
+        return take_approval(memory, memory.planning.proposed, event, context)
+    raise no_longer_open(event)
 
 
 # -- CONTINUE --------------------------------------------------------------------------------------
 
 
-def _drained(memory: AgentMemory, event: Drained, turn: Turn) -> Status | None:
-    if _past_limit(memory, turn):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", turn)
-    board = _board(memory)
-    changed = memory.timers_due(turn.at)  # a time that has come makes an entry: what a replay does not know it would do again
+def _drained(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+    if _past_limit(memory, context):
+        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    schedule = _schedule(memory)
+    changed = memory.timers_due(context.at)  # a time that has come makes an entry: what a replay does not know it would do again
     if changed:
-        expire(memory, board, turn)
-        expire_approval(memory, turn)
-    if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, Idle) and memory.batch)):
-        ask_planner(memory, turn)
+        expire(memory, schedule, context)
+        expire_approval(memory, context)
+    if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
+        ask_planner(memory, context)
         changed = True
-    while skip_doomed(memory, board, turn) or start_ready(memory, board, turn):  # bounded: each round starts or settles a task
+    while skip_unsatisfiable(memory, schedule, context) or start_ready(
+        memory, schedule, context
+    ):  # bounded: each round starts or settles a task
         changed = True
-    if is_done(memory, board):
+    if is_done(memory, schedule):
         if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
             return CONTINUE if changed else None
         if memory.options.replan != "when_needed" or not memory.unseen or memory.asks >= memory.options.max_asks:
-            return end(memory, board, turn)
-        ask_planner(memory, turn, PlanRequest(batch=tuple(memory.unseen)))
+            return end(memory, schedule, context)
+        ask_planner(memory, context, PlanRequest(batch=tuple(memory.unseen)))
         changed = True
     return CONTINUE if changed else None
 
 
-def _edited(memory: AgentMemory, event: Planned, turn: Turn) -> Status:
-    return take_edit(memory, _board(memory), event, turn)
+def _edited(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
+    return take_edit(memory, _schedule(memory), event, context)
 
 
-def _edited_live(memory: AgentMemory, event: Edited, turn: Turn) -> Status:
-    take_live_edit(memory, _board(memory), event, turn)
+def _edited_live(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
+    take_live_edit(memory, _schedule(memory), event, context)
     return CONTINUE
 
 
-def _not_edited(memory: AgentMemory, event: PlanningFailed, turn: Turn) -> Status:
+def _not_edited(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
     if event.code == BUDGET:
         defer(memory, memory.open_request, event.reason, counted=True)
     else:
-        drop_planning(memory, _board(memory), turn)
+        drop_planning(memory, _schedule(memory), context)
     return CONTINUE
 
 
-def _task_ended(memory: AgentMemory, event: TaskEnded, turn: Turn) -> Status:
-    take_end(memory, _board(memory), event, turn)
+def _task_ended(memory: ConstellationMemory, event: AttemptEnded, context: StepContext) -> Status:
+    take_end(memory, _schedule(memory), event, context)
     return CONTINUE
 
 
-def _child_ended(memory: AgentMemory, event: ChildEnded, turn: Turn) -> Status:
-    take_end(memory, _board(memory), as_task_end(event, memory.attempts[event.effect], turn.at), turn)
+def _child_ended(memory: ConstellationMemory, event: ChildEnded, context: StepContext) -> Status:
+    take_end(memory, _schedule(memory), as_task_end(event, memory.attempts[event.effect_id], context.at), context)
     return CONTINUE
 
 
-def _answered(memory: AgentMemory, event: Answered, turn: Turn) -> Status:
-    if isinstance(memory.planning, AskedPerson) and memory.planning.effect == event.effect:
-        return take_verdict(memory, memory.planning.proposed, event, turn)
-    take_answer(memory, _board(memory), event, turn)
+def _answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
+    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
+        return take_approval(memory, memory.planning.proposed, event, context)
+    take_answer(memory, _schedule(memory), event, context)
     return CONTINUE
 
 
 # -- in more than one state ------------------------------------------------------------------------
 
 
-def _cancelled(memory: AgentMemory, event: Cancel, turn: Turn) -> Status:
-    return give_up(memory, "cancelled", why_cancelled(event.reason, turn), turn)
+def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
+    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
 
 
-def _broke(memory: AgentMemory, event: Broke, turn: Turn) -> Status:
-    return give_up(memory, DEFECT, why_broke(event), turn)
+def _broke(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
+    return give_up(memory, DEFECT, why_transition_failed(event), context)
 
 
-def _not_editable(memory: AgentMemory, event: Edited, turn: Turn) -> Status:
+def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
     if memory.code:
         raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}); nothing of it can be edited any more")
     raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
 
 
-def _raised(memory: AgentMemory, event: RaiseLimits, turn: Turn) -> StrEnum:
+def _raised(memory: ConstellationMemory, event: RaiseLimits, context: StepContext) -> StrEnum:
     raise_limits(memory, event)
-    return turn.state
+    return context.state
 
 
-def _lost(memory: AgentMemory, event: DeviceLost, turn: Turn) -> StrEnum:
+def _lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
     memory.lost[event.device] = event.reason
-    turn.touch("device", event.device)
-    return turn.state
+    context.touch("device", event.device)
+    return context.state
 
 
-def _found(memory: AgentMemory, event: DeviceFound, turn: Turn) -> StrEnum:
+def _found(memory: ConstellationMemory, event: DeviceFound, context: StepContext) -> StrEnum:
     memory.lost.pop(event.device, None)
-    turn.touch("device", event.device)
-    return turn.state
+    context.touch("device", event.device)
+    return context.state
 
 
-def _progressed(memory: AgentMemory, event: Progressed, turn: Turn) -> StrEnum | None:
-    return turn.state if event.of in memory.attempts else None
+def _progressed(memory: ConstellationMemory, event: AttemptProgressed, context: StepContext) -> StrEnum | None:
+    return context.state if event.effect_id in memory.attempts else None
 
 
-def _stay(memory: AgentMemory, event: Drained, turn: Turn) -> None:
+def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
     """Terminal states stay what they are, and make no entry of it."""
 
 
-def _claimed(memory: AgentMemory, event: Claimed, turn: Turn) -> None:
-    turn.touch("device", *memory.lost)
+def _claimed(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
+    context.touch("device", *memory.lost)
     memory.lost.clear()  # another owner, other connections: it will be told what is lost for it
 
 
-def _forked(memory: AgentMemory, event: Forked, turn: Turn) -> None:
-    memory.postpone(event.idle_s, turn)
-    if memory.board and turn.state is CONTINUE:
-        decide_anew(memory, memory.board, event, turn)
-    ask_approval_anew(memory, turn)
+def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
+    memory.postpone(event.idle_s, context)
+    if memory.schedule and context.state is CONTINUE:
+        decide_again(memory, memory.schedule, event, context)
+    ask_approval_again(memory, context)
 
 
-def _unpaused(memory: AgentMemory, event: Unpause, turn: Turn) -> None:
+def _unpaused(memory: ConstellationMemory, event: Unpause, context: StepContext) -> None:
     memory.paused, memory.limit = False, ""
 
 
-def _board(memory: AgentMemory) -> Board:
-    if memory.board is None:
+def _schedule(memory: ConstellationMemory) -> TaskSchedule:
+    if memory.schedule is None:
         raise RuntimeError("CONTINUE without a constellation")
-    return memory.board
+    return memory.schedule
 
 
-def _past_limit(memory: AgentMemory, turn: Turn) -> bool:
-    return bool(memory.started_at) and turn.at >= memory.started_at + memory.options.wall_limit_s
+def _past_limit(memory: ConstellationMemory, context: StepContext) -> bool:
+    return bool(memory.started_at) and context.at >= memory.started_at + memory.options.wall_limit_s
 
 
-CONSTELLATION_AGENT: Machine[AgentMemory] = governed(
+CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
     "constellation agent",
     states=ConstellationAgentStatus,
     initial=START,
     table={
         START: {
-            Submitted: row(_submitted, CONTINUE, internal=True),
-            Drained: row(_plan_when_settled, FAIL, internal=True),
+            ConstellationSubmitted: row(_submitted, CONTINUE, internal=True),
+            BatchEnded: row(_plan_when_settled, FAIL, internal=True),
             Planned: row(_created, CONTINUE, FAIL, internal=True),
             PlanningFailed: row(_not_created, FAIL, internal=True),
             Answered: row(_plan_answered, CONTINUE, FAIL, internal=True),
         },
         CONTINUE: {
-            Drained: row(_drained, CONTINUE, FINISH, FAIL),
+            BatchEnded: row(_drained, CONTINUE, FINISH, FAIL),
             Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
             PlanningFailed: row(_not_edited, CONTINUE),
             Edited: row(_edited_live, CONTINUE),
-            TaskEnded: row(_task_ended, CONTINUE),
+            AttemptEnded: row(_task_ended, CONTINUE),
             ChildEnded: row(_child_ended, CONTINUE),
             Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
         },
-        FINISH: {Drained: row(_stay, FINISH)},
-        FAIL: {Drained: row(_stay, FAIL)},
+        FINISH: {BatchEnded: row(_stay, FINISH)},
+        FAIL: {BatchEnded: row(_stay, FAIL)},
     },
     effects=(AskPlanner, Dispatch),
-    memory=AgentMemory,
+    memory=ConstellationMemory,
     requests=REQUESTS,
-    control=Control(cancel=row(_cancelled, FAIL), defect=row(_broke, FAIL), claimed=_claimed, forked=_forked, unpaused=_unpaused),
+    control=RunControl(cancel=row(_cancelled, FAIL), defect=row(_broke, FAIL), claimed=_claimed, forked=_forked, unpaused=_unpaused),
     common={Edited: row(_not_editable)},
     while_live={
         RaiseLimits: row(_raised),
         DeviceLost: row(_lost),
         DeviceFound: row(_found),
-        Progressed: row(_progressed),
+        AttemptProgressed: row(_progressed),
     },
     starts=first_event,
 )

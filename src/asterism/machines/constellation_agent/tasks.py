@@ -9,18 +9,18 @@ import msgspec
 
 from asterism.constellation.profile import skill_of
 from asterism.constellation.references import MissingReference, references
-from asterism.constellation.resolution import arguments_of, stand_ins
+from asterism.constellation.resolution import arguments_of, fallback_devices
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
-from asterism.kernel.machine import Event, Redo, Turn
+from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
 from asterism.machines import common_rows
-from asterism.machines.constellation_agent.events import Dispatch, TaskEnded
-from asterism.machines.constellation_agent.memory import About, AgentMemory, Question
-from asterism.machines.constellation_agent.nested import child_for, is_child
-from asterism.machines.constellation_agent.planning_state import Asked
-from asterism.machines.control import Answered, Ask, Verb, check_verb, expiry, not_asked
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.memory import About, AttemptInquiry, ConstellationMemory
+from asterism.machines.constellation_agent.nested_runs import child_for, is_child
+from asterism.machines.constellation_agent.planning_state import Awaiting
+from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry, no_longer_open
+from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
-from asterism.machines.wiring import Board, move_task
 
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before it counts as failed."""
@@ -31,47 +31,47 @@ _VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject
 # -- starting --------------------------------------------------------------------------------------
 
 
-def start_ready(memory: AgentMemory, board: Board, turn: Turn) -> bool:
+def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
     """Start every task that is ready and may start now, higher priority first; True if anything changed."""
-    if memory.paused or not board.startable:
+    if memory.paused or not schedule.startable:
         return False
     held = memory.held()
-    tasks, ordinal = board.constellation.tasks, board.constellation.ordinal
-    ready = [tasks[task_id] for task_id in board.startable if task_id not in held]
+    tasks, ordinal = schedule.constellation.tasks, schedule.constellation.ordinal
+    ready = [tasks[task_id] for task_id in schedule.startable if task_id not in held]
     ready.sort(key=lambda task: (-task.priority, ordinal(task.task_id)))
     changed = False
     for task in ready:
-        if task.not_before <= turn.at and task.status is TaskStatus.PENDING:
-            changed = _start(memory, board, task, turn) or changed
+        if task.not_before <= context.at and task.status is TaskStatus.PENDING:
+            changed = _start(memory, schedule, task, context) or changed
     return changed
 
 
-def _start(memory: AgentMemory, board: Board, task: TaskStar, turn: Turn) -> bool:
+def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
     if task.device in memory.lost:
-        there = next((device for device in stand_ins(task, memory.fleet) if device not in memory.lost), None)
+        there = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost), None)
         if there is None:
             return False
         task.device = there
     try:
-        arguments = arguments_of(task, board.constellation, memory.fleet, memory.inputs)
+        arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs)
     except MissingReference as missing:
-        settle_task(memory, board, task, Skipped(error=TaskError(code="no_result", message=str(missing))), turn)
+        settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
     attempt = _attempt(memory, task, arguments)
     # A yes is to exactly what was shown: one to running it again on this device is none to a stand-in.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
-        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", turn)
-        move_task(board, task, Started(effect=effect, inquiry=effect), turn)
-        _note_moved(memory, task, turn)
+        effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", context)
+        move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
+        _note_moved(memory, task, context)
         return True
-    effect = turn.perform(child_for(memory, task, attempt, turn) if is_child(memory, attempt) else attempt)
+    effect = context.schedule(child_for(memory, task, attempt, context) if is_child(memory, attempt) else attempt)
     memory.attempts[effect] = attempt
-    move_task(board, task, Started(effect=effect), turn)
-    _note_moved(memory, task, turn)
+    move_task(schedule, task, Started(effect_id=effect), context)
+    _note_moved(memory, task, context)
     return True
 
 
-def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
+def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, Any]) -> Dispatch:
     skill = skill_of(memory.fleet, task.device, task.resolved_skill)
     return Dispatch(
         task_id=task.task_id,
@@ -79,12 +79,12 @@ def _attempt(memory: AgentMemory, task: TaskStar, arguments: dict[str, Any]) -> 
         skill=task.resolved_skill,
         description=task.description or task.name,
         arguments=arguments,
-        number=task.attempts + 1,
+        attempt=task.attempts + 1,
         priority=task.priority,
         timeout_s=task.timeout_s,
-        deadline=None if task.deadline_s is None else memory.started_at + task.deadline_s,
-        redone=Redo.SAME_KEY if skill is not None and skill.idempotent else Redo.NEVER,
-        constellation=task.constellation,
+        deadline_at=None if task.deadline_s is None else memory.started_at + task.deadline_s,
+        recovery=RecoveryPolicy.RETRY_SAME_KEY if skill is not None and skill.idempotent else RecoveryPolicy.DO_NOT_RETRY,
+        plan=task.constellation,
     )
 
 
@@ -94,8 +94,8 @@ def _shown(attempt: Dispatch) -> str:
 
 
 def _subject(attempt: Dispatch) -> dict[str, Any]:
-    if attempt.constellation is not None:
-        return {"task_id": attempt.task_id, "constellation": attempt.constellation, "arguments": attempt.arguments}
+    if attempt.plan is not None:
+        return {"task_id": attempt.task_id, "constellation": attempt.plan, "arguments": attempt.arguments}
     return {"task_id": attempt.task_id, "device": attempt.device, "skill": attempt.skill, "arguments": attempt.arguments}
 
 
@@ -110,48 +110,48 @@ def _named(task: TaskStar) -> str:
 # -- people ----------------------------------------------------------------------------------------
 
 
-def ask_person(memory: AgentMemory, kind: About, attempt: Dispatch, prompt: str, turn: Turn) -> str:
+def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
     """Ask a person about an attempt; returns the inquiry's id."""
-    expires_at = expiry(turn, memory.options.inquiry_timeout_s)
-    ask = Ask(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
-    inquiry = turn.perform(ask)
-    memory.questions[inquiry] = Question(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
+    expires_at = expiry(context, memory.options.inquiry_timeout_s)
+    ask = AskPerson(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
+    inquiry = context.schedule(ask)
+    memory.questions[inquiry] = AttemptInquiry(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
     if expires_at:
-        memory.wake(expires_at)
+        memory.wake_up_at(expires_at)
     return inquiry
 
 
-def take_answer(memory: AgentMemory, board: Board, event: Answered, turn: Turn) -> None:
+def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
     """Do what a person has answered.
 
     Raises:
         Refused: the question is not asked any more, or does not take this answer; it stays as it is.
     """
-    question = memory.questions.get(event.effect)
+    question = memory.questions.get(event.effect_id)
     if question is None:
-        raise not_asked(event)
+        raise no_longer_open(event)
     check_verb(event, _VERBS[question.kind])
     if event.verb == "respond":
         _check_result(memory, question.attempt, event.value)
-    task, attempt = board.constellation.tasks[question.task_id], question.attempt
+    task, attempt = schedule.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
         attempt = _edited(memory, attempt, event.value)
         task.inputs = {**task.inputs, **event.value}  # so that a retry is what was approved, too
-        board.constellation.inputs_changed(task.task_id)
-    del memory.questions[event.effect]
+        schedule.constellation.inputs_changed(task.task_id)
+    del memory.questions[event.effect_id]
     if event.verb in ("approve", "edit"):
         task.approved = _shown(attempt)
-        move_task(board, task, Released(), turn)
+        move_task(schedule, task, Released(), context)
     elif event.verb == "respond":
-        settle_task(memory, board, task, Completed(result=event.value), turn)
+        settle_task(memory, schedule, task, Completed(result=event.value), context)
     else:
-        why = f"{turn.actor} said no" + (f": {event.reason}" if event.reason else "")
+        why = f"{context.actor} said no" + (f": {event.reason}" if event.reason else "")
         error = TaskError(code="rejected", message=why)
         settled: Event = Stopped(error=error) if question.kind == "approval" else Failed(error=error)
-        settle_task(memory, board, task, settled, turn)
+        settle_task(memory, schedule, task, settled, context)
 
 
-def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
+def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> Dispatch:
     if not isinstance(value, dict):
         raise Refused("an edit gives the new arguments, as a JSON object")
     if next(references(value), None):
@@ -163,7 +163,7 @@ def _edited(memory: AgentMemory, attempt: Dispatch, value: Any) -> Dispatch:
     return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
 
 
-def _check_result(memory: AgentMemory, attempt: Dispatch, value: Any) -> None:
+def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
     """A result that a person gives has the fields that the skill's has: what comes after it relies on them."""
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     fields = skill.output_fields() if skill else None
@@ -176,122 +176,125 @@ def _check_result(memory: AgentMemory, attempt: Dispatch, value: Any) -> None:
 # -- ending ----------------------------------------------------------------------------------------
 
 
-def take_end(memory: AgentMemory, board: Board, event: TaskEnded, turn: Turn) -> None:
+def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
     """An attempt has ended: settle its task, try it again, or ask a person."""
-    attempt = memory.attempts.pop(event.effect)
-    task = board.constellation.tasks[attempt.task_id]
+    attempt = memory.attempts.pop(event.effect_id)
+    task = schedule.constellation.tasks[attempt.task_id]
     error = event.error
     if error is None:
-        settle_task(memory, board, task, Completed(result=event.result), turn)
+        settle_task(memory, schedule, task, Completed(result=event.result), context)
     elif error.code == "cancelled":
-        settle_task(memory, board, task, Stopped(error=error), turn)
-    elif error.code == "device_lost" and attempt.redone is not Redo.NEVER and task.attempts < MAX_LOSSES:
-        move_task(board, task, Retried(error=error, not_before=turn.at), turn)
-    elif task.retry.retries(error.code, repeatable=attempt.redone is not Redo.NEVER) and task.attempts < task.retry.max_attempts:
-        not_before = turn.at + _backoff_s(task, event.effect, turn)
-        memory.wake(not_before)
-        move_task(board, task, Retried(error=error, not_before=not_before), turn)
+        settle_task(memory, schedule, task, Stopped(error=error), context)
+    elif error.code == "device_lost" and attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY and task.attempts < MAX_LOSSES:
+        move_task(schedule, task, Retried(error=error, not_before=context.at), context)
+    elif (
+        task.retry.retries(error.code, repeatable=attempt.recovery is not RecoveryPolicy.DO_NOT_RETRY)
+        and task.attempts < task.retry.max_attempts
+    ):
+        not_before = context.at + _backoff_s(task, event.effect_id, context)
+        memory.wake_up_at(not_before)
+        move_task(schedule, task, Retried(error=error, not_before=not_before), context)
     elif error.code in ("interrupted", "device_lost"):
         prompt = f"{_named(task)}{_where(attempt)} was interrupted and may have finished ({error.message}). Run it again?"
-        inquiry = ask_person(memory, "interruption", attempt, prompt, turn)
-        move_task(board, task, Continued(effect=inquiry, inquiry=inquiry), turn)
+        inquiry = ask_person(memory, "interruption", attempt, prompt, context)
+        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
     else:
-        settle_task(memory, board, task, Failed(error=error), turn)
-    if attempt.deadline is not None and attempt.deadline <= turn.at and not task.settled:
-        memory.wake(attempt.deadline)  # it came while the attempt ran, when it was the dispatcher's to keep
+        settle_task(memory, schedule, task, Failed(error=error), context)
+    if attempt.deadline_at is not None and attempt.deadline_at <= context.at and not task.settled:
+        memory.wake_up_at(attempt.deadline_at)  # it came while the attempt ran, when it was the dispatcher's to keep
 
 
-def _backoff_s(task: TaskStar, effect: str, turn: Turn) -> float:
+def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
     """Exponential backoff with equal jitter.
 
     Chance is a hash of the effect's id, recorded because a fork has other ids and waited as long.
     """
 
     def chance() -> float:
-        return zlib.crc32(effect.encode()) / 2**33
+        return zlib.crc32(effect_id.encode()) / 2**33
 
     wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
-    jitter = turn.recorded("jitter", chance)
+    jitter = context.side_effect("jitter", chance)
     return wait_s * (0.5 + jitter)
 
 
-def settle_task(memory: AgentMemory, board: Board, task: TaskStar, event: Event, turn: Turn) -> None:
+def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
     """Settle a task, and note it for the planner."""
-    move_task(board, task, event, turn)
+    move_task(schedule, task, event, context)
     if task.status is TaskStatus.SKIPPED:
         return
     memory.unseen[task.task_id] = None
-    _note_moved(memory, task, turn)
-    if isinstance(memory.planning, Asked):
+    _note_moved(memory, task, context)
+    if isinstance(memory.planning, Awaiting):
         memory.planning.ended_since = True
-    if _planner_is_wanted(memory, board, task):
+    if _planner_is_wanted(memory, schedule, task):
         memory.batch[task.task_id] = None
 
 
-def _note_moved(memory: AgentMemory, task: TaskStar, turn: Turn) -> None:
+def _note_moved(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> None:
     """What moves in the entry that puts a question is part of what the planner is shown."""
-    if isinstance(memory.planning, Asked) and memory.planning.asked_at < turn.seq:
+    if isinstance(memory.planning, Awaiting) and memory.planning.asked_at < context.seq:
         memory.planning.moved[task.task_id] = None
 
 
-def _planner_is_wanted(memory: AgentMemory, board: Board, task: TaskStar) -> bool:
+def _planner_is_wanted(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar) -> bool:
     if memory.options.replan == "never" or memory.asks >= memory.options.max_asks:
         return False
     if memory.options.replan == "always" or task.status is not TaskStatus.COMPLETED:
         return True
     asked_for = isinstance(task.result, dict) and bool(task.result.get("replan"))
-    unmet = any(line.verdict is not None and not line.verdict.satisfied for line in board.constellation.lines_out(task.task_id))
+    unmet = any(line.verdict is not None and not line.verdict.satisfied for line in schedule.constellation.lines_out(task.task_id))
     return asked_for or unmet
 
 
-def skip_doomed(memory: AgentMemory, board: Board, turn: Turn) -> bool:
+def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
     """Skip what can never start, unless the planner still has to answer for what made it so; True if anything changed."""
-    if not board.doomed:
+    if not schedule.unsatisfiable:
         return False
     open_batches = {*memory.open_request.batch, *memory.batch}
     changed, progress = False, True
     while progress:  # bounded: each round settles a task
         progress = False
-        for task_id in tuple(board.doomed):
-            lines = [line for line in board.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
+        for task_id in tuple(schedule.unsatisfiable):
+            lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
             final = next((line for line in lines if line.source not in open_batches), None)
             if final is not None and final.verdict is not None:
                 error = TaskError(code="unsatisfied", message=final.verdict.reason)
-                settle_task(memory, board, board.constellation.tasks[task_id], Skipped(error=error), turn)
+                settle_task(memory, schedule, schedule.constellation.tasks[task_id], Skipped(error=error), context)
                 progress = changed = True
     return changed
 
 
-def expire(memory: AgentMemory, board: Board, turn: Turn) -> None:
+def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
     """Settle what has run out of time: questions, and tasks that have not started.
 
     Not here: an attempt under way. Its device's dispatcher ends it at the same moment.
     """
     for inquiry, question in tuple(memory.questions.items()):
-        task = board.constellation.tasks[question.task_id]
-        late = question.attempt.deadline is not None and question.attempt.deadline <= turn.at
-        if late or 0 < question.expires_at <= turn.at:
-            call_off(memory, inquiry, turn)
+        task = schedule.constellation.tasks[question.task_id]
+        late = question.attempt.deadline_at is not None and question.attempt.deadline_at <= context.at
+        if late or 0 < question.expires_at <= context.at:
+            cancel_attempt(memory, inquiry, context)
             error = TaskError(code="deadline" if late else "rejected", message=f"nobody answered in time: {inquiry}")
-            settle_task(memory, board, task, Failed(error=error), turn)
-    for task in board.constellation.in_order():
-        if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= turn.at:
+            settle_task(memory, schedule, task, Failed(error=error), context)
+    for task in schedule.constellation.in_order():
+        if task.deadline_s is not None and task.editable and memory.started_at + task.deadline_s <= context.at:
             error = TaskError(code="deadline", message=f"not started within {task.deadline_s:g} s of the start of the run")
-            settle_task(memory, board, task, Failed(error=error), turn)
+            settle_task(memory, schedule, task, Failed(error=error), context)
 
 
-def call_off(memory: AgentMemory, effect: str, turn: Turn, why: str = "") -> None:
+def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
     """Call an attempt or a question off; its outcome will have no consequence."""
-    common_rows.call_off(effect, turn, why)
-    memory.attempts.pop(effect, None)
-    memory.questions.pop(effect, None)
+    common_rows.cancel_effect(effect_id, context, why)
+    memory.attempts.pop(effect_id, None)
+    memory.questions.pop(effect_id, None)
 
 
-def stop_all(memory: AgentMemory, board: Board, why: str, turn: Turn) -> None:
+def stop_all(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> None:
     """Cancel every task that has not settled, and call off what is outstanding for them."""
-    board.startable.clear()
-    for task in board.constellation.in_order():
-        if task.effect:
-            call_off(memory, task.effect, turn, why)
+    schedule.startable.clear()
+    for task in schedule.constellation.in_order():
+        if task.effect_id:
+            cancel_attempt(memory, task.effect_id, context, why)
         if not task.settled:
-            move_task(board, task, Stopped(error=TaskError(code="cancelled", message=why)), turn)
+            move_task(schedule, task, Stopped(error=TaskError(code="cancelled", message=why)), context)

@@ -6,49 +6,55 @@ from enum import StrEnum
 
 import msgspec
 
-from asterism.kernel.machine import Turn
-from asterism.machines.children import ChildEnded, ChildRested
-from asterism.machines.flow_agent.events import ChildWanted, Wake
+from asterism.kernel.machine import StepContext
+from asterism.machines.children import ChildBlocked, ChildEnded
+from asterism.machines.flow_agent.events import ChildRequested, NotifyHandler
 from asterism.machines.flow_agent.memory import ChildRun, FlowMemory
-from asterism.machines.flow_agent.states import Acting, Called
+from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning
 
 
-def child_wanted(memory: FlowMemory, event: ChildWanted, turn: Turn) -> StrEnum | None:
+def child_requested(memory: FlowMemory, event: ChildRequested, context: StepContext) -> StrEnum | None:
     """Start the child of a key, unless there is one; wake the handler at once where it has ended, or where a cancel is wanted."""
-    if event.of != memory.handling:
+    if event.effect_id != memory.handler_effect:
         return None
-    if isinstance(memory.handler, Called | Acting):
+    if isinstance(memory.handler, HandlerCalled | HandlerRunning):
         memory.handler = msgspec.structs.replace(memory.handler, resumable=event.resumable)
     child = memory.children.get(event.key)
-    if memory.wants == "cancel":
-        turn.perform(Wake(of=event.of, cancel_requested=True))
+    if memory.requested_action == "cancel":
+        context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
     elif child is None:
-        memory.children[event.key] = ChildRun(effect=turn.perform(event.start))
+        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start))
     elif child.ended:
-        turn.perform(Wake(of=event.of, key=event.key))
-    return turn.state
+        context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
+    return context.state
 
 
-def child_rested(memory: FlowMemory, event: ChildRested, turn: Turn) -> StrEnum | None:
+def child_blocked(memory: FlowMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
     """Note that a child rests; the handler that waits for it rests too, if it may be called again."""
-    child = memory.child_of(event.of)
-    if child is None or child.ended or event.resting == (event.of in memory.resting):
+    child = memory.child_of(event.effect_id)
+    if child is None or child.ended or event.blocked == (event.effect_id in memory.blocked_children):
         return None
     handler = memory.handler
-    waiting = {event.of, handler.effect} if isinstance(handler, Called | Acting) and handler.resumable else {event.of}
-    memory.resting = memory.resting | waiting if event.resting else memory.resting - waiting
-    return turn.state
+    waiting = (
+        {event.effect_id, handler.effect_id}
+        if isinstance(handler, HandlerCalled | HandlerRunning) and handler.resumable
+        else {event.effect_id}
+    )
+    memory.blocked_children = memory.blocked_children | waiting if event.blocked else memory.blocked_children - waiting
+    return context.state
 
 
-def child_ended(memory: FlowMemory, event: ChildEnded, turn: Turn) -> StrEnum:
+def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> StrEnum:
     """Keep how a child has ended, and wake the handler that may wait for it."""
-    key = next((key for key, child in memory.children.items() if child.effect == event.effect), None)
+    key = next((key for key, child in memory.children.items() if child.effect_id == event.effect_id), None)
     if key is not None:
         memory.children[key].ended = event
-    memory.resting -= {event.effect, memory.handling}
-    if key is not None and memory.handling:
-        turn.perform(Wake(of=memory.handling, key=key, cancel_requested=memory.wants == "cancel"))
-    return turn.state
+    memory.blocked_children -= {event.effect_id, memory.handler_effect}
+    if key is not None and memory.handler_effect:
+        context.schedule(
+            NotifyHandler(effect_id=memory.handler_effect, child_key=key, cancel_requested=memory.requested_action == "cancel")
+        )
+    return context.state
 
 
 def leave_children(memory: FlowMemory) -> None:

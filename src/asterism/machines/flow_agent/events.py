@@ -1,7 +1,7 @@
 """The eight states of a flow agent, where each may lead, what happens to it, and what it asks for.
 
-The states and ``STATE_TRANSITIONS`` are the contract with its users, to the letter. User code moves a flow only through ``Entered`` and
-``Handled``: what a handler did to its view of the agent, as data.
+The states and ``STATE_TRANSITIONS`` are the contract with users and never change. User code moves a flow only
+through ``RunningEntered`` and ``HandlerEnded``, which record as data what a handler did.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from asterism.kernel.machine import Effect, Event, Outcome, Redo
+from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
 from asterism.machines.children import StartChild
-from asterism.machines.control import Verb
+from asterism.machines.run_control import Verb
 
 
 class AgentStatus(StrEnum):
@@ -88,28 +88,28 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         text: the words; of a secret, only a placeholder.
         by: who said it.
         at: when, seconds since the epoch; what "tomorrow" is counted from.
-        to: id of the inquiry it answers; empty if it answers none.
+        inquiry_id: id of the inquiry it answers; empty if it answers none.
         verb: how it answers, where it was not said in words.
         values: fields given by name rather than in words.
         secret: where the owning process keeps what was said; a secret in it is nowhere else.
-        confided: all of it was the answer where a secret was asked for.
+        confidential: all of it was the answer where a secret was asked for.
     """
 
     text: str = ""
     by: str = ""
     at: float = 0.0
-    to: str = msgspec.field(default="", name="inquiry_id")
+    inquiry_id: str = ""
     verb: Verb = "respond"
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
-    confided: bool = msgspec.field(default=False, name="confidential")
+    confidential: bool = False
 
     def get_text(self) -> str:
         """The words."""
         return self.text
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConversationLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What bounds a conversation.
 
     Attributes:
@@ -126,7 +126,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # -- events ----------------------------------------------------------------------------------------
 
 
-class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
+class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_only=True):
     """A conversation begins.
 
     Attributes:
@@ -140,61 +140,61 @@ class Begun(Event, tag="conversation_started", frozen=True, kw_only=True):
     agent: str
     message: Message = Message()
     tenant: str = ""
-    limits: Limits = Limits()
+    limits: ConversationLimits = ConversationLimits()
     fleet_file: str = ""
     requires_approval: bool = False
 
 
-class Said(Event, tag="message_received", frozen=True, kw_only=True):
+class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
     """A person says something, in answer to no particular question or to one that is no longer open."""
 
     from_outside: ClassVar[bool] = True
 
     text: str = ""
-    to: str = msgspec.field(default="", name="inquiry_id")
+    inquiry_id: str = ""
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     secret: str = ""
-    confided: bool = msgspec.field(default=False, name="confidential")
+    confidential: bool = False
 
 
-class Recalled(Event, tag="conversation_recalled", frozen=True, kw_only=True):
+class ConversationRecalled(Event, tag="conversation_recalled", frozen=True, kw_only=True):
     """Its person has come back to it after talking to somebody else."""
 
     from_outside: ClassVar[bool] = True
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a handler has left of the agent: all of it, in place of what was there.
 
     Attributes:
         fields: values of the input fields, as JSON.
         defaults: values that stand for those nobody has said; none of a secret field.
-        secret: names of the secret fields; no inbox takes a value of one.
-        withheld: those of them that have a value, which only the owning process knows.
+        secret_fields: names of the secret fields; no inbox takes a value of one.
+        withheld_fields: those of them that have a value, which only the owning process knows.
         outputs: values of the output fields.
         metadata: sub-states, as the agent names them.
         flags: instance variables.
-        asking: the field that was asked for last; empty if none.
-        hush: what is asked for is a secret.
-        misses: answers in a row that could not be used.
+        asked_field: the field that was asked for last; empty if none.
+        secret_expected: what is asked for is a secret.
+        retries: answers in a row that could not be used.
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
     defaults: dict[str, Any] = msgspec.field(default_factory=dict)
-    secret: tuple[str, ...] = msgspec.field(default=(), name="secret_fields")
-    withheld: tuple[str, ...] = msgspec.field(default=(), name="withheld_fields")
+    secret_fields: tuple[str, ...] = ()
+    withheld_fields: tuple[str, ...] = ()
     outputs: dict[str, Any] = msgspec.field(default_factory=dict)
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     flags: dict[str, Any] = msgspec.field(default_factory=dict)
-    asking: str = msgspec.field(default="", name="asked_field")
-    hush: bool = msgspec.field(default=False, name="secret_expected")
-    misses: int = msgspec.field(default=0, name="retries")
+    asked_field: str = ""
+    secret_expected: bool = False
+    retries: int = 0
 
     @property
     def named(self) -> tuple[str, ...]:
         """Names of the fields that something is known of."""
-        asked = (self.asking,) if self.asking else ()
-        return tuple(dict.fromkeys((*self.fields, *self.defaults, *self.withheld, *asked)))
+        asked = (self.asked_field,) if self.asked_field else ()
+        return tuple(dict.fromkeys((*self.fields, *self.defaults, *self.withheld_fields, *asked)))
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -202,75 +202,75 @@ class View(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {**self.fields, **self.defaults}
 
 
-class Entered(Event, tag="running_entered", frozen=True, kw_only=True):
+class RunningEntered(Event, tag="running_entered", frozen=True, kw_only=True):
     """A handler is about to enter the body of ``on_running``; it does so when this is durable.
 
     Attributes:
-        of: id of the handler's effect.
-        path: the transitions it has made so far; the last leads to RUNNING.
+        effect_id: id of the handler's effect.
+        transitions: the transitions it has made so far; the last leads to RUNNING.
     """
 
-    of: str = msgspec.field(name="effect_id")
-    path: tuple[AgentStatus, ...] = msgspec.field(default=(), name="transitions")
-    view: View = View()
+    effect_id: str
+    transitions: tuple[AgentStatus, ...] = ()
+    view: AgentView = AgentView()
 
 
-class Handled(Outcome, tag="handler_ended", frozen=True, kw_only=True):
+class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True):
     """What a handler did.
 
     Attributes:
-        path: the transitions it has made since it began, or since it entered ``on_running``.
+        transitions: the transitions it has made since it began, or since it entered ``on_running``.
         text: what it says to the person.
         view: what it has left of the agent; None leaves all as it was.
         data: what it returns besides the output fields.
         code, reason: what went wrong, in a word and in words for the person.
         interrupted: its process ended while ``on_running`` was under way; what came of it is not known.
-        again: enter ``on_running`` once more.
-        leave: the person wants it cancelled.
+        reenter: enter ``on_running`` once more.
+        cancel: the person wants it cancelled.
     """
 
-    path: tuple[AgentStatus, ...] = msgspec.field(default=(), name="transitions")
+    transitions: tuple[AgentStatus, ...] = ()
     text: str = ""
-    view: View | None = None
+    view: AgentView | None = None
     data: dict[str, Any] = msgspec.field(default_factory=dict)
     code: str = ""
     reason: str = ""
     interrupted: bool = False
-    again: bool = msgspec.field(default=False, name="reenter")
-    leave: bool = msgspec.field(default=False, name="cancel")
+    reenter: bool = False
+    cancel: bool = False
 
 
-class Reported(Event, tag="handler_reported", frozen=True, kw_only=True):
+class HandlerReported(Event, tag="handler_reported", frozen=True, kw_only=True):
     """A handler says how far it is."""
 
-    of: str = msgspec.field(name="effect_id")
+    effect_id: str
     text: str
 
 
-class ChildWanted(Event, tag="child_requested", frozen=True, kw_only=True):
+class ChildRequested(Event, tag="child_requested", frozen=True, kw_only=True):
     """A handler wants the child run of a key: started if there is none. Its end wakes the handler.
 
     Attributes:
-        of: id of the handler's effect.
+        effect_id: id of the handler's effect.
         key: names it among the children of this conversation.
         start: how it begins.
         resumable: the handler may be ended while the child waits for people, and called again when it has ended.
     """
 
-    of: str = msgspec.field(name="effect_id")
+    effect_id: str
     key: str
     start: StartChild
     resumable: bool = False
 
 
-class Woken(Outcome, tag="handler_notified", frozen=True, kw_only=True):
+class HandlerNotified(EffectResult, tag="handler_notified", frozen=True, kw_only=True):
     """A handler has the news."""
 
 
 # -- effects ---------------------------------------------------------------------------------------
 
 
-class Handle(Effect, tag="call_handler", frozen=True, kw_only=True):
+class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     """Call a handler over a view of the agent.
 
     After a crash its request says how far it had come: a handler that had not entered ``on_running`` is called again;
@@ -281,35 +281,35 @@ class Handle(Effect, tag="call_handler", frozen=True, kw_only=True):
     message: Message = Message()
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """What a crash means for it."""
-        return Redo.REATTACH
+        return RecoveryPolicy.REATTACH
 
     @property
     def actor(self) -> str:
         """Who its outcome comes from."""
         return "agent"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Whether it finished is not known."""
-        return Handled(effect=effect, interrupted=True, reason=why)
+        return HandlerEnded(effect_id=effect_id, interrupted=True, reason=why)
 
 
-class Wake(Effect, tag="notify_handler", frozen=True, kw_only=True):
+class NotifyHandler(Effect, tag="notify_handler", frozen=True, kw_only=True):
     """Give a handler the news it waits for, now that it is in the journal.
 
     Attributes:
-        of: id of the handler's effect.
+        effect_id: id of the handler's effect.
         entered: it may enter the body of ``on_running``.
         cancel_requested: a cancel is wanted; it ends at the next chance.
-        key: the child of this key has ended; empty for none.
+        child_key: the child of this key has ended; empty for none.
     """
 
-    of: str = msgspec.field(name="effect_id")
+    effect_id: str
     entered: bool = False
     cancel_requested: bool = False
-    key: str = msgspec.field(default="", name="child_key")
+    child_key: str = ""
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """There was nobody to tell."""
-        return Woken(effect=effect)
+        return HandlerNotified(effect_id=effect_id)

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.machines.children import ChildEnded
-from asterism.machines.control import Governed
-from asterism.machines.flow_agent.events import AgentStatus, Limits, Message, View
-from asterism.machines.flow_agent.states import Asked, HandlerState, Idle, LastAct, QuestionState, Unasked
+from asterism.machines.flow_agent.events import AgentStatus, AgentView, ConversationLimits, Message
+from asterism.machines.flow_agent.states import HandlerState, LastRunning, NoHandler, NoQuestion, QuestionOpen, QuestionState
+from asterism.machines.run_control import RunMemory
 
 HISTORY = 50
 """Utterances that are remembered; the journal has all of them."""
@@ -28,89 +28,89 @@ class ChildRun(msgspec.Struct, kw_only=True):
     """A child run, as far as its conversation knows.
 
     Attributes:
-        effect: id of the effect that started it.
+        effect_id: id of the effect that started it.
         ended: how it ended; None while it has not.
     """
 
-    effect: str
+    effect_id: str
     ended: ChildEnded | None = None
 
 
-class FlowMemory(Governed, kw_only=True):
+class FlowMemory(RunMemory, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
         agent, tenant, limits, requires_approval: as it began.
         view: what handlers have left of the agent.
         history: what was said, the last ``HISTORY`` of it.
-        said: how many utterances there were in all.
+        utterances: how many utterances there were in all.
         queue: messages that no handler has been given.
         handler: what the handler is doing.
-        last_act: what came of ``on_running``.
+        last_running: what came of ``on_running``.
         message: what a handler was given last; not what was given beside the conversation.
-        path: transitions a handler has made that have no entry yet.
+        transitions: transitions a handler has made that have no entry yet.
         question: what the person is asked.
         ends_at: when its time is up; None for never.
-        wants: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
+        requested_action: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
         before: the state that was paused, and ``before_prompt`` what the agent had said in it.
         children: child runs, by key.
         resting: the handler's effect, too, while its child rests, if it may be called again.
-        told: ``on_error`` was called.
+        error_reported: ``on_error`` was called.
         prompt: what the agent has said last.
         data: what it has returned besides its output fields.
     """
 
     agent: str = ""
     tenant: str = ""
-    limits: Limits = Limits()
+    limits: ConversationLimits = ConversationLimits()
     requires_approval: bool = False
-    view: View = View()
+    view: AgentView = AgentView()
     history: list[Utterance] = msgspec.field(default_factory=list)
-    said: int = 0
+    utterances: int = 0
     queue: list[Message] = msgspec.field(default_factory=list)
-    handler: HandlerState = Idle()
-    last_act: LastAct = "none"
-    question: QuestionState = Unasked()
+    handler: HandlerState = NoHandler()
+    last_running: LastRunning = "none"
+    question: QuestionState = NoQuestion()
     message: Message = Message()
-    path: list[AgentStatus] = msgspec.field(default_factory=list)
-    wants: Literal["", "pause", "resume", "cancel"] = ""
-    wanted_by: str = ""
+    transitions: list[AgentStatus] = msgspec.field(default_factory=list)
+    requested_action: Literal["", "pause", "resume", "cancel"] = ""
+    requested_by: str = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
     children: dict[str, ChildRun] = msgspec.field(default_factory=dict)
-    told: bool = False
+    error_reported: bool = False
     prompt: str = ""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
     ends_at: float | None = None
 
     @property
-    def handling(self) -> str:
+    def handler_effect(self) -> str:
         """Id of the effect that calls a handler; empty while none runs."""
-        return "" if isinstance(self.handler, Idle) else self.handler.effect
+        return "" if isinstance(self.handler, NoHandler) else self.handler.effect_id
 
     @property
-    def ask(self) -> str:
+    def open_question(self) -> str:
         """Id of the open question to the person; empty while there is none."""
-        return self.question.inquiry if isinstance(self.question, Asked) else ""
+        return self.question.inquiry_id if isinstance(self.question, QuestionOpen) else ""
 
     @property
-    def shown(self) -> str:
+    def last_question(self) -> str:
         """Id of the last question that was put, open or not; empty where none was put since a handler was called."""
-        return "" if isinstance(self.question, Unasked) else self.question.inquiry
+        return "" if isinstance(self.question, NoQuestion) else self.question.inquiry_id
 
     @property
-    def unclear(self) -> bool:
+    def interrupted(self) -> bool:
         """True where ``on_running`` was interrupted, and a person is to say what came of it."""
-        return self.last_act == "interrupted"
+        return self.last_running == "interrupted"
 
     def wake_at(self) -> float | None:
         """When the open question expires or its time is up, seconds since the epoch; at once where transitions wait for their entries."""
-        expires_at = self.question.expires_at if isinstance(self.question, Asked) else None
-        return 0.0 if self.path else min((at for at in (expires_at, self.ends_at) if at is not None), default=None)
+        expires_at = self.question.expires_at if isinstance(self.question, QuestionOpen) else None
+        return 0.0 if self.transitions else min((at for at in (expires_at, self.ends_at) if at is not None), default=None)
 
-    def stirs(self) -> bool:
+    def has_pending_work(self) -> bool:
         """True while transitions wait for their entries; else only its person moves it on."""
-        return bool(self.path)
+        return bool(self.transitions)
 
     def outcome(self) -> str:
         """How it ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
@@ -118,22 +118,22 @@ class FlowMemory(Governed, kw_only=True):
 
     def report(self) -> dict[str, Any]:
         """What came of it: ``text``, the output fields and what it returned; ``code`` and ``reason`` where it did not finish."""
-        return {"text": self.prompt, **self.view.outputs, **self.data, **self.shortfall()}
+        return {"text": self.prompt, **self.view.outputs, **self.data, **self.failure_info()}
 
     def result(self) -> dict[str, Any]:
         """The result for the user: ``summary`` is what it said last; with code and reason where it did not finish."""
-        return {"summary": self.prompt, "data": {**self.view.outputs, **self.data}, **self.shortfall()}
+        return {"summary": self.prompt, "data": {**self.view.outputs, **self.data}, **self.failure_info()}
 
     def live_children(self) -> list[str]:
         """Effects whose child run has not ended."""
-        return [child.effect for child in self.children.values() if child.ended is None]
+        return [child.effect_id for child in self.children.values() if child.ended is None]
 
-    def child_of(self, effect: str) -> ChildRun | None:
+    def child_of(self, effect_id: str) -> ChildRun | None:
         """The child that an effect started."""
-        return next((child for child in self.children.values() if child.effect == effect), None)
+        return next((child for child in self.children.values() if child.effect_id == effect_id), None)
 
-    def say(self, by: str, text: str) -> None:
+    def remember(self, by: str, text: str) -> None:
         """Remember what was said."""
         if text:
             self.history = [*self.history, Utterance(by, text)][-HISTORY:]
-            self.said += 1
+            self.utterances += 1

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
-from asterism.machines.flow_agent.events import RUNNING, AgentStatus, Handle, Handler, Message, View, Wake
+from asterism.machines.flow_agent.events import RUNNING, AgentStatus, AgentView, CallHandler, Handler, Message, NotifyHandler
 from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import Acting
+from asterism.machines.flow_agent.states import HandlerRunning
 
 
 class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler
     message: Message = Message()
     status: AgentStatus = AgentStatus.INITIALIZING
-    view: View = View()
+    view: AgentView = AgentView()
     prompt: str = ""
     before: AgentStatus = AgentStatus.INITIALIZING
     before_prompt: str = ""
@@ -42,21 +42,21 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
     ended: dict[str, ChildEnded] = msgspec.field(default_factory=dict)
 
 
-class News(msgspec.Struct, frozen=True, kw_only=True):
+class HandlerNotification(msgspec.Struct, frozen=True, kw_only=True):
     """What a handler is woken for.
 
     Attributes:
-        wake: see there.
+        effect: see there.
         ended: how the child of its key has ended; None where it is about no child.
     """
 
-    wake: Wake
+    effect: NotifyHandler
     ended: ChildEnded | None = None
 
 
-def _handler_call(run: Run[FlowMemory], effect_id: str, effect: Handle) -> HandlerCall:
+def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> HandlerCall:
     memory = run.memory
-    entered = isinstance(memory.handler, Acting)
+    entered = isinstance(memory.handler, HandlerRunning)
     return HandlerCall(
         agent=memory.agent,
         handler="on_running" if entered else effect.handler,
@@ -67,16 +67,16 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: Handle) -> Handl
         before=memory.before,
         before_prompt=memory.before_prompt,
         entered=entered,
-        entering=entered and bool(memory.path),
-        cancel_requested=memory.wants == "cancel",
+        entering=entered and bool(memory.transitions),
+        cancel_requested=memory.requested_action == "cancel",
         ended={key: child.ended for key, child in memory.children.items() if child.ended},
     )
 
 
-def _news(run: Run[FlowMemory], effect_id: str, effect: Wake) -> News:
-    child = run.memory.children.get(effect.key)
-    return News(wake=effect, ended=child.ended if child else None)
+def _news(run: Run[FlowMemory], effect_id: str, effect: NotifyHandler) -> HandlerNotification:
+    child = run.memory.children.get(effect.child_key)
+    return HandlerNotification(effect=effect, ended=child.ended if child else None)
 
 
-REQUESTS: Mapping[type[Effect], RequestOf] = {Handle: RequestOf(_handler_call), Wake: RequestOf(_news)}
+REQUESTS: Mapping[type[Effect], RequestFactory] = {CallHandler: RequestFactory(_handler_call), NotifyHandler: RequestFactory(_news)}
 """How the requests of its effects are made."""

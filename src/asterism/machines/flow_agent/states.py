@@ -16,7 +16,7 @@ import msgspec
 from asterism.machines.flow_agent.events import Handler
 
 
-class Idle(msgspec.Struct, frozen=True, tag=True):
+class NoHandler(msgspec.Struct, frozen=True, tag=True):
     """No handler runs."""
 
 
@@ -24,51 +24,51 @@ class _Called(msgspec.Struct, frozen=True, kw_only=True):
     """A handler runs.
 
     Attributes:
-        effect: id of the effect that calls it.
+        effect_id: id of the effect that calls it.
         handler: which one.
         resumable: it may be ended while its child waits for people, and called again.
     """
 
-    effect: str
+    effect_id: str
     handler: Handler
     resumable: bool = False
 
 
-class Called(_Called, frozen=True, kw_only=True, tag=True):
+class HandlerCalled(_Called, frozen=True, kw_only=True, tag=True):
     """It has not entered the body of ``on_running``."""
 
 
-class Acting(_Called, frozen=True, kw_only=True, tag=True):
+class HandlerRunning(_Called, frozen=True, kw_only=True, tag=True):
     """It has entered the body of ``on_running``."""
 
 
-HandlerState = Idle | Called | Acting
+HandlerState = NoHandler | HandlerCalled | HandlerRunning
 
-LastAct = Literal["none", "ended", "interrupted", "again"]
+LastRunning = Literal["none", "ended", "interrupted", "again"]
 """What came of ``on_running`` in this stay in RUNNING: it was not entered; it has ended; it was interrupted, and a person is to say
 what came of it; it is to be entered once more."""
 
 
-class Unasked(msgspec.Struct, frozen=True, tag=True):
+class NoQuestion(msgspec.Struct, frozen=True, tag=True):
     """No question was put since a handler was called last."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A question to the person is open.
 
     Attributes:
-        inquiry: id of the question.
+        inquiry_id: id of the question.
         expires_at: when it expires, seconds since the epoch; None for never.
     """
 
-    inquiry: str
+    inquiry_id: str
     expires_at: float | None = None
 
 
-class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class QuestionClosed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The last question is not open any more; an approval must still answer this one."""
 
-    inquiry: str
+    inquiry_id: str
 
 
-QuestionState = Unasked | Asked | Closed
+QuestionState = NoQuestion | QuestionOpen | QuestionClosed

@@ -1,8 +1,9 @@
 """The flow agent's table: ``STATE_TRANSITIONS``, literally.
 
-Only user code chooses where a conversation goes (``Entered``, ``Handled``), and only where ``STATE_TRANSITIONS`` leads; a handler
-that makes several transitions leaves the later ones to ``Drained``, so each has an entry. What a person wants while a handler
-runs waits for it. A cancel where the table has no edge to CANCELLED goes through PAUSED, which calls no handler.
+User code alone chooses where a conversation goes (``RunningEntered``, ``HandlerEnded``), and only along
+``STATE_TRANSITIONS``. A handler that makes several transitions leaves the later ones to ``BatchEnded``, so that each
+has an entry. What a person asks for while a handler runs waits for it. A cancel where the table has no edge to
+CANCELLED goes through PAUSED, which calls no handler.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from enum import StrEnum
 import msgspec
 
 from asterism.errors import Refused
-from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.children import ChildEnded, ChildRested
-from asterism.machines.common_rows import DEFECT, Control, call_off, governed, why_broke
-from asterism.machines.control import Answered, Broke, Cancel, Drained, Forked, Pause, Unpause
-from asterism.machines.flow_agent.children import child_ended, child_rested, child_wanted, leave_children
+from asterism.kernel.machine import Event, Machine, Row, StepContext, row
+from asterism.machines.children import ChildBlocked, ChildEnded
+from asterism.machines.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_transition_failed
+from asterism.machines.flow_agent.children import child_blocked, child_ended, child_requested, leave_children
+from asterism.machines.flow_agent.definition import first_event
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -28,17 +29,17 @@ from asterism.machines.flow_agent.events import (
     WAITING_FOR_APPROVAL,
     WAITING_FOR_INPUT,
     AgentStatus,
-    Begun,
-    ChildWanted,
-    Entered,
-    Handle,
-    Handled,
+    CallHandler,
+    ChildRequested,
+    ConversationRecalled,
+    ConversationStarted,
+    HandlerEnded,
+    HandlerNotified,
+    HandlerReported,
     Message,
-    Recalled,
-    Reported,
-    Said,
-    Wake,
-    Woken,
+    MessageReceived,
+    NotifyHandler,
+    RunningEntered,
 )
 from asterism.machines.flow_agent.memory import FlowMemory
 from asterism.machines.flow_agent.moves import (
@@ -46,168 +47,173 @@ from asterism.machines.flow_agent.moves import (
     answer,
     arrive,
     begin,
-    check_path,
-    hear,
+    check_transitions,
+    enqueue_message,
     leave,
-    look,
+    request_cancel,
+    schedule_next,
     step_on,
-    take_in,
+    take_result,
     take_view,
-    want_cancel,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
-from asterism.machines.flow_agent.starting import first_event
-from asterism.machines.flow_agent.states import Acting, Asked, Called, Idle
+from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
 
 
-def _entered(memory: FlowMemory, event: Entered, turn: Turn) -> AgentStatus | None:
-    if event.of != memory.handling:
+def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) -> AgentStatus | None:
+    if event.effect_id != memory.handler_effect:
         return None
-    state = AgentStatus(turn.state)
-    check_path(memory, state, event.path)
-    if memory.wants == "cancel":  # it is ended where it waits to enter
-        turn.perform(Wake(of=event.of, cancel_requested=True))
+    state = AgentStatus(context.state)
+    check_transitions(memory, state, event.transitions)
+    if memory.requested_action == "cancel":  # it is ended where it waits to enter
+        context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
         return state
     was = memory.handler
-    if isinstance(was, Called):
-        memory.handler = Acting(effect=was.effect, handler=was.handler, resumable=was.resumable)
-    take_view(memory, event.view, turn)
-    memory.path, memory.last_act = [*event.path], "none"
-    return step_on(memory, state, turn)
+    if isinstance(was, HandlerCalled):
+        memory.handler = HandlerRunning(effect_id=was.effect_id, handler=was.handler, resumable=was.resumable)
+    take_view(memory, event.view, context)
+    memory.transitions, memory.last_running = [*event.transitions], "none"
+    return step_on(memory, state, context)
 
 
-def _handled(memory: FlowMemory, event: Handled, turn: Turn) -> AgentStatus:
-    state = AgentStatus(turn.state)
-    check_path(memory, state, event.path)
-    take_in(memory, event, turn)
-    return step_on(memory, state, turn)
+def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> AgentStatus:
+    state = AgentStatus(context.state)
+    check_transitions(memory, state, event.transitions)
+    take_result(memory, event, context)
+    return step_on(memory, state, context)
 
 
-def _drained(memory: FlowMemory, event: Drained, turn: Turn) -> AgentStatus | None:
-    return look(memory, AgentStatus(turn.state), turn)
+def _drained(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
+    return schedule_next(memory, AgentStatus(context.state), context)
 
 
 def _led_by_handlers(state: AgentStatus) -> dict[type[Event], Row]:
     """Rows by which user code moves a conversation."""
     targets = STATE_TRANSITIONS[state]
-    return {kind: row(move, *targets, internal=True) for kind, move in ((Entered, _entered), (Handled, _handled), (Drained, _drained))}
+    return {
+        kind: row(move, *targets, internal=True)
+        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, _drained))
+    }
 
 
-def _reported(memory: FlowMemory, event: Reported, turn: Turn) -> StrEnum | None:
-    return turn.state if event.of == memory.handling else None
+def _reported(memory: FlowMemory, event: HandlerReported, context: StepContext) -> StrEnum | None:
+    return context.state if event.effect_id == memory.handler_effect else None
 
 
-def _woken(memory: FlowMemory, event: Woken, turn: Turn) -> StrEnum:
-    return turn.state
+def _woken(memory: FlowMemory, event: HandlerNotified, context: StepContext) -> StrEnum:
+    return context.state
 
 
 # -- what people say: it is done when no handler runs ------------------------------------------------
 
 
-def _said(memory: FlowMemory, event: Said, turn: Turn) -> StrEnum:
-    message = Message(text=event.text, by=turn.actor, at=turn.at, to=event.to or memory.ask, values=event.values)
-    hear(memory, msgspec.structs.replace(message, secret=event.secret, confided=event.confided))
-    return turn.state
+def _said(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
+    message = Message(
+        text=event.text, by=context.actor, at=context.at, inquiry_id=event.inquiry_id or memory.open_question, values=event.values
+    )
+    enqueue_message(memory, msgspec.structs.replace(message, secret=event.secret, confidential=event.confidential))
+    return context.state
 
 
-def _answered(memory: FlowMemory, event: Answered, turn: Turn) -> StrEnum:
-    answer(memory, event, turn)
-    return turn.state
+def _answered(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
+    answer(memory, event, context)
+    return context.state
 
 
-def _recalled(memory: FlowMemory, event: Recalled, turn: Turn) -> StrEnum:
-    return turn.state
+def _recalled(memory: FlowMemory, event: ConversationRecalled, context: StepContext) -> StrEnum:
+    return context.state
 
 
-def _paused(memory: FlowMemory, event: Pause, turn: Turn) -> None:
+def _paused(memory: FlowMemory, event: Pause, context: StepContext) -> None:
     _refuse_where_cancelled(memory)
-    if turn.state is PAUSED:
+    if context.state is PAUSED:
         raise Refused("this conversation is paused already")
-    memory.wants, memory.wanted_by = "pause", event.reason
+    memory.requested_action, memory.requested_by = "pause", event.reason
 
 
-def _unpaused(memory: FlowMemory, event: Unpause, turn: Turn) -> None:
+def _unpaused(memory: FlowMemory, event: Unpause, context: StepContext) -> None:
     _refuse_where_cancelled(memory)
-    if turn.state is not PAUSED and memory.wants != "pause":
+    if context.state is not PAUSED and memory.requested_action != "pause":
         raise Refused("this conversation is not paused")
-    if memory.wants == "resume" or (isinstance(memory.handler, Called) and memory.handler.handler == "resume"):
+    if memory.requested_action == "resume" or (isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "resume"):
         raise Refused("this conversation is being resumed already")
-    memory.wants = "resume" if turn.state is PAUSED else ""
+    memory.requested_action = "resume" if context.state is PAUSED else ""
 
 
 def _refuse_where_cancelled(memory: FlowMemory) -> None:
-    if memory.wants == "cancel":
+    if memory.requested_action == "cancel":
         raise Refused("this conversation is being cancelled")
 
 
 # -- what ends it ------------------------------------------------------------------------------------
 
 
-def _cancelled(memory: FlowMemory, event: Cancel, turn: Turn) -> StrEnum:
-    want_cancel(memory, event.reason, turn)
-    return turn.state
+def _cancelled(memory: FlowMemory, event: Cancel, context: StepContext) -> StrEnum:
+    request_cancel(memory, event.reason, context)
+    return context.state
 
 
-def _cancelled_in_error(memory: FlowMemory, event: Cancel, turn: Turn) -> AgentStatus:
-    want_cancel(memory, event.reason, turn)
+def _cancelled_in_error(memory: FlowMemory, event: Cancel, context: StepContext) -> AgentStatus:
+    request_cancel(memory, event.reason, context)
     # The run has ended: nobody would come and look at the whole.
-    return ERROR if memory.handling else leave(memory, ERROR, turn)
+    return ERROR if memory.handler_effect else leave(memory, ERROR, context)
 
 
-def _broke(memory: FlowMemory, event: Broke, turn: Turn) -> AgentStatus:
-    if memory.handling not in ("", event.effect):  # what it waits for may be what could not be taken
-        call_off(memory.handling, turn)
-        memory.resting.discard(memory.handling)
-    memory.handler = Idle()
-    memory.path, memory.code, memory.reason = [], DEFECT, why_broke(event)
-    return ERROR if turn.state is ERROR else arrive(memory, AgentStatus(turn.state), ERROR, turn)
+def _broke(memory: FlowMemory, event: TransitionFailed, context: StepContext) -> AgentStatus:
+    if memory.handler_effect not in ("", event.effect_id):  # what it waits for may be what could not be taken
+        cancel_effect(memory.handler_effect, context)
+        memory.blocked_children.discard(memory.handler_effect)
+    memory.handler = NoHandler()
+    memory.transitions, memory.code, memory.reason = [], DEFECT, why_transition_failed(event)
+    return ERROR if context.state is ERROR else arrive(memory, AgentStatus(context.state), ERROR, context)
 
 
-def _forked(memory: FlowMemory, event: Forked, turn: Turn) -> None:
+def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
     leave_children(memory)
     was = memory.handler
-    if not isinstance(was, Idle):  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
-        call_off(was.effect, turn)
-    if isinstance(was, Acting):
-        take_in(memory, Handled(effect=was.effect, interrupted=True), turn)
-    elif isinstance(was, Called):
-        memory.handler = Idle()
+    if not isinstance(was, NoHandler):  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
+        cancel_effect(was.effect_id, context)
+    if isinstance(was, HandlerRunning):
+        take_result(memory, HandlerEnded(effect_id=was.effect_id, interrupted=True), context)
+    elif isinstance(was, HandlerCalled):
+        memory.handler = NoHandler()
         if was.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
             memory.queue.insert(0, memory.message)
-    if isinstance(memory.question, Asked) and memory.question.expires_at is not None:
-        memory.question = Asked(inquiry=memory.question.inquiry, expires_at=memory.question.expires_at + event.idle_s)
+    if isinstance(memory.question, QuestionOpen) and memory.question.expires_at is not None:
+        memory.question = QuestionOpen(inquiry_id=memory.question.inquiry_id, expires_at=memory.question.expires_at + event.idle_s)
     if memory.ends_at is not None:
         memory.ends_at += event.idle_s
 
 
-FLOW_AGENT: Machine[FlowMemory] = governed(
+FLOW_AGENT: Machine[FlowMemory] = define_machine(
     "flow agent",
     states=AgentStatus,
     initial=INITIALIZING,
     table={
-        INITIALIZING: {Begun: row(begin), **_led_by_handlers(INITIALIZING)},
+        INITIALIZING: {ConversationStarted: row(begin), **_led_by_handlers(INITIALIZING)},
         RUNNING: _led_by_handlers(RUNNING),
         WAITING_FOR_INPUT: _led_by_handlers(WAITING_FOR_INPUT),
         WAITING_FOR_APPROVAL: _led_by_handlers(WAITING_FOR_APPROVAL),
         PAUSED: _led_by_handlers(PAUSED),
         COMPLETED: {},
-        ERROR: {**_led_by_handlers(ERROR), Cancel: row(_cancelled_in_error, CANCELLED, internal=True), Broke: row(_broke)},
+        ERROR: {**_led_by_handlers(ERROR), Cancel: row(_cancelled_in_error, CANCELLED, internal=True), TransitionFailed: row(_broke)},
         CANCELLED: {},
     },
-    effects=(Handle, Wake),
+    effects=(CallHandler, NotifyHandler),
     memory=FlowMemory,
-    control=Control(cancel=row(_cancelled), defect=row(_broke, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
+    control=RunControl(cancel=row(_cancelled), defect=row(_broke, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
     ends=[ERROR],  # an end with one exit: a cancel changes the outcome
     common={
-        Reported: row(_reported),
-        Woken: row(_woken),
-        ChildWanted: row(child_wanted),
-        ChildRested: row(child_rested),
+        HandlerReported: row(_reported),
+        HandlerNotified: row(_woken),
+        ChildRequested: row(child_requested),
+        ChildBlocked: row(child_blocked),
         ChildEnded: row(child_ended),
     },
-    while_live={Said: row(_said), Answered: row(_answered), Recalled: row(_recalled)},
+    while_live={MessageReceived: row(_said), Answered: row(_answered), ConversationRecalled: row(_recalled)},
     requests=REQUESTS,
     starts=first_event,
 )

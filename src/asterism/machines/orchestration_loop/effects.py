@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from asterism.kernel.machine import Effect, Outcome, Redo
+from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
     ModelReplied,
@@ -23,11 +21,11 @@ class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
     """Ask for a plan.
 
     Attributes:
-        told: why it is asked again; empty for the first.
+        feedback: why it is asked again; empty for the first.
         number: which plan of the run this is, from 1.
     """
 
-    told: str = msgspec.field(default="", name="feedback")
+    feedback: str = ""
     number: int = 1
 
     @property
@@ -35,9 +33,9 @@ class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return "planner"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """No plan was heard."""
-        return PlanMade(effect=effect, error=why)
+        return PlanMade(effect_id=effect_id, error=why)
 
 
 class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
@@ -65,13 +63,13 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
         return f"worker:{self.worker}"
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """What a crash means for it."""
-        return Redo.SAME_KEY if self.idempotent else Redo.NEVER
+        return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Whether it finished is not known."""
-        return WorkerEnded(effect=effect, interrupted=True, finding=Finding(status="failed", reason=why))
+        return WorkerEnded(effect_id=effect_id, interrupted=True, finding=Finding(status="failed", reason=why))
 
 
 class Reflect(Effect, tag="reflect", frozen=True, kw_only=True):
@@ -84,9 +82,9 @@ class Reflect(Effect, tag="reflect", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return "supervisor"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """No word was heard."""
-        return Reflected(effect=effect, error=why)
+        return Reflected(effect_id=effect_id, error=why)
 
 
 class Synthesize(Effect, tag="synthesize", frozen=True, kw_only=True):
@@ -103,9 +101,9 @@ class Synthesize(Effect, tag="synthesize", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return "supervisor"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """No answer was heard."""
-        return Synthesized(effect=effect, error=why)
+        return Synthesized(effect_id=effect_id, error=why)
 
 
 class Critique(Effect, tag="critique", frozen=True, kw_only=True):
@@ -116,9 +114,9 @@ class Critique(Effect, tag="critique", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return "supervisor"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Nothing was heard."""
-        return Critiqued(effect=effect, error=why)
+        return Critiqued(effect_id=effect_id, error=why)
 
 
 class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
@@ -143,9 +141,9 @@ class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
         """Who its outcome comes from."""
         return f"worker:{self.worker}"
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """No reply was heard."""
-        return ModelReplied(effect=effect, error=why)
+        return ModelReplied(effect_id=effect_id, error=why)
 
 
 class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
@@ -173,10 +171,10 @@ class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
         return f"tool:{self.tool}"
 
     @property
-    def redo(self) -> Redo:
+    def recovery_policy(self) -> RecoveryPolicy:
         """What a crash means for it."""
-        return Redo.SAME_KEY if self.idempotent else Redo.NEVER
+        return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
-    def interrupted(self, effect: str, why: str) -> Outcome:
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Whether it was carried out is not known."""
-        return ToolReturned(effect=effect, interrupted=True, result={"status": "failed", "reason": why})
+        return ToolReturned(effect_id=effect_id, interrupted=True, result={"status": "failed", "reason": why})

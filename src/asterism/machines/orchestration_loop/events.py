@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from asterism.kernel.machine import Event, Outcome
+from asterism.kernel.machine import EffectResult, Event
 from asterism.machines.orchestration_loop.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 
@@ -17,23 +17,23 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
         request: the user's words.
         context: what goes with them (JSON object); every view of the supervisor has it.
         definition: ``module:qualname`` of the loop, or where its file is.
-        folder: where it was started; what is relative is relative to it.
+        working_directory: where it was started; what is relative is relative to it.
         fleet_file: where the devices of its children can be opened again; empty for none.
         workers: who there is.
         options: its bounds.
         plan: given when nobody needs to make one.
-        critiques: the answer is criticised before it is given.
+        has_critique: the answer is criticised before it is given.
     """
 
     request: str
     context: dict[str, Any] = msgspec.field(default_factory=dict)
     definition: str = ""
-    folder: str = msgspec.field(default="", name="working_directory")
+    working_directory: str = ""
     fleet_file: str = ""
     workers: tuple[WorkerProfile, ...]
     options: LoopOptions = LoopOptions()
     plan: tuple[Step, ...] = ()
-    critiques: bool = msgspec.field(default=False, name="has_critique")
+    has_critique: bool = False
 
 
 class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):
     from_outside: ClassVar[bool] = True
 
 
-class PlanMade(Outcome, tag="plan_made", frozen=True, kw_only=True):
+class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
     """A plan, or why there is none.
 
     Attributes:
@@ -56,7 +56,7 @@ class PlanMade(Outcome, tag="plan_made", frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class WorkerEnded(Outcome, tag="worker_ended", frozen=True, kw_only=True):
+class WorkerEnded(EffectResult, tag="worker_ended", frozen=True, kw_only=True):
     """A worker has found something, or its result comes later.
 
     Attributes:
@@ -69,22 +69,22 @@ class WorkerEnded(Outcome, tag="worker_ended", frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class Reflected(Outcome, tag="reflected", frozen=True, kw_only=True):
+class Reflected(EffectResult, tag="reflected", frozen=True, kw_only=True):
     """What the reflection said.
 
     Attributes:
-        said: the reply as it came, cut; one word is meant.
+        reply: the reply as it came, cut; one word is meant.
         strategy: chosen by name, by a reflection that is code.
         error: why nothing was said.
     """
 
-    said: str = msgspec.field(default="", name="reply")
+    reply: str = ""
     strategy: Strategy | None = None
     error: str = ""
     tokens: int = 0
 
 
-class Synthesized(Outcome, tag="synthesized", frozen=True, kw_only=True):
+class Synthesized(EffectResult, tag="synthesized", frozen=True, kw_only=True):
     """The answer (JSON), or why there is none."""
 
     answer: Any = None
@@ -92,15 +92,15 @@ class Synthesized(Outcome, tag="synthesized", frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class Critiqued(Outcome, tag="critiqued", frozen=True, kw_only=True):
+class Critiqued(EffectResult, tag="critiqued", frozen=True, kw_only=True):
     """What the critique said: ok, or what is to be better."""
 
-    said: str = msgspec.field(default="", name="reply")
+    reply: str = ""
     error: str = ""
     tokens: int = 0
 
 
-class ModelReplied(Outcome, tag="model_replied", frozen=True, kw_only=True):
+class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True):
     """A worker's model has replied.
 
     Attributes:
@@ -117,7 +117,7 @@ class ModelReplied(Outcome, tag="model_replied", frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class ToolReturned(Outcome, tag="tool_returned", frozen=True, kw_only=True):
+class ToolReturned(EffectResult, tag="tool_returned", frozen=True, kw_only=True):
     """A tool call has returned.
 
     Attributes:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.kernel.machine import Outcome
-from asterism.machines.control import Governed
+from asterism.kernel.machine import EffectResult
 from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
+from asterism.machines.run_control import RunMemory
 
 SUPERVISOR = "supervisor"
 """Who hands over."""
@@ -18,18 +18,18 @@ About = Literal["", "approval", "interruption", "later", "question", "confirmati
 """What a person (or, for ``later``, a program) is asked about."""
 
 
-class Question(msgspec.Struct, kw_only=True):
+class StepInquiry(msgspec.Struct, kw_only=True):
     """An open question.
 
     Attributes:
-        inquiry: id of the effect that asked it; empty while nobody is asked.
+        inquiry_id: id of the effect that asked it; empty while nobody is asked.
         about: what the answer will be about.
         prompt: as it was put.
         awaits: key of the result that is waited for, where it is about one that comes later.
         expires_at: seconds since the epoch; 0 for never.
     """
 
-    inquiry: str = ""
+    inquiry_id: str = ""
     about: About = ""
     prompt: str = ""
     awaits: str = ""
@@ -41,7 +41,7 @@ class Call(msgspec.Struct, kw_only=True):
 
     Attributes:
         asked: as the model asked for it, or as a person has edited it.
-        effect: id of its effect while it is under way.
+        effect_id: id of its effect while it is under way.
         question: to a person, about it.
         confirmed: a person has said yes to exactly these arguments.
         done: it has a result.
@@ -49,14 +49,14 @@ class Call(msgspec.Struct, kw_only=True):
     """
 
     asked: ToolCall
-    effect: str = ""
-    question: Question = msgspec.field(default_factory=Question)
+    effect_id: str = ""
+    question: StepInquiry = msgspec.field(default_factory=StepInquiry)
     confirmed: bool = False
     done: bool = False
     result: Any = None
 
 
-class Round(msgspec.Struct, kw_only=True):
+class ModelRound(msgspec.Struct, kw_only=True):
     """One reply of a worker's model, and what came of its calls."""
 
     text: str = ""
@@ -71,7 +71,7 @@ class Activity(msgspec.Struct, kw_only=True):
         step: of the plan; its context as a person may have edited it.
         worker: who does it.
         attempt: which try this is, from 1.
-        effect: id of its effect while one is under way: a worker's attempt, a model's reply, a child.
+        effect_id: id of its effect while one is under way: a worker's attempt, a model's reply, a child.
         question: to a person, about it.
         approved: a person has said yes to it.
         rounds: the conversation of a worker that is a model.
@@ -81,10 +81,10 @@ class Activity(msgspec.Struct, kw_only=True):
     step: Step
     worker: str
     attempt: int = 1
-    effect: str = ""
-    question: Question = msgspec.field(default_factory=Question)
+    effect_id: str = ""
+    question: StepInquiry = msgspec.field(default_factory=StepInquiry)
     approved: bool = False
-    rounds: list[Round] = []
+    rounds: list[ModelRound] = []
     finding: Finding | None = None
 
     @property
@@ -100,7 +100,7 @@ class Activity(msgspec.Struct, kw_only=True):
     @property
     def under_way(self) -> bool:
         """True while something is being done for it."""
-        return bool(self.effect) or any(call.effect for call in self.calls)
+        return bool(self.effect_id) or any(call.effect_id for call in self.calls)
 
     def tool(self, call: Call) -> str:
         """The tool that a call is of: another worker's may have the same name, and be another one."""
@@ -110,24 +110,24 @@ class Activity(msgspec.Struct, kw_only=True):
         """Give it its finding."""
         self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self) -> Iterator[StepInquiry]:
         """Its open questions."""
-        return (it for it in (self.question, *(call.question for call in self.calls)) if it.inquiry)
+        return (it for it in (self.question, *(call.question for call in self.calls)) if it.inquiry_id)
 
     def effects(self) -> Iterator[str]:
         """Ids of what is outstanding for it."""
-        yield from filter(None, (self.effect, *(call.effect for call in self.calls)))
-        yield from (question.inquiry for question in self.questions())
+        yield from filter(None, (self.effect_id, *(call.effect_id for call in self.calls)))
+        yield from (question.inquiry_id for question in self.questions())
 
 
 Stage = Literal["reflect", "synthesize", "critique"]
 
 
-class LoopMemory(Governed, msgspec.Struct, kw_only=True):
+class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     """The memory of one orchestration loop.
 
     Attributes:
-        request, context, definition, folder, options, critiques: as submitted.
+        request, context, definition, working_directory, options, has_critique: as submitted.
         workers: by name.
         started_at: seconds since the epoch.
         plan: the current one.
@@ -139,7 +139,7 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
         latest: how many of them the last observation brought.
         stage: what REFLECTING does next.
         asking: id of the effect by which a supervising function is being asked; empty while none is.
-        told: why the planner is asked again.
+        feedback: why the planner is asked again.
         draft: the answer so far; ``critique``: what is to be better.
         allowance: transitions that may still be made before it pauses by itself; None for any number.
         steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
@@ -153,9 +153,9 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     request: str = ""
     context: dict[str, Any] = {}
     definition: str = ""
-    folder: str = ""
+    working_directory: str = ""
     options: LoopOptions = LoopOptions()
-    critiques: bool = False
+    has_critique: bool = False
     workers: dict[str, WorkerProfile] = {}
     started_at: float = 0.0
     plan: list[Step] = []
@@ -167,7 +167,7 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
     latest: int = 0
     stage: Stage = "reflect"
     asking: str = ""
-    told: str = ""
+    feedback: str = ""
     draft: Any = None
     critique: str = ""
     allowance: int | None = None
@@ -191,11 +191,11 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
 
     def children(self) -> list[str]:
         """Effects whose child run has not ended."""
-        return [it.effect for it in self.active.values() if it.effect and it.worker in self.workers and self.workers[it.worker].child]
+        return [it.effect_id for it in self.active.values() if it.effect_id and it.worker in self.workers and self.workers[it.worker].child]
 
     def is_busy(self, activity: Activity) -> bool:
         """True while something other than people moves an activity on."""
-        return activity.under_way and activity.effect not in self.resting
+        return activity.under_way and activity.effect_id not in self.blocked_children
 
     @property
     def home(self) -> State:
@@ -225,7 +225,7 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
 
     # -- what a driver asks of any memory ----------------------------------------------------------
 
-    def count(self, event: Outcome) -> None:
+    def count_usage(self, event: EffectResult) -> None:
         """Count the tokens that models have used."""
         self.tokens += getattr(event, "tokens", 0)
 
@@ -242,4 +242,4 @@ class LoopMemory(Governed, msgspec.Struct, kw_only=True):
         """The result for the user: summary, answer, steps; on failure code and reason."""
         done = f"{len(self.findings)} step{'s' * (len(self.findings) != 1)}"
         summary = self.answer if isinstance(self.answer, str) else done
-        return {"summary": summary, "answer": self.answer, "steps": self.steps, **self.shortfall()}
+        return {"summary": summary, "answer": self.answer, "steps": self.steps, **self.failure_info()}

@@ -6,40 +6,40 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.kernel.machine import Turn
+from asterism.kernel.machine import StepContext
 from asterism.machines.orchestration_loop.effects import MakePlan
-from asterism.machines.orchestration_loop.ending import fail
 from asterism.machines.orchestration_loop.events import PlanMade
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
+from asterism.machines.orchestration_loop.run_end import fail
 
 
-def ask_for_plan(memory: LoopMemory, turn: Turn) -> None:
+def ask_for_plan(memory: LoopMemory, context: StepContext) -> None:
     """Ask for a plan, or for a better one."""
     memory.plans += 1
-    memory.asking = turn.perform(MakePlan(told=memory.told, number=memory.plans))
+    memory.asking = context.schedule(MakePlan(feedback=memory.feedback, number=memory.plans))
 
 
-def take_plan(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
+def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
     """Take a plan; one that cannot be used is asked for again, a bounded number of times."""
     memory.asking = ""
     named = with_ids(memory, event.steps)
     wrong = event.error or problem(memory, named)
     if wrong:
         memory.refused += 1
-        memory.told = wrong
+        memory.feedback = wrong
         if memory.refused >= memory.options.max_calls:
-            return fail(memory, "planning", f"no plan can be had after {memory.refused} tries (max_calls): {wrong}", turn)
+            return fail(memory, "planning", f"no plan can be had after {memory.refused} tries (max_calls): {wrong}", context)
         return State.PLANNING
     memory.refused = 0
-    memory.told = ""
-    adopt(memory, named, turn)
+    memory.feedback = ""
+    adopt(memory, named, context)
     return memory.enter(State.EXECUTING)
 
 
-def adopt(memory: LoopMemory, steps: Sequence[Step], turn: Turn) -> None:
+def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext) -> None:
     """Make these the plan."""
-    turn.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
+    context.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from asterism.kernel.machine import Effect, RequestOf
+from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.memory import LoopMemory, Round
+from asterism.machines.orchestration_loop.memory import LoopMemory, ModelRound
 from asterism.machines.orchestration_loop.view import LoopView, view_of
 
 
@@ -48,7 +48,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     definition: str
     folder: str
     effect: AskModel
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[ModelRound, ...] = ()
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,34 +70,34 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
 
 def _supervision(run: Run[LoopMemory], effect_id: str, effect: MakePlan | Reflect | Synthesize | Critique) -> Supervision:
     memory = run.memory
-    return Supervision(definition=memory.definition, folder=memory.folder, effect=effect, view=view_of(memory, effect_id))
+    return Supervision(definition=memory.definition, folder=memory.working_directory, effect=effect, view=view_of(memory, effect_id))
 
 
 def _worker_call(run: Run[LoopMemory], effect_id: str, effect: RunWorker) -> WorkerCall:
-    return WorkerCall(definition=run.memory.definition, folder=run.memory.folder, effect=effect)
+    return WorkerCall(definition=run.memory.definition, folder=run.memory.working_directory, effect=effect)
 
 
 def _model_call(run: Run[LoopMemory], effect_id: str, effect: AskModel) -> ModelCall:
     memory = run.memory
     rounds = tuple(memory.active[effect.step_id].rounds)
-    return ModelCall(definition=memory.definition, folder=memory.folder, effect=effect, rounds=rounds)
+    return ModelCall(definition=memory.definition, folder=memory.working_directory, effect=effect, rounds=rounds)
 
 
 def _tool_use(run: Run[LoopMemory], effect_id: str, effect: CallTool) -> ToolUse:
     memory = run.memory
     return ToolUse(
         definition=memory.definition,
-        folder=memory.folder,
+        folder=memory.working_directory,
         effect=effect,
         timeout_s=memory.workers[effect.worker].timeout_s,
         trusted=effect.confirmed or f"{effect.worker}:{effect.tool}" in memory.trusted,
     )
 
 
-REQUESTS: Mapping[type[Effect], RequestOf] = {
-    **dict.fromkeys((MakePlan, Reflect, Synthesize, Critique), RequestOf(_supervision)),
-    RunWorker: RequestOf(_worker_call),
-    AskModel: RequestOf(_model_call),
-    CallTool: RequestOf(_tool_use),
+REQUESTS: Mapping[type[Effect], RequestFactory] = {
+    **dict.fromkeys((MakePlan, Reflect, Synthesize, Critique), RequestFactory(_supervision)),
+    RunWorker: RequestFactory(_worker_call),
+    AskModel: RequestFactory(_model_call),
+    CallTool: RequestFactory(_tool_use),
 }
 """How the requests of its effects are made."""

@@ -1,7 +1,7 @@
 """The orchestration loop's table. Nothing else moves its state.
 
 The seven states and their edges are the contract; PARALLEL, CONFIRMING and CANCELLED, with the edges to and from them, are the extension.
-Only Drained starts anything; what a worker or a supervising function has come to, and the state that follows, are one entry.
+Only BatchEnded starts anything; what a worker or a supervising function has come to, and the state that follows, are one entry.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from asterism.errors import Refused
-from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.children import ChildEnded, ChildRested, note_rest
-from asterism.machines.common_rows import DEFECT, Control, governed, why_broke, why_cancelled
-from asterism.machines.control import Answered, Broke, Cancel, Drained, Forked, Unpause
+from asterism.kernel.machine import Event, Machine, Row, StepContext, row
+from asterism.machines.children import ChildBlocked, ChildEnded, note_blocked
+from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
+from asterism.machines.orchestration_loop.definition import first_event
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
-from asterism.machines.orchestration_loop.ending import fail, past_bound, stop
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
     LoopSubmitted,
@@ -27,15 +26,16 @@ from asterism.machines.orchestration_loop.events import (
     ToolReturned,
     WorkerEnded,
 )
-from asterism.machines.orchestration_loop.forking import decide_anew
+from asterism.machines.orchestration_loop.fork import decide_again
+from asterism.machines.orchestration_loop.inquiries import expire, take_answer
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State
-from asterism.machines.orchestration_loop.people import expire, take_answer
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
-from asterism.machines.orchestration_loop.reflecting import ask_supervisor, take_said
+from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
-from asterism.machines.orchestration_loop.starting import first_event
-from asterism.machines.orchestration_loop.working import claim, observe, standing, start_ready, take_outcome
+from asterism.machines.orchestration_loop.run_end import fail, past_bound, stop
+from asterism.machines.orchestration_loop.steps import claim, observe, start_ready, state_now, take_outcome
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, TransitionFailed, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
@@ -45,7 +45,7 @@ PARALLEL, CONFIRMING, CANCELLED = State.PARALLEL, State.CONFIRMING, State.CANCEL
 # -- PLANNING --------------------------------------------------------------------------------------
 
 
-def _submitted(memory: LoopMemory, event: LoopSubmitted, turn: Turn) -> State:
+def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -> State:
     if memory.started_at:
         raise Refused("this run was submitted already")
     memory.workers = {profile.name: profile for profile in event.workers}
@@ -54,76 +54,76 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, turn: Turn) -> State:
         memory.workers = {}
         raise Refused(why)
     memory.request, memory.context, memory.options = event.request, event.context, event.options
-    memory.definition, memory.folder = event.definition, event.folder
-    memory.critiques = event.critiques
-    memory.started_at = turn.at
+    memory.definition, memory.working_directory = event.definition, event.working_directory
+    memory.has_critique = event.has_critique
+    memory.started_at = context.at
     if plan:
-        adopt(memory, plan, turn)
+        adopt(memory, plan, context)
         return EXECUTING
     return PLANNING
 
 
-def _plan(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
-    if past := past_bound(memory, turn):
-        return fail(memory, *past, turn)
+def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
+    if past := past_bound(memory, context):
+        return fail(memory, *past, context)
     if memory.paused or memory.asking:
         return None
-    ask_for_plan(memory, turn)
+    ask_for_plan(memory, context)
     return PLANNING
 
 
-def _planned(memory: LoopMemory, event: PlanMade, turn: Turn) -> State:
-    return take_plan(memory, event, turn)
+def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
+    return take_plan(memory, event, context)
 
 
 # -- while steps are under way ---------------------------------------------------------------------
 
 
-def _worked(memory: LoopMemory, event: Drained, turn: Turn) -> StrEnum | None:
+def _worked(memory: LoopMemory, event: BatchEnded, context: StepContext) -> StrEnum | None:
     """Begin the next steps where none are, and start what can be started."""
-    if past := past_bound(memory, turn):
-        return fail(memory, *past, turn)
-    changed = expire(memory, turn)
+    if past := past_bound(memory, context):
+        return fail(memory, *past, context)
+    changed = expire(memory, context)
     if not memory.active and not memory.paused:
-        if stopped := claim(memory, turn):
+        if stopped := claim(memory, context):
             return stopped
         changed = True
         if memory.home is PARALLEL:
             memory.enter(PARALLEL)
     if not memory.paused:
-        changed = start_ready(memory, turn) or standing(memory) is not turn.state or changed
-    return _go_on(memory, turn) if changed else None
+        changed = start_ready(memory, context) or state_now(memory) is not context.state or changed
+    return _go_on(memory, context) if changed else None
 
 
-def _taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, turn: Turn) -> StrEnum:
-    take_outcome(memory, event, turn)
-    return _go_on(memory, turn)
+def _taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> StrEnum:
+    take_outcome(memory, event, context)
+    return _go_on(memory, context)
 
 
-def _answered(memory: LoopMemory, event: Answered, turn: Turn) -> StrEnum:
-    take_answer(memory, event, turn)
-    return _go_on(memory, turn)
+def _answered(memory: LoopMemory, event: Answered, context: StepContext) -> StrEnum:
+    take_answer(memory, event, context)
+    return _go_on(memory, context)
 
 
-def _rested(memory: LoopMemory, event: ChildRested, turn: Turn) -> StrEnum | None:
-    return _go_on(memory, turn) if event.of in memory.children() and note_rest(memory.resting, event) else None
+def _rested(memory: LoopMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
+    return _go_on(memory, context) if event.effect_id in memory.children() and note_blocked(memory.blocked_children, event) else None
 
 
-def _go_on(memory: LoopMemory, turn: Turn) -> StrEnum:
-    target = standing(memory)
-    if target is turn.state:
+def _go_on(memory: LoopMemory, context: StepContext) -> StrEnum:
+    target = state_now(memory)
+    if target is context.state:
         return target
-    # Whoever waited goes back to work first; what follows from there is for the Drained after it.
-    return memory.enter(target if turn.state in (EXECUTING, PARALLEL) else memory.home)
+    # Whoever waited goes back to work first; what follows from there is for the BatchEnded after it.
+    return memory.enter(target if context.state in (EXECUTING, PARALLEL) else memory.home)
 
 
 def _working(*targets: State) -> dict[type[Event], Row]:
     """Rows of a state in which steps are under way, or wait; only a bound leads to FAILED."""
     onward = [target for target in targets if target is not FAILED]
     return {
-        Drained: row(_worked, *targets, internal=True),
+        BatchEnded: row(_worked, *targets, internal=True),
         **{outcome: row(_taken, *onward, internal=True) for outcome in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
-        ChildRested: row(_rested, *onward, internal=True),
+        ChildBlocked: row(_rested, *onward, internal=True),
         Answered: row(_answered, *onward, internal=True),
     }
 
@@ -131,71 +131,71 @@ def _working(*targets: State) -> dict[type[Event], Row]:
 # -- OBSERVING, REFLECTING -------------------------------------------------------------------------
 
 
-def _observed(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
-    if past := past_bound(memory, turn):
-        return fail(memory, *past, turn)
+def _observed(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
+    if past := past_bound(memory, context):
+        return fail(memory, *past, context)
     if memory.paused:
         return None
-    observe(memory, turn)
+    observe(memory, context)
     memory.stage, memory.critique = "reflect", ""
     entered = memory.enter(REFLECTING)
-    return _ask(memory, turn) or entered
+    return _ask(memory, context) or entered
 
 
-def _reflect(memory: LoopMemory, event: Drained, turn: Turn) -> State | None:
-    if past := past_bound(memory, turn):
-        return fail(memory, *past, turn)
-    return _ask(memory, turn)
+def _reflect(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
+    if past := past_bound(memory, context):
+        return fail(memory, *past, context)
+    return _ask(memory, context)
 
 
-def _ask(memory: LoopMemory, turn: Turn) -> State | None:
-    return None if memory.paused or memory.asking else ask_supervisor(memory, turn)
+def _ask(memory: LoopMemory, context: StepContext) -> State | None:
+    return None if memory.paused or memory.asking else ask_supervisor(memory, context)
 
 
-def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, turn: Turn) -> State:
-    return take_said(memory, event, turn)
+def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
+    return take_reply(memory, event, context)
 
 
 # -- in more than one state ------------------------------------------------------------------------
 
 
-def _cancelled(memory: LoopMemory, event: Cancel, turn: Turn) -> State:
-    memory.code, memory.reason = "cancelled", why_cancelled(event.reason, turn)
-    stop(memory, turn)
+def _cancelled(memory: LoopMemory, event: Cancel, context: StepContext) -> State:
+    memory.code, memory.reason = "cancelled", why_cancelled(event.reason, context)
+    stop(memory, context)
     return CANCELLED
 
 
-def _broke(memory: LoopMemory, event: Broke, turn: Turn) -> State:
-    return fail(memory, DEFECT, why_broke(event), turn)
+def _broke(memory: LoopMemory, event: TransitionFailed, context: StepContext) -> State:
+    return fail(memory, DEFECT, why_transition_failed(event), context)
 
 
-def _stepped(memory: LoopMemory, event: StepOnce, turn: Turn) -> StrEnum:
+def _stepped(memory: LoopMemory, event: StepOnce, context: StepContext) -> StrEnum:
     memory.paused, memory.allowance = False, 1
-    return turn.state
+    return context.state
 
 
-def _forked(memory: LoopMemory, event: Forked, turn: Turn) -> None:
-    decide_anew(memory, event, turn)
+def _forked(memory: LoopMemory, event: Forked, context: StepContext) -> None:
+    decide_again(memory, event, context)
 
 
-def _unpaused(memory: LoopMemory, event: Unpause, turn: Turn) -> None:
+def _unpaused(memory: LoopMemory, event: Unpause, context: StepContext) -> None:
     memory.paused, memory.allowance = False, None
 
 
-ORCHESTRATION_LOOP: Machine[LoopMemory] = governed(
+ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     "orchestration loop",
     states=State,
     initial=PLANNING,
     table={
         PLANNING: {
             LoopSubmitted: row(_submitted, EXECUTING, internal=True),
-            Drained: row(_plan, FAILED, internal=True),
+            BatchEnded: row(_plan, FAILED, internal=True),
             PlanMade: row(_planned, EXECUTING, FAILED, internal=True),
         },
         EXECUTING: _working(OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
-        OBSERVING: {Drained: row(_observed, REFLECTING, FAILED)},
+        OBSERVING: {BatchEnded: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
-            Drained: row(_reflect, FAILED, internal=True),
+            BatchEnded: row(_reflect, FAILED, internal=True),
             Reflected: row(_said, PLANNING, EXECUTING, FAILED, internal=True),
             Synthesized: row(_said, COMPLETE, FAILED, internal=True),
             Critiqued: row(_said, COMPLETE, FAILED, internal=True),
@@ -210,7 +210,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = governed(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=Control(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
+    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )

@@ -57,7 +57,7 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     latest: tuple[Finding, ...]
     signals: Signals
-    told: str = ""
+    feedback: str = ""
     draft: Any = None
     critique: str = ""
 
@@ -88,7 +88,7 @@ def view_of(memory: LoopMemory, key: str) -> LoopView:
         findings=tuple(memory.findings),
         latest=tuple(memory.latest_findings()),
         signals=signals,
-        told=memory.told,
+        feedback=memory.feedback,
         draft=memory.draft,
         critique=memory.critique,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
-from asterism.constellation.ranker import SkillWords, skill_words
+from asterism.constellation.skill_ranker import SkillWords, skill_words
 from asterism.language.stems import is_common_verb, words
 from asterism.language.tokens import Token, name_parts
 from asterism.language.vocabulary import (

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
-from asterism.constellation.ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
+from asterism.constellation.skill_ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
 from asterism.language.stems import head, is_generic, stem, unknown, words
 from asterism.language.tokens import Token
 from asterism.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS

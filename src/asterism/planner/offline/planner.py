@@ -27,8 +27,8 @@ class OfflinePlanner:
         """
         if question.mode == "EDITING":
             return Proposal(thought="the offline planner does not edit")
-        if question.told:
-            raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.told)}", code="refused")
+        if question.feedback:
+            raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.feedback)}", code="refused")
         if self._last is not None and self._last[:2] == (question.request, question.fleet):
             return self._last[2]
         try:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellation.profile import Skill
-from asterism.constellation.ranker import skill_words
+from asterism.constellation.skill_ranker import skill_words
 from asterism.language.stems import unknown, words
 from asterism.language.tokens import Token
 from asterism.language.vocabulary import (

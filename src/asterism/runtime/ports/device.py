@@ -16,7 +16,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: idempotency key, the id of the effect; the same after a crash.
-        run, task_id: whose it is.
+        run_id, task_id: whose it is.
         device_id: the device it is meant for.
         skill: the skill to perform; empty for a device that takes natural language.
         description: the task in words.
@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: str
-    run: str
+    run_id: str
     task_id: str
     device_id: str
     skill: str
@@ -52,7 +52,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class AttemptEnd(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended: a JSON result, or an error."""
 
     result: Any = None
@@ -65,7 +65,7 @@ ProgressSink = Callable[[AttemptProgress], None]
 class Device(Protocol):
     """Something that carries out attempts.
 
-    ``perform`` never raises for what a skill does: that is an ``AttemptEnd`` with an error. When its
+    ``perform`` never raises for what a skill does: that is an ``AttemptResult`` with an error. When its
     coroutine is cancelled it kills the attempt (this one and nothing else) before it lets the
     cancellation through. Progress may be reported until it returns, and not after.
     """
@@ -75,7 +75,7 @@ class Device(Protocol):
         """What the planner may know about it."""
         ...
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Carry out one attempt; bounded by whoever calls."""
         ...
 
@@ -83,6 +83,6 @@ class Device(Protocol):
 class Dispatching(Protocol):
     """Carries attempts to devices, one queue per device."""
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptEnd:
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Carry out one attempt, queueing included; raises only CancelledError."""
         ...

@@ -11,10 +11,10 @@ from asterism.kernel.journal import Entry
 class Observer(Protocol):
     """Watches runs; nothing depends on what it does, and it must not block."""
 
-    def appended(self, run: str, entries: Sequence[Entry]) -> None:
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
         """These entries are durable now."""
         ...
 
-    def trouble(self, run: str, message: str) -> None:
+    def trouble(self, run_id: str, message: str) -> None:
         """Something is wrong that the driver is dealing with; said aloud."""
         ...

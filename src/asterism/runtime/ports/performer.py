@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from asterism.kernel.machine import Event, Outcome
+from asterism.kernel.machine import EffectResult, Event
 
 Report = Callable[[Event], None]
 """How a performer reports what is not an outcome: a sign of life, a lost device."""
@@ -14,7 +14,7 @@ Report = Callable[[Event], None]
 class Performer(Protocol):
     """Performs one kind of effect."""
 
-    async def perform(self, effect_id: str, request: Any, report: Report) -> Outcome:
+    async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         """Do it and return its outcome; bounded. Cancelling the coroutine calls it off for good.
 
         Args:

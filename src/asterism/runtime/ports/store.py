@@ -9,7 +9,7 @@ import msgspec
 
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.machines.control import Verb
+from asterism.machines.run_control import Verb
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
 """``waiting``: nothing is outstanding but questions to people, here or in a child."""
@@ -24,7 +24,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         version: the newest version that has written to it (``kernel.journal.version_of``).
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     machine: str
     title: str
     state: str
@@ -47,7 +47,7 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
     """A durable question, as the store lists it.
 
     Attributes:
-        inquiry: its id, which is the id of the effect that asked it, and the inbox key of its answer.
+        inquiry_id: its id, which is the id of the effect that asked it, and the inbox key of its answer.
         prompt: the question, in words.
         subject: JSON text of exactly what is to be done.
         schema: JSON text of the JSON Schema of a ``respond`` or ``edit`` value, whose ``false`` properties are refused; empty for any.
@@ -57,8 +57,8 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
         answer: how it was closed; empty while it is open.
     """
 
-    inquiry: str
-    run: str
+    inquiry_id: str = msgspec.field(name="inquiry")
+    run_id: str = msgspec.field(name="run")
     prompt: str
     verbs: tuple[Verb, ...]
     subject: str = ""
@@ -83,7 +83,7 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
         verdict: empty until it was folded; then ``accepted``, or why it was refused.
     """
 
-    run: str
+    run_id: str = msgspec.field(name="run")
     key: str
     actor: str
     kind: str
@@ -106,7 +106,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         snapshot: takes the place of the run's last one. A commit that ends the run forgets it.
     """
 
-    run: str
+    run_id: str
     epoch: int
     expected_seq: int
     records: Sequence[Record]
@@ -132,11 +132,11 @@ class Store(Protocol):
         """Create the run with its first records (from seq 1, no gaps), its open questions, epoch 0, no owner; InvalidInput if it exists."""
         ...
 
-    async def claim(self, run: str, *, newest: int) -> int:
+    async def claim(self, run_id: str, *, newest: int) -> int:
         """Make this store's process the owner; return the new epoch.
 
         Args:
-            run: its id.
+            run_id: its id.
             newest: the newest version of the run that this program knows.
 
         Raises:
@@ -146,7 +146,7 @@ class Store(Protocol):
         """
         ...
 
-    async def release(self, run: str, epoch: int, *, force: bool = False) -> bool:
+    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
         """Let go of the run, unless its inbox, or that of a run below it that has not ended, holds something unfolded.
 
         Then it is kept, and False returned. Below it is every run whose root it is.
@@ -163,7 +163,7 @@ class Store(Protocol):
         """
         ...
 
-    async def run(self, run: str) -> RunRow:
+    async def run(self, run_id: str) -> RunRow:
         """One run; RunNotFound if there is none."""
         ...
 
@@ -173,11 +173,11 @@ class Store(Protocol):
         """Runs, newest first; with ``root`` those of its tree, itself included; with ``roots_only`` no children."""
         ...
 
-    async def records(self, run: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
         """Records with seq > after, in order."""
         ...
 
-    async def snapshot(self, run: str) -> Snapshot | None:
+    async def snapshot(self, run_id: str) -> Snapshot | None:
         """The last snapshot of a run; None if it has none."""
         ...
 
@@ -193,11 +193,11 @@ class Store(Protocol):
         """Unfolded rows of these runs, oldest first."""
         ...
 
-    async def verdict(self, run: str, key: str) -> str:
+    async def verdict(self, run_id: str, key: str) -> str:
         """The verdict on an inbox row; empty while there is none."""
         ...
 
-    async def inquiries(self, *, run: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
+    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
         """Inquiries of one run, of a root's whole tree, or all; oldest first."""
         ...
 

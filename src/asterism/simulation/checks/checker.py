@@ -18,12 +18,12 @@ from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import Commit, RunRow
 from asterism.runtime.registration import Registration
-from asterism.simulation.checks.shown import SHOWN_EVERY, Shown
+from asterism.simulation.checks.shown import SHOWN_EVERY, ViewChecker
 from asterism.simulation.checks.watched import Watched, WatchedPlainly
 from asterism.simulation.checks.watched_constellation import WatchedConstellation
 from asterism.simulation.checks.watched_flow import WatchedFlow
 from asterism.simulation.checks.watched_loop import WatchedLoop
-from asterism.simulation.device import Ledger, Performance
+from asterism.simulation.device import Performance, PerformanceLog
 from asterism.simulation.invariants import InvariantViolated
 from asterism.stores.memory import Memory
 from asterism.views.view import RunView
@@ -74,12 +74,12 @@ class Checker:
 
     def submitted(self, row: RunRow, *records: Record) -> None:
         """A run was written with its first records."""
-        if row.run in self._runs:
-            self._fail(self._runs[row.run].fail(6, f"{row.run} was started twice"))
+        if row.run_id in self._runs:
+            self._fail(self._runs[row.run_id].fail(6, f"{row.run_id} was started twice"))
         watched = WATCHED.get(row.machine, WatchedPlainly)
-        it = self._runs[row.run] = watched(self._machines[row.machine], row.run, self._now)
+        it = self._runs[row.run_id] = watched(self._machines[row.machine], row.run_id, self._now)
         it.robbed = self._robbed
-        it.shown = None if self._views is None else Shown(it.machine, row.run, self._views)
+        it.shown = None if self._views is None else ViewChecker(it.machine, row.run_id, self._views)
         self.entries += len(records)
         self._guarded(lambda: it.take(records))
 
@@ -92,16 +92,16 @@ class Checker:
             live: the writer's own state of the run.
         """
         self.entries += len(commit.records)
-        self._guarded(lambda: self._runs[commit.run].check_commit(writer, commit, live))
+        self._guarded(lambda: self._runs[commit.run_id].check_commit(writer, commit, live))
 
-    def began(self, performance: Performance, ledger: Ledger) -> None:
+    def began(self, performance: Performance, ledger: PerformanceLog) -> None:
         """Somebody has begun to perform something."""
-        it = self._runs[performance.run]
+        it = self._runs[performance.run_id]
         self._guarded(lambda: it.check_performance(performance, ledger, patience_s=self.patience_s, let_go=self.let_go))
 
-    def quiet(self, run: str, process: str, live: Run[Any] | None) -> None:
+    def quiet(self, run_id: str, process: str, live: Run[Any] | None) -> None:
         """Nothing was written for a while; a process that has not written its claim yet need not know why."""
-        it = self._runs.get(run)  # a run that was taken in from elsewhere is not driven
+        it = self._runs.get(run_id)  # a run that was taken in from elsewhere is not driven
         if live is None or it is None or it.writer != process or live.ended:
             return
         waits = bool(live.outstanding or live.memory.paused)
@@ -109,9 +109,9 @@ class Checker:
         if why := late or ("" if waits else it.unnamed_wait(live)):
             self._fail(it.fail(8, why))
 
-    def story(self, run: str) -> list[str]:
+    def story(self, run_id: str) -> list[str]:
         """The last entries of a run, one line each."""
-        return self._runs[run].replayed.story
+        return self._runs[run_id].replayed.history
 
     def rob(self) -> None:
         """An owner was declared dead while it lives."""
@@ -119,7 +119,7 @@ class Checker:
         for it in self._runs.values():
             it.robbed = True
 
-    def over(self, store: Memory, ledger: Ledger) -> None:
+    def over(self, store: Memory, ledger: PerformanceLog) -> None:
         """Nobody drives the runs any more, and nothing else will happen to them."""
         for run in self._runs:
             self._guarded(functools.partial(self._runs[run].check_end, store, ledger))
@@ -130,8 +130,8 @@ class Checker:
         """What was said in confidence is written nowhere."""
         for run, records in store.records.items():
             written = [record.body for record in records]
-            written += [row.body for row in store.inbox.values() if row.run == run]
-            written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run == run]
+            written += [row.body for row in store.inbox.values() if row.run_id == run]
+            written += [inquiry.prompt + inquiry.subject for inquiry in store.inquiries.values() if inquiry.run_id == run]
             if any(secret in text for secret in self.secrets if len(secret) >= LEAST_SECRET for text in written):
                 raise self._runs[run].fail(11, "a secret is written")
 

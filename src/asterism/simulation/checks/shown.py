@@ -11,7 +11,7 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Machine
 from asterism.views import fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.of_machine import unread
+from asterism.views.registry import unread
 from asterism.views.view import RunView
 
 SHOWN_EVERY = 25
@@ -20,17 +20,17 @@ MANY, STRIDE = 200, 50
 """Of a run with more rows than this, they are compared once in so many entries."""
 
 
-class Shown:
+class ViewChecker:
     """The rows of one run.
 
     Args:
         machine: of the run.
-        run: its id.
+        run_id: its id.
         own: views of registered machines, by the machine's name.
     """
 
-    def __init__(self, machine: Machine[Any], run: str, own: Mapping[str, type[RunView]]) -> None:
-        self._view = unread(machine, run, own)
+    def __init__(self, machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]]) -> None:
+        self._view = unread(machine, run_id, own)
         self._rows: Rows = {}
 
     def take(self, entry: Entry) -> str:

@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from asterism.kernel.journal import Entry, JournalMismatch, Record
-from asterism.kernel.machine import Effect, Event, Machine, Outcome, Redo, kind_of
+from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.kernel.snapshot import Snapshot, thaw
-from asterism.machines.children import ChildEnded, Relay, StartChild, child_of
-from asterism.machines.control import Answered, Ask, Cancel, Claimed, Forked, Pause, Unpause
+from asterism.kernel.snapshot import Snapshot, restore_snapshot
+from asterism.machines.children import ChildEnded, SignalChild, StartChild, child_run_id
+from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, Unpause
 from asterism.runtime.ports.store import Commit
-from asterism.simulation.checks.shown import Shown
-from asterism.simulation.device import Ledger, Performance
+from asterism.simulation.checks.shown import ViewChecker
+from asterism.simulation.device import Performance, PerformanceLog
 from asterism.simulation.invariants import InvariantViolated, difference
 from asterism.stores.memory import Memory
 
@@ -36,7 +36,7 @@ class Watched(Generic[M]):
 
     Args:
         machine: of the run.
-        run: its id.
+        run_id: its id.
         now: seconds since the epoch.
 
     Attributes:
@@ -55,9 +55,9 @@ class Watched(Generic[M]):
     exits: frozenset[tuple[str, str]] = frozenset()
     """Ways out of states in which a run counts as ended."""
 
-    def __init__(self, machine: Machine[M], run: str, now: Callable[[], float]) -> None:
+    def __init__(self, machine: Machine[M], run_id: str, now: Callable[[], float]) -> None:
         self.machine = machine
-        self.replayed: Run[M] = Run(machine, run)
+        self.replayed: Run[M] = Run(machine, run_id)
         self.now = now
         self.epoch = 0
         self.writer = ""
@@ -66,7 +66,7 @@ class Watched(Generic[M]):
         self.called_off_at: dict[str, float] = {}
         self.began_at = 0.0
         self.robbed = False
-        self.shown: Shown | None = None
+        self.shown: ViewChecker | None = None
         self._keys: set[str] = set()
         self._ends: dict[str, ChildEnded] = {}
         self._copied: set[str] = set()
@@ -75,7 +75,7 @@ class Watched(Generic[M]):
 
     def fail(self, number: int, words: str) -> InvariantViolated:
         """What was found, with the last entries."""
-        return InvariantViolated(number, words, self.replayed.story)
+        return InvariantViolated(number, words, self.replayed.history)
 
     # -- what its machine promises -----------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Watched(Generic[M]):
 
     def is_once(self, effect: Effect) -> bool:
         """Whether it must never be performed again."""
-        return effect.redo is Redo.NEVER
+        return effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
 
     def limit_s(self) -> float | None:
         """How long it may take in all."""
@@ -114,7 +114,7 @@ class Watched(Generic[M]):
         """A commit has become durable."""
         first = self._event(commit.records[0]) if commit.records else None
         if commit.epoch != self.epoch:
-            if commit.epoch < self.epoch or not isinstance(first, Claimed) or first.epoch != commit.epoch:
+            if commit.epoch < self.epoch or not isinstance(first, OwnershipAcquired) or first.epoch != commit.epoch:
                 raise self.fail(7, f"{writer} wrote under epoch {commit.epoch}; the journal is at {self.epoch}")
             self.epoch, self.writer = commit.epoch, writer
         if writer != self.writer:
@@ -132,7 +132,7 @@ class Watched(Generic[M]):
         return packer(self.machine).unpack(record).event
 
     def _misremembered(self, snapshot: Snapshot) -> str:
-        thawed = thaw(self.machine, snapshot, snapshot.rules)
+        thawed = restore_snapshot(self.machine, snapshot, snapshot.code_version)
         if thawed is None:
             return "a snapshot cannot be thawed"
         found = difference(thawed, self.replayed)
@@ -156,8 +156,8 @@ class Watched(Generic[M]):
                 raise self.fail(4, f"from {was} to {now}, which no edge leads to")
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
                 self.effects[effect_id] = effect
-                if effect.withdraws:
-                    self.called_off_at[effect.withdraws] = self.now()
+                if effect.cancels:
+                    self.called_off_at[effect.cancels] = self.now()
             self._is_cancelled |= isinstance(entry.event, Cancel) and not entry.note
             self._check_told(entry)
             self.after(entry)
@@ -175,32 +175,32 @@ class Watched(Generic[M]):
         if entry.key and entry.key in self._keys:
             raise self.fail(6, f"entry {entry.seq} takes the inbox row {entry.key} again")
         self._keys.add(entry.key)
-        if entry.note or not isinstance(event, Outcome):
+        if entry.note or not isinstance(event, EffectResult):
             return
-        if event.effect not in self.effects or event.effect in self.outcomes:
-            why = "has one" if event.effect in self.outcomes else "was never asked for"
-            raise self.fail(6, f"entry {entry.seq} takes an outcome of {event.effect}, which {why}")
-        if isinstance(event, Answered) and event.verb in ("approve", "edit") and not event.withdrawn and not entry.key:
-            raise self.fail(9, f"entry {entry.seq} is a yes to {event.effect} that nobody has sent")
-        self.outcomes[event.effect] = kind_of(event)
+        if event.effect_id not in self.effects or event.effect_id in self.outcomes:
+            why = "has one" if event.effect_id in self.outcomes else "was never asked for"
+            raise self.fail(6, f"entry {entry.seq} takes an outcome of {event.effect_id}, which {why}")
+        if isinstance(event, Answered) and event.verb in ("approve", "edit") and not event.cancelled and not entry.key:
+            raise self.fail(9, f"entry {entry.seq} is a yes to {event.effect_id} that nobody has sent")
+        self.outcomes[event.effect_id] = kind_of(event)
         if isinstance(event, ChildEnded):
-            self._ends[event.effect] = event
+            self._ends[event.effect_id] = event
 
     def _check_told(self, entry: Entry) -> None:
         """What a person wants of a run its children hear in the same entry, and one that has ended has cancelled them."""
-        told = {effect.target: effect.command["type"] for effect in entry.effects if isinstance(effect, Relay)}
+        told = {effect.effect_id: effect.command["type"] for effect in entry.effects if isinstance(effect, SignalChild)}
         self._cancelled.update(target for target, kind in told.items() if kind == kind_of(Cancel))
         replayed, kind = self.replayed, kind_of(entry.event)
-        gone = self._cancelled | replayed.withdrawn
+        gone = self._cancelled | replayed.cancelled_effects
         living = [key for key, effect in replayed.outstanding.items() if isinstance(effect, StartChild) and key not in gone]
         if self.machine.is_terminal(replayed.state):
             if living:
-                raise self.fail(8, f"it is in {replayed.state}, and has not told {child_of(living[0])} to end")
-            if asked := [key for key, effect in replayed.outstanding.items() if isinstance(effect, Ask) and key not in gone]:
+                raise self.fail(8, f"it is in {replayed.state}, and has not told {child_run_id(living[0])} to end")
+            if asked := [key for key, effect in replayed.outstanding.items() if isinstance(effect, AskPerson) and key not in gone]:
                 raise self.fail(8, f"it is in {replayed.state}, and still asks {asked[0]}")
         must_hear = living if isinstance(entry.event, Pause | Unpause | Cancel) and not entry.note else []
         if deaf := [key for key in must_hear if told.get(key) != kind]:
-            raise self.fail(6, f"entry {entry.seq} is a {kind}, and {child_of(deaf[0])} is not told of it")
+            raise self.fail(6, f"entry {entry.seq} is a {kind}, and {child_run_id(deaf[0])} is not told of it")
 
     def overdue(self) -> str:
         """What should have ended by now, and has not, though somebody drives it; empty for nothing."""
@@ -209,13 +209,15 @@ class Watched(Generic[M]):
             return ""
         if limit_s is not None and self.began_at + limit_s < by:
             return f"it may take {limit_s:g} s, and goes on"
-        gone = run.withdrawn | self._copied
+        gone = run.cancelled_effects | self._copied
         late = [
-            key for key, effect in run.outstanding.items() if isinstance(effect, Ask) and 0 < effect.expires_at < by and key not in gone
+            key
+            for key, effect in run.outstanding.items()
+            if isinstance(effect, AskPerson) and 0 < effect.expires_at < by and key not in gone
         ]
         return f"{late[0]} is still asked, and its time is over" if late else ""
 
-    def check_performance(self, performance: Performance, ledger: Ledger, *, patience_s: float, let_go: set[str]) -> None:
+    def check_performance(self, performance: Performance, ledger: PerformanceLog, *, patience_s: float, let_go: set[str]) -> None:
         """One of its effects has begun to be performed.
 
         Args:
@@ -245,30 +247,30 @@ class Watched(Generic[M]):
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def check_end(self, store: Memory, ledger: Ledger) -> None:
+    def check_end(self, store: Memory, ledger: PerformanceLog) -> None:
         """Nobody drives it any more, and nothing else will happen to it."""
         row = store.runs[self.replayed.id]
-        again: Run[M] = Run(self.machine, row.run)
+        again: Run[M] = Run(self.machine, row.run_id)
         try:
-            again.replay(packer(self.machine).unpack(record) for record in store.records[row.run])
+            again.replay(packer(self.machine).unpack(record) for record in store.records[row.run_id])
         except JournalMismatch as mismatch:
             raise self.fail(5, str(mismatch)) from None
         if found := difference(again, self.replayed):
             raise self.fail(5, found)
         if set(again.outstanding) != {effect for effect in self.effects if effect not in self.outcomes}:
             raise self.fail(6, "what is outstanding is not what has no outcome")
-        asked = {effect_id for effect_id, effect in again.outstanding.items() if isinstance(effect, Ask)}
-        if asked != {inquiry.inquiry for inquiry in store.inquiries.values() if inquiry.run == row.run and not inquiry.answer}:
+        asked = {effect_id for effect_id, effect in again.outstanding.items() if isinstance(effect, AskPerson)}
+        if asked != {inquiry.inquiry_id for inquiry in store.inquiries.values() if inquiry.run_id == row.run_id and not inquiry.answer}:
             raise self.fail(6, f"the journal asks {sorted(asked)}, the store lists other open questions")
         if again.ended != (row.status == "ended"):
             raise self.fail(8, f"its row says {row.status}; its journal is in {again.state} with {len(again.outstanding)} outstanding")
         if again.ended and not row.outcome:
             raise self.fail(8, "it has ended, and its row does not say how")
         memory: Any = again.memory
-        if not again.ended and not memory.paused and ((startable := self.goes_on()) or not (asked or memory.resting)):
+        if not again.ended and not memory.paused and ((startable := self.goes_on()) or not (asked or memory.blocked_children)):
             waits = f"{startable} by itself" if startable else "it asks nobody"
             raise self.fail(8, f"nobody drives it any more, it is in {again.state}, and {waits}")
-        if self._is_cancelled and not again.ended and not memory.resting:  # one below may have refused its cancel
+        if self._is_cancelled and not again.ended and not memory.blocked_children:  # one below may have refused its cancel
             raise self.fail(8, "its cancel was accepted, nobody drives it any more, and it has not ended")
         if ledger.performing:
             raise self.fail(6, f"{', '.join(ledger.performing)} still performed, and nobody waits for it")
@@ -282,15 +284,15 @@ class Watched(Generic[M]):
         run, rows, settled = self.replayed.id, store.runs, list(self.outcomes)
         own = {key: effect for key, effect in self.effects.items() if key not in self._copied}
         for key, effect in own.items():
-            told = not isinstance(effect, Relay) or key not in self.outcomes or (child_of(effect.target), key) in store.inbox
-            if isinstance(effect, Relay) and not told and effect.target not in settled[: settled.index(key)]:
-                raise self.fail(6, f"{key} was to tell {child_of(effect.target)} something, and never did")
+            told = not isinstance(effect, SignalChild) or key not in self.outcomes or (child_run_id(effect.effect_id), key) in store.inbox
+            if isinstance(effect, SignalChild) and not told and effect.effect_id not in settled[: settled.index(key)]:
+                raise self.fail(6, f"{key} was to tell {child_run_id(effect.effect_id)} something, and never did")
         for row in rows.values():
-            asked = self.effects.get(f"{run}:{row.run.removeprefix(run + '.')}")
+            asked = self.effects.get(f"{run}:{row.run_id.removeprefix(run + '.')}")
             if row.parent == run and not isinstance(asked, StartChild):
-                raise self.fail(6, f"{row.run} is a run, and {run} has not asked for it")
+                raise self.fail(6, f"{row.run_id} is a run, and {run} has not asked for it")
         for key, effect in own.items():
-            child = rows.get(child_of(key))
+            child = rows.get(child_run_id(key))
             ended = self._ends.get(key)
             if not isinstance(effect, StartChild) or ended is None or ended.code in ("interrupted", "refused"):
                 continue
@@ -301,8 +303,8 @@ class Watched(Generic[M]):
 class WatchedPlainly(Watched[M]):
     """One run of a machine of which only its table is known: it may leave states and wait as the table and its memory say."""
 
-    def __init__(self, machine: Machine[M], run: str, now: Callable[[], float]) -> None:
-        super().__init__(machine, run, now)
+    def __init__(self, machine: Machine[M], run_id: str, now: Callable[[], float]) -> None:
+        super().__init__(machine, run_id, now)
         matrix = machine.matrix()
         self.exits = frozenset((str(state), str(target)) for state in matrix if machine.is_terminal(state) for target in matrix[state])
 

@@ -6,22 +6,22 @@ from typing import Any
 
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Effect, Outcome, Redo
+from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
+    AttemptEnded,
     DeviceFound,
     DeviceLost,
     Dispatch,
     Planned,
     PlanningFailed,
-    TaskEnded,
 )
-from asterism.machines.constellation_agent.memory import AgentMemory
-from asterism.machines.constellation_agent.planning_state import Idle
-from asterism.machines.control import Answered, Ask, Claimed, Forked
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import NotPlanning
+from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
 from asterism.machines.usage import Usage
 from asterism.simulation.checks.watched import NOTICED_S, Watched, canonical
 from asterism.simulation.device import Performance
@@ -46,7 +46,7 @@ GRACE_S = 10.0
 """How long what is stopped may go on before its caller is answered."""
 
 
-class WatchedConstellation(Watched[AgentMemory]):
+class WatchedConstellation(Watched[ConstellationMemory]):
     """One run of the constellation agent."""
 
     def __init__(self, *given: Any) -> None:
@@ -67,7 +67,7 @@ class WatchedConstellation(Watched[AgentMemory]):
         """A large one is, now and then."""
         return len(self.replayed.memory.constellation.tasks) <= SMALL or self.replayed.seq % STRIDE < written
 
-    def unnamed_wait(self, run: Run[AgentMemory]) -> str:
+    def unnamed_wait(self, run: Run[ConstellationMemory]) -> str:
         """A backoff and a lost device are names, too."""
         return unnamed_wait(run, self.now(), self._lost)
 
@@ -75,7 +75,7 @@ class WatchedConstellation(Watched[AgentMemory]):
         """Tasks that can start."""
         memory = self.replayed.memory
         held = held_by(memory)
-        startable = [task_id for task_id in (memory.board.startable if memory.board else ()) if task_id not in held]
+        startable = [task_id for task_id in (memory.schedule.startable if memory.schedule else ()) if task_id not in held]
         return f"{', '.join(startable)} can start" if startable else ""
 
     def is_once(self, effect: Effect) -> bool:
@@ -89,13 +89,13 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def overdue(self) -> str:
         """Attempts, too: past their timeout, or their deadline."""
-        by, gone = self.now() - GRACE_S - NOTICED_S, self.replayed.withdrawn | self._copied
+        by, gone = self.now() - GRACE_S - NOTICED_S, self.replayed.cancelled_effects | self._copied
         for key, effect in self.replayed.outstanding.items():
             if not isinstance(effect, Dispatch) or key in gone:
                 continue
             since = self._since.get(key)
-            if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline or by) < by:
-                return f"{key} goes on, and its time is over (timeout {effect.timeout_s}, deadline {effect.deadline})"
+            if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline_at or by) < by:
+                return f"{key} goes on, and its time is over (timeout {effect.timeout_s}, deadline {effect.deadline_at})"
         return super().overdue()
 
     def performed(self, performance: Performance) -> None:
@@ -103,9 +103,9 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def before(self, entry: Entry) -> None:
         memory, event = self.replayed.memory, entry.event
-        board = memory.board
-        self._running = set(board.running if board else ())
-        ended = memory.attempts.get(event.effect) if isinstance(event, TaskEnded | ChildEnded) and not entry.note else None
+        schedule = memory.schedule
+        self._running = set(schedule.running if schedule else ())
+        ended = memory.attempts.get(event.effect_id) if isinstance(event, AttemptEnded | ChildEnded) and not entry.note else None
         self._ending = memory.constellation.tasks[ended.task_id] if ended and ended.task_id in self._running else None
         self._hear_of_devices(entry)
 
@@ -118,7 +118,7 @@ class WatchedConstellation(Watched[AgentMemory]):
     def _check_graph(self, entry: Entry) -> None:
         memory = self.replayed.memory
         constellation = memory.constellation
-        generation = (memory.restarts, constellation.version if memory.board else -1)
+        generation = (memory.restarts, constellation.version if memory.schedule else -1)
         edited = generation != self._generation
         is_yes = entry.event.from_outside and bool(entry.key)
         if edited and memory.options.approve_edits and self._generation[1] >= 0 and not is_yes:
@@ -157,12 +157,12 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def _check_outcome(self, entry: Entry) -> None:
         event = entry.event
-        effect = self.effects.get(event.effect) if isinstance(event, Outcome) and not entry.note else None
+        effect = self.effects.get(event.effect_id) if isinstance(event, EffectResult) and not entry.note else None
         if isinstance(event, PlanningFailed) and event.code == BUDGET:
             self._asked -= 1  # it waits for a higher limit, and is put again then
         if isinstance(event, Planned | PlanningFailed) and effect is not None:
             self._used = self._used.plus(event.usage)
-        if isinstance(event, Answered) and isinstance(effect, Ask) and event.verb in ("approve", "edit") and not event.withdrawn:
+        if isinstance(event, Answered) and isinstance(effect, AskPerson) and event.verb in ("approve", "edit") and not event.cancelled:
             if "kind" in effect.subject:
                 self._approved_plans.add(self.replayed.memory.restarts)
                 return
@@ -170,13 +170,17 @@ class WatchedConstellation(Watched[AgentMemory]):
             subject = {**effect.subject, "arguments": {**effect.subject["arguments"], **changes}}
             self._approved.add(canonical(subject))
         if (
-            isinstance(event, TaskEnded)
+            isinstance(event, AttemptEnded)
             and isinstance(effect, Dispatch)
             and event.error
             and event.error.code in ("interrupted", "device_lost")
         ):
             task = self.replayed.memory.constellation.tasks.get(effect.task_id)
-            if effect.redo is Redo.NEVER and task is not None and not task.retry.retries(event.error.code, repeatable=False):
+            if (
+                effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY
+                and task is not None
+                and not task.retry.retries(event.error.code, repeatable=False)
+            ):
                 self._unsure.add(effect.task_id)
 
     def _check_effects(self, entry: Entry) -> None:
@@ -184,13 +188,13 @@ class WatchedConstellation(Watched[AgentMemory]):
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, AskPlanner):
                 self._check_asked()
-            if not isinstance(effect, Dispatch | StartChild | Ask) or (isinstance(effect, Ask) and "kind" in effect.subject):
+            if not isinstance(effect, Dispatch | StartChild | AskPerson) or (isinstance(effect, AskPerson) and "kind" in effect.subject):
                 continue
             task_id = _task_of(memory, effect_id, effect)
             task = memory.constellation.tasks[task_id]
             if task_id not in self._running:
                 self._check_start(task)
-            if not isinstance(effect, Ask):
+            if not isinstance(effect, AskPerson):
                 self._check_wait(entry, task)
                 if memory.paused:
                     raise self.fail(2, f"{task_id} was started while the run was paused")
@@ -200,7 +204,7 @@ class WatchedConstellation(Watched[AgentMemory]):
                 shown = subject_of(memory.attempts[effect_id] if nested else effect, task)
                 if task.requires_approval and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']}, which nobody has approved")
-                is_new = memory.attempts[effect_id].number == 1  # another task, under the id of one that was removed
+                is_new = memory.attempts[effect_id].attempt == 1  # another task, under the id of one that was removed
                 if task_id in self._unsure and not is_new and canonical(shown) not in self._approved:
                     raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, as nobody has approved")
                 self._unsure.discard(task_id)
@@ -220,7 +224,7 @@ class WatchedConstellation(Watched[AgentMemory]):
         task, event = self._ending, entry.event
         if task is None or task.status != "PENDING":
             return
-        lost = isinstance(event, TaskEnded) and event.error is not None and event.error.code == "device_lost"
+        lost = isinstance(event, AttemptEnded) and event.error is not None and event.error.code == "device_lost"
         attempts, most = self._attempts(task), max(task.retry.max_attempts, MOST_LOST if lost else 0)
         if attempts >= most:
             raise self.fail(8, f"{task.task_id} was tried {attempts} times, and is tried again (at most {most})")
@@ -240,7 +244,7 @@ class WatchedConstellation(Watched[AgentMemory]):
 
     def _hear_of_devices(self, entry: Entry) -> None:
         event = entry.event
-        if isinstance(event, Claimed):
+        if isinstance(event, OwnershipAcquired):
             self._lost.clear()
             self._since.clear()  # what this owner performs again waits for its turn first
         elif isinstance(event, DeviceLost):
@@ -254,11 +258,11 @@ class WatchedConstellation(Watched[AgentMemory]):
         memory = self.replayed.memory
         if why := why_not_startable(memory.constellation, task):
             raise self.fail(2, why)
-        if not isinstance(memory.planning, Idle) and task.task_id in held_by(memory):
+        if not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
             raise self.fail(2, f"{task.task_id} started while the planner is asked about {', '.join(memory.open_request.batch)}")
 
 
-def _task_of(memory: AgentMemory, effect_id: str, effect: Dispatch | StartChild | Ask) -> str:
+def _task_of(memory: ConstellationMemory, effect_id: str, effect: Dispatch | StartChild | AskPerson) -> str:
     if isinstance(effect, StartChild):
         return memory.attempts[effect_id].task_id
     return effect.task_id if isinstance(effect, Dispatch) else str(effect.subject["task_id"])

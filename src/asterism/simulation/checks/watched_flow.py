@@ -8,9 +8,9 @@ from asterism.flows.agent import StandardAgent
 from asterism.flows.registry import agent_class
 from asterism.kernel.journal import Entry
 from asterism.language import replies
-from asterism.machines.control import Ask
-from asterism.machines.flow_agent.events import Entered, Handle, Handled, Message
+from asterism.machines.flow_agent.events import CallHandler, HandlerEnded, Message, RunningEntered
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.run_control import AskPerson
 from asterism.simulation.checks.watched import Watched, canonical
 from asterism.simulation.device import Performance
 
@@ -54,47 +54,51 @@ class WatchedFlow(Watched[FlowMemory]):
             self._paused_in = str(self.replayed.state)
         if entry.note:
             return
-        if isinstance(event, Entered) and event.of == memory.handling:
+        if isinstance(event, RunningEntered) and event.effect_id == memory.handler_effect:
             self._check_entered(event)
-        if isinstance(event, Handled) and event.effect == memory.handling:
+        if isinstance(event, HandlerEnded) and event.effect_id == memory.handler_effect:
             self._check_handled(event)
 
     def after(self, entry: Entry) -> None:
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-            if isinstance(effect, Ask):
+            if isinstance(effect, AskPerson):
                 self._asked_in[effect_id] = str(entry.state)
-            if isinstance(effect, Handle) and effect.handler == "on_running" and self._in_doubt:
+            if isinstance(effect, CallHandler) and effect.handler == "on_running" and self._in_doubt:
                 raise self.fail(9, f"{effect_id} acts again, what was interrupted may have finished, and nobody has said yes")
-        handlers = [key for key, it in self.replayed.outstanding.items() if isinstance(it, Handle) and key not in self.replayed.withdrawn]
+        handlers = [
+            key
+            for key, it in self.replayed.outstanding.items()
+            if isinstance(it, CallHandler) and key not in self.replayed.cancelled_effects
+        ]
         if len(handlers) > 1:
             raise self.fail(2, f"{', '.join(handlers)} are called at once")
 
     # -- acting ------------------------------------------------------------------------------------
 
-    def _check_entered(self, event: Entered) -> None:
-        agent, handle = agent_class(self.replayed.memory.agent), self.effects[event.of]
-        if not isinstance(handle, Handle):
-            raise self.fail(2, f"{event.of} acts, and is no handler")
-        if event.of in self._entered:
-            raise self.fail(2, f"{event.of} acts twice")
-        self._entered.add(event.of)
-        given = {name for name, value in event.view.fields.items() if value is not None} | set(event.view.withheld)
+    def _check_entered(self, event: RunningEntered) -> None:
+        agent, handle = agent_class(self.replayed.memory.agent), self.effects[event.effect_id]
+        if not isinstance(handle, CallHandler):
+            raise self.fail(2, f"{event.effect_id} acts, and is no handler")
+        if event.effect_id in self._entered:
+            raise self.fail(2, f"{event.effect_id} acts twice")
+        self._entered.add(event.effect_id)
+        given = {name for name, value in event.view.fields.items() if value is not None} | set(event.view.withheld_fields)
         if missing := [name for name, field in agent.input_fields().items() if field.asked and not field.optional and name not in given]:
             raise self.fail(2, f"it acts without {', '.join(missing)}")
-        if "RUNNING" in event.path:
+        if "RUNNING" in event.transitions:
             self._check_approved(agent, handle.message, event.view.shown)
 
-    def _check_handled(self, event: Handled) -> None:
-        handle = self.effects[event.effect]
-        if event.effect in self._unsure and not event.interrupted:
-            raise self.fail(6, f"{event.effect} was interrupted while it acted, and goes on")
-        if not isinstance(handle, Handle):
-            raise self.fail(2, f"{event.effect} was handled, and is no handler")
-        if event.interrupted and (event.effect in self._entered or handle.handler == "on_running"):
+    def _check_handled(self, event: HandlerEnded) -> None:
+        handle = self.effects[event.effect_id]
+        if event.effect_id in self._unsure and not event.interrupted:
+            raise self.fail(6, f"{event.effect_id} was interrupted while it acted, and goes on")
+        if not isinstance(handle, CallHandler):
+            raise self.fail(2, f"{event.effect_id} was handled, and is no handler")
+        if event.interrupted and (event.effect_id in self._entered or handle.handler == "on_running"):
             self._in_doubt = True
         elif handle.handler == "on_interrupted" and _is_yes(handle.message):
             self._in_doubt = False
-        if "RUNNING" in event.path:
+        if "RUNNING" in event.transitions:
             agent, view = agent_class(self.replayed.memory.agent), event.view or self.replayed.memory.view
             self._check_approved(agent, handle.message, view.shown)
 
@@ -103,17 +107,17 @@ class WatchedFlow(Watched[FlowMemory]):
         resumed = self.replayed.state == "PAUSED" and self._paused_in == "RUNNING"  # its yes was given before
         if not agent.requires_approval or resumed:
             return
-        asked = self.effects.get(message.to)
-        if not isinstance(asked, Ask) or self._asked_in[message.to] != "WAITING_FOR_APPROVAL":
+        asked = self.effects.get(message.inquiry_id)
+        if not isinstance(asked, AskPerson) or self._asked_in[message.inquiry_id] != "WAITING_FOR_APPROVAL":
             raise self.fail(9, f"it acts upon {message.text!r}, which answers no question for approval")
         if canonical(asked.subject["fields"]) != canonical(fields):
             raise self.fail(9, f"it acts with {fields}, and was shown with {asked.subject['fields']}")
         by_default = agent.on_waiting_for_approval is StandardAgent.on_waiting_for_approval
         if message.verb not in ("approve", "respond") or (by_default and message.verb == "respond" and not replies.is_yes(message.text)):
             raise self.fail(9, f"it acts upon {message.verb} {message.text!r}, which is no yes")
-        if message.to in self._spent:
-            raise self.fail(9, f"it acts twice upon one yes ({message.to})")
-        self._spent.add(message.to)
+        if message.inquiry_id in self._spent:
+            raise self.fail(9, f"it acts twice upon one yes ({message.inquiry_id})")
+        self._spent.add(message.inquiry_id)
 
 
 def _is_yes(message: Message) -> bool:

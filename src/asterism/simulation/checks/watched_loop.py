@@ -8,12 +8,12 @@ from typing import Any
 
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect
-from asterism.machines.children import Relay, StartChild
-from asterism.machines.control import Answered, Ask, Forked, Withdraw
+from asterism.machines.children import SignalChild, StartChild
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import Critiqued, ModelReplied, PlanMade, Reflected, Synthesized, ToolReturned, WorkerEnded
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Step, ToolCall
+from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Forked
 from asterism.simulation.checks.watched import Watched, canonical
 
 Call = tuple[str, str]
@@ -65,7 +65,7 @@ class WatchedLoop(Watched[LoopMemory]):
         memory = self.replayed.memory
         self._tokens += 0 if entry.note else getattr(entry.event, "tokens", 0)
         self._was_paused, self._found, self._must_ask = memory.paused, len(memory.findings), False
-        self._is_left = getattr(entry.event, "effect", "") in self.replayed.abandoned
+        self._is_left = getattr(entry.event, "effect_id", "") in self.replayed.abandoned
         if isinstance(entry.event, WorkerEnded | ToolReturned) and self._is_left:
             return  # it was called off, and has no consequence
         self._must_ask = isinstance(entry.event, WorkerEnded | ToolReturned) and entry.event.interrupted and not entry.note
@@ -81,7 +81,7 @@ class WatchedLoop(Watched[LoopMemory]):
             self._done[finding.step_id] = finding.status
             self._unsure.discard(finding.step_id)
             self._anew.discard(finding.step_id)
-        if self._must_ask and not any(isinstance(effect, Ask) for effect in entry.effects):
+        if self._must_ask and not any(isinstance(effect, AskPerson) for effect in entry.effects):
             raise self.fail(9, f"entry {entry.seq} tells of what may have finished, and nobody is asked about it")
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             self._check_effect(entry, effect_id, effect)
@@ -96,8 +96,8 @@ class WatchedLoop(Watched[LoopMemory]):
         if entry.note:
             return
         event = entry.event
-        effect = self.effects.get(getattr(event, "effect", ""))
-        if isinstance(event, Answered) and isinstance(effect, Ask) and not event.withdrawn:
+        effect = self.effects.get(getattr(event, "effect_id", ""))
+        if isinstance(event, Answered) and isinstance(effect, AskPerson) and not event.cancelled:
             self._hear_answer(event, effect.subject)
         elif isinstance(event, WorkerEnded) and isinstance(effect, RunWorker) and event.interrupted:
             self._unsure.add(effect.step_id)
@@ -120,7 +120,7 @@ class WatchedLoop(Watched[LoopMemory]):
         self._yes[canonical(_approved(subject, changes))] += 1
         if "tool" in subject and event.verb == "approve" and isinstance(event.value, dict) and event.value.get("always") is True:
             for activity in self.replayed.memory.active.values():
-                if any(call.question.inquiry == event.effect for call in activity.calls):
+                if any(call.question.inquiry_id == event.effect_id for call in activity.calls):
                     self._trusted.add((activity.worker, subject["tool"]))
 
     def _hear_of_fork(self) -> None:
@@ -129,9 +129,11 @@ class WatchedLoop(Watched[LoopMemory]):
         self._trusted.clear()
         for step_id, activity in memory.active.items():
             profile = memory.workers.get(activity.worker)
-            if activity.effect and profile:
+            if activity.effect_id and profile:
                 (self._anew if profile.idempotent or profile.converses else self._unsure).add(step_id)
-            self._unsure_calls.update((step_id, call.asked.call_id) for call in activity.calls if call.effect and not call.asked.idempotent)
+            self._unsure_calls.update(
+                (step_id, call.asked.call_id) for call in activity.calls if call.effect_id and not call.asked.idempotent
+            )
 
     # -- what is begun -----------------------------------------------------------------------------
 
@@ -139,12 +141,12 @@ class WatchedLoop(Watched[LoopMemory]):
         memory = self.replayed.memory
         self._reflections += isinstance(effect, Reflect)
         limit = memory.options.max_tokens
-        if limit is not None and self._tokens > limit and not isinstance(effect, Ask | Relay | Withdraw):
+        if limit is not None and self._tokens > limit and not isinstance(effect, AskPerson | SignalChild | CancelEffect):
             raise self.fail(8, f"{effect_id} is begun after {self._tokens} tokens (max_tokens {limit})")
         if isinstance(effect, CallTool):
             self._check_call(effect)
         elif isinstance(effect, RunWorker | StartChild) or (isinstance(effect, AskModel) and effect.round == 1):
-            activity = next((it for it in memory.active.values() if it.effect == effect_id), None)
+            activity = next((it for it in memory.active.values() if it.effect_id == effect_id), None)
             if activity is None:
                 raise self.fail(2, f"{effect_id} is begun, and no step that is under way has begun it")
             self._check_step(entry, activity)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from asterism.errors import Refused
-from asterism.machines.control import Cancel, Forked
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool
 from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.model import Gate, ToolCall, WorkerProfile
+from asterism.machines.run_control import Cancel, Forked
 from tests.loops import WORKERS, Loop, steps
 
 
@@ -39,7 +39,7 @@ def test_a_reply_that_comes_after_it_was_called_off_counts_with_its_tokens() -> 
     loop = conversing()
     asked = loop.effect(AskModel)
     loop.batch(Cancel())
-    loop.batch(ModelReplied(effect=asked, text="too late", tokens=7))
+    loop.batch(ModelReplied(effect_id=asked, text="too late", tokens=7))
     assert (loop.state, loop.memory.tokens) == ("CANCELLED", 7)
     loop.assert_replays()
 

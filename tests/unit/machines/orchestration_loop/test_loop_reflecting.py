@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from asterism.kernel.machine import kind_of
-from asterism.machines.control import Ask
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.model import Decision, Step, Strategy
-from asterism.machines.orchestration_loop.reflecting import is_ok, one_word
+from asterism.machines.orchestration_loop.reflection import is_ok, one_word
+from asterism.machines.run_control import AskPerson
 from tests.loops import Loop, steps
 
 PROSE = "All things considered, we are done. " * 300
@@ -146,7 +146,7 @@ def test_the_ladder_is_climbed_with_each_failure_of_the_step() -> None:
     loop.fails("a", "too big")
     loop.says()
     (asked,) = loop.outstanding(MakePlan).values()
-    assert asked.told == "make smaller steps after a: too big"
+    assert asked.feedback == "make smaller steps after a: too big"
     loop.assert_replays()
 
 
@@ -256,7 +256,7 @@ def test_a_question_to_the_user_may_be_declined() -> None:
     loop = Loop(*steps("a", "b"))
     loop.fails("a")
     loop.says(strategy=Strategy.ASK_USER)
-    assert list(loop.outstanding(Ask))
+    assert list(loop.outstanding(AskPerson))
     loop.answers("reject", reason="decide yourself")
     assert loop.state == "REFLECTING"
     assert loop.memory.latest_findings()[0].feedback == "decide yourself"

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from asterism.errors import IllegalTransition, Refused
-from asterism.kernel.machine import Event, Machine, Row, Turn, row
-from asterism.machines.control import Broke, Cancel, Claimed, Drained, Pause, Unpause
+from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce, WorkerEnded
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step, ToolCall
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP, TRANSITIONS
+from asterism.machines.run_control import BatchEnded, Cancel, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from tests.loops import WORKERS, Loop, steps
 
 # As the seed writes it.
@@ -54,12 +54,12 @@ def test_the_extension_adds_what_the_design_says_and_nothing_else() -> None:
 def test_a_pair_that_is_not_in_the_table_raises_whatever_a_move_wants(state: State, target: State) -> None:
     """A move of this table, replaced by one that wants the pair: the table does not let it."""
 
-    def wants(memory: LoopMemory, event: Drained, turn: Turn) -> State:
+    def wants(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State:
         return target
 
-    was = ORCHESTRATION_LOOP.table[state][Drained]
+    was = ORCHESTRATION_LOOP.table[state][BatchEnded]
     rows: dict[type[Event], Row] = dict(ORCHESTRATION_LOOP.table[state])
-    rows[Drained] = row(wants, *was.to)
+    rows[BatchEnded] = row(wants, *was.to)
     table: dict[StrEnum, Mapping[type[Event], Row]] = dict(ORCHESTRATION_LOOP.table)
     table[state] = rows
     wanting: Machine[LoopMemory] = Machine(
@@ -75,7 +75,7 @@ def test_a_pair_that_is_not_in_the_table_raises_whatever_a_move_wants(state: Sta
         assert not wanting.matrix()[state]
         return
     with pytest.raises(IllegalTransition, match=f"orchestration loop in {state} does not accept batch_ended to {target}"):
-        wanting.step(state, LoopMemory(), Drained(), Turn(run="r", seq=1, at=0.0, actor="me", state=state))
+        wanting.step(state, LoopMemory(), BatchEnded(), StepContext(run_id="r", seq=1, at=0.0, actor="me", state=state))
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -154,7 +154,7 @@ def test_a_command_out_of_place_raises_and_changes_nothing(state: State) -> None
 def test_an_outcome_that_nobody_waits_for_is_noted_and_changes_nothing(state: State) -> None:
     loop = in_state(state)
     before = msgspec.to_builtins(loop.memory)
-    entry = loop.take(WorkerEnded(effect="r:99.0"))
+    entry = loop.take(WorkerEnded(effect_id="r:99.0"))
     assert entry is not None
     assert entry.note == "r:99.0 is not outstanding"
     assert (msgspec.to_builtins(loop.memory), loop.state) == (before, state)
@@ -189,7 +189,7 @@ def test_a_defect_ends_any_state_in_failed_by_name(state: State) -> None:
     if effect is None:
         assert state is State.OBSERVING
         return
-    loop.batch(Broke(effect=effect, event="X", reason="ZeroDivisionError"))
+    loop.batch(TransitionFailed(effect_id=effect, event="X", reason="ZeroDivisionError"))
     assert loop.state == "FAILED"
     assert loop.memory.reason == "X could not be taken: ZeroDivisionError"
 
@@ -198,7 +198,7 @@ def test_a_defect_ends_any_state_in_failed_by_name(state: State) -> None:
 def test_a_paused_loop_starts_nothing_and_goes_on_when_told(state: State) -> None:
     loop = in_state(state)
     under_way = list(loop.run.outstanding)
-    loop.batch(Pause(), Claimed(epoch=2, owner="x"))
+    loop.batch(Pause(), OwnershipAcquired(epoch=2, owner="x"))
     assert list(loop.run.outstanding) == under_way
     assert loop.state == state
     loop.batch(Unpause())

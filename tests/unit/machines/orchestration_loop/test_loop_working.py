@@ -10,10 +10,10 @@ from asterism.constellation.profile import ChildSpec
 from asterism.errors import Refused
 from asterism.kernel.machine import kind_of
 from asterism.machines.children import ChildEnded, StartChild
-from asterism.machines.control import Forked, Pause, Verb
 from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunWorker
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, WorkerProfile
+from asterism.machines.run_control import Forked, Pause, Verb
 from tests.loops import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again_and_told_why() -> None:
     loop.plans(Step(worker="ghost", intent="haunt"))
     (asked,) = loop.outstanding(MakePlan).values()
     assert (loop.state, asked.number) == ("PLANNING", 2)
-    assert asked.told == "step 'step_1': there is no worker 'ghost'; there are w, once, asks, model"
+    assert asked.feedback == "step 'step_1': there is no worker 'ghost'; there are w, once, asks, model"
     loop.plans(*steps("a", "a"))
     assert loop.state == "FAILED"
     assert loop.memory.reason == "no plan can be had after 2 tries (max_calls): two steps are named 'a'"
@@ -168,7 +168,7 @@ def test_a_question_that_expires_is_a_no() -> None:
 
 def test_a_result_that_comes_later_is_waited_for_and_taken_as_the_output() -> None:
     loop = Loop(*steps("a"))
-    loop.batch(WorkerEnded(effect=loop.effect(RunWorker), later=Later(key="job-7")))
+    loop.batch(WorkerEnded(effect_id=loop.effect(RunWorker), later=Later(key="job-7")))
     assert loop.state == "WAITING"
     assert loop.asked()[0].subject["awaits"] == "job-7"
     loop.answers("respond", {"rows": 3})
@@ -314,6 +314,6 @@ def test_a_finding_carries_its_step_worker_and_attempt() -> None:
 def test_a_child_that_did_not_finish_is_a_failure_with_its_reason_or_how_it_ended(outcome: Any, reason: str, told: str) -> None:
     nested = WorkerProfile(name="nested", child=ChildSpec(machine="flow agent", definition={}))
     loop = Loop(*steps("a:nested"), workers=(nested,))
-    loop.batch(ChildEnded(effect=loop.effect(StartChild), outcome=outcome, reason=reason))
+    loop.batch(ChildEnded(effect_id=loop.effect(StartChild), outcome=outcome, reason=reason))
     (finding,) = loop.memory.findings
     assert (finding.status, finding.reason) == ("failed", told)

@@ -1,0 +1,94 @@
+"""The ledger: which workers a process owns, written down so that the next owner can end what a killed one left.
+
+One file per owner, ``<pid>_<birth>_<token>.workers``, one ``pid birth`` per line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from asterism.devices.process import birth, group_lives, still_works
+from asterism.errors import StoreUnavailable
+from asterism.runtime.private_files import make_folder, opener_within
+
+_SUFFIX = ".workers"
+_GONE_WITHIN_S = 5.0
+_POLL_S = 0.01
+
+
+class WorkerLedger:
+    """The workers of one pool of this process.
+
+    Raises:
+        StoreUnavailable: the directory cannot be made, or not be written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            make_folder(directory)
+        except OSError as error:
+            raise _unavailable(directory, error) from error
+        pid = os.getpid()
+        self._file = directory / f"{pid}_{birth(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
+
+    def write(self, workers: Iterable[tuple[int, str]]) -> None:
+        """Replace the list by these (pid, birth); an empty one is no file. Nobody ever reads half a list."""
+        listed = "".join(f"{pid} {born}\n" for pid, born in workers)
+        if not listed:
+            self._file.unlink(missing_ok=True)
+            return
+        draft = self._file.with_suffix(".draft")
+        try:
+            make_folder(draft.parent)
+            with open(draft, "w", encoding="ascii", opener=opener_within) as file:
+                file.write(listed)
+            draft.replace(self._file)
+        except OSError as error:
+            raise _unavailable(draft.parent, error) from error
+
+
+def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"folder {directory}: {error.strerror}; make it writable and free some space, or name another database")
+
+
+def reap_orphans(directory: Path) -> int:
+    """Kill every worker, with its process group, whose owner is dead; return how many there were.
+
+    A live owner's workers are left alone, and so is a process that merely has the pid of a worker.
+    Waits until they are gone, 5 s at most.
+    """
+    orphans: list[int] = []
+    for file in sorted(directory.glob(f"*{_SUFFIX}")):
+        owner, _, rest = file.name.removesuffix(_SUFFIX).partition("_")
+        if owner.isascii() and owner.isdecimal() and birth(int(owner)) == rest.rpartition("_")[0]:
+            continue
+        for pid, born in _listed(file):
+            if still_works(pid, born):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                    orphans.append(pid)
+        with contextlib.suppress(OSError):  # not ours, or not a file: it says nothing of a worker
+            file.unlink(missing_ok=True)
+    _wait_until_gone(orphans)
+    return len(orphans)
+
+
+def _listed(file: Path) -> list[tuple[int, str]]:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []  # another process reaped it in between, or it is none of ours
+    entries = [line.partition(" ") for line in lines]
+    return [(int(pid), born) for pid, _, born in entries if pid.isdigit() and born]
+
+
+def _wait_until_gone(groups: list[int]) -> None:
+    give_up = time.monotonic() + _GONE_WITHIN_S
+    while any(group_lives(group) for group in groups) and time.monotonic() < give_up:
+        time.sleep(_POLL_S)

@@ -1,0 +1,45 @@
+"""How a constellation agent is started by another run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.profile import AgentProfile
+from asterism.kernel.start import StartRequest
+from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
+
+
+class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What can be said of a constellation before it is known what it is started for.
+
+    Attributes:
+        fleet: profiles of its devices.
+        plan: its tasks and dependencies; None where the request is to be planned.
+        options: how it behaves.
+        working_directory: what is relative in its tasks is relative to it; empty for the folder of whoever drives it.
+    """
+
+    fleet: tuple[AgentProfile, ...] = ()
+    plan: PlanDocument | None = None
+    options: RunOptions = RunOptions()
+    working_directory: str = ""
+
+
+def first_event(start: StartRequest) -> ConstellationSubmitted:
+    """Return the event that begins the run.
+
+    Raises:
+        InvalidInput: its definition is no ``ConstellationDefinition``.
+    """
+    defined = start.defined_as(ConstellationDefinition)
+    limit_s = start.limit_s(defined.options.wall_limit_s, default_s=RunOptions().wall_limit_s)
+    return ConstellationSubmitted(
+        request=start.request,
+        fleet_file=start.fleet_file,
+        working_directory=defined.working_directory,
+        fleet=defined.fleet,
+        options=msgspec.structs.replace(defined.options, wall_limit_s=limit_s),
+        plan=defined.plan,
+        inputs=start.inputs,
+    )

@@ -1,0 +1,63 @@
+"""Tasks that are constellations of their own: what their run begins with, and what its end means for the task."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.resolution import predecessor_results
+from asterism.constellation.task import TaskError, TaskStar
+from asterism.kernel.machine import StepContext
+from asterism.kernel.start import StartRequest
+from asterism.machines.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
+from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import AttemptEnded, Dispatch
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+
+
+def is_child(memory: ConstellationMemory, attempt: Dispatch) -> bool:
+    """True for an attempt that a run of its own carries out: of a constellation, or of what its device begins."""
+    profile = memory.fleet.get(attempt.device)
+    return attempt.plan is not None or (profile is not None and profile.child is not None)
+
+
+def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, context: StepContext) -> StartChild:
+    """The run that carries an attempt out. It is not replanned, and has no more time than the task and this run have left."""
+    profile, title = memory.fleet.get(attempt.device), task.name or task.task_id
+    left_s = [memory.started_at + memory.options.wall_limit_s - context.at]
+    left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
+    left_s += [attempt.deadline_at - context.at] if attempt.deadline_at is not None else []
+    if attempt.plan is None and profile is not None and profile.child is not None:
+        results = predecessor_results(task, memory.constellation)
+        handed = {**attempt.arguments, **({"results": results} if results else {})}
+        return child_start_of(profile.child, attempt.description, handed, left_s=min(left_s), title=title)
+    defined = ConstellationDefinition(
+        fleet=tuple(memory.fleet.values()),
+        plan=msgspec.convert(attempt.plan, PlanDocument),
+        options=msgspec.structs.replace(memory.options, replan="never"),
+        working_directory=memory.working_directory,
+    )
+    start = StartRequest(
+        definition=msgspec.to_builtins(defined, str_keys=True),
+        request=task.description or title,
+        inputs=attempt.arguments,
+        budget_s=max(MIN_LIMIT_S, min(left_s)),
+        fleet_file=memory.fleet_file,
+    )
+    return child_start("constellation agent", start, title)
+
+
+def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded:
+    """What the end of a child is for the task that it carried out."""
+    if event.outcome == "finished":
+        return AttemptEnded(effect_id=event.effect_id, result=event.result)
+    if event.outcome == "cancelled":
+        error = TaskError(code="cancelled", message=event.reason)
+    elif event.code == "interrupted":
+        error = TaskError(code="interrupted", message=event.reason)
+    elif event.code == "wall_limit":
+        late = attempt.deadline_at is not None and attempt.deadline_at <= at
+        error = TaskError(code="deadline" if late else "timeout", message=event.reason)
+    else:
+        error = TaskError(code="child_failed", message=event.reason)
+    return AttemptEnded(effect_id=event.effect_id, error=error)

@@ -1,0 +1,104 @@
+"""How the planner is asked: once at a time, within its limits, and again when its answer cannot be taken."""
+
+from __future__ import annotations
+
+import msgspec
+
+from asterism.constellation.edits import Refusal
+from asterism.errors import Refused
+from asterism.kernel.machine import StepContext
+from asterism.machines.constellation_agent.events import AskPlanner, RaiseLimits, WeavingMode
+from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingPlanner, Deferred, NotPlanning, PlanRequest
+
+
+def ask_planner(memory: ConstellationMemory, context: StepContext, request: PlanRequest | None = None) -> None:
+    """Put a question to the planner: for a constellation where there is none, else for edits.
+
+    Where planning has used what it may, the question is deferred and the run pauses itself.
+
+    Args:
+        memory: of the agent.
+        context: in which it is asked.
+        request: what to ask; by default what was deferred, or about the tasks that have ended.
+    """
+    deferred = memory.planning if isinstance(memory.planning, Deferred) else None
+    request = request or memory.open_request
+    request = msgspec.structs.replace(request, batch=tuple(dict.fromkeys([*request.batch, *memory.batch])))
+    counted = deferred is not None and deferred.counted
+    memory.batch.clear()
+    memory.unseen.clear()
+    if why := over_limit(memory):
+        defer(memory, request, why, counted=counted)
+        return
+    memory.asks += not counted
+    effect = context.schedule(
+        AskPlanner(
+            mode=WeavingMode.EDITING if memory.schedule else WeavingMode.CREATION,
+            request=memory.request,
+            base_version=memory.constellation.version,
+            batch=request.batch,
+            feedback=request.feedback,
+            refusal=request.refusal,
+            number=memory.asks,
+            rejections=request.rejections,
+        )
+    )
+    memory.planning = AwaitingPlanner(request=request, effect_id=effect, asked_at=context.seq)
+
+
+def defer(memory: ConstellationMemory, request: PlanRequest, why: str, *, counted: bool) -> None:
+    """Keep a question until its limit is raised: the run pauses itself."""
+    memory.planning = Deferred(request=request, counted=counted)
+    memory.paused, memory.limit = True, why
+
+
+def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
+    """Let planning use more; a run that has paused itself for its limit goes on.
+
+    Raises:
+        Refused: it has used as much already.
+    """
+    before, given = memory.options, msgspec.structs.asdict(event)
+    memory.options = msgspec.structs.replace(before, **{name: limit for name, limit in given.items() if limit is not None})
+    if why := over_limit(memory):
+        memory.options = before
+        raise Refused(f"{why}: that is no more than was used")
+    if memory.limit:
+        memory.paused, memory.limit = False, ""
+
+
+def over_limit(memory: ConstellationMemory) -> str:
+    """Why the planner may not be asked any more; empty while it may."""
+    left, used, options = memory.budget_left(), memory.used, memory.options
+    if left is None or (left.tokens > 0 and left.cost_usd > 0):
+        return ""
+    if options.max_tokens is not None and left.tokens <= 0:
+        return f"planning has used {used.tokens} tokens, and may use {options.max_tokens}"
+    return f"planning has cost {used.cost_usd:.4f} dollars, and may cost {options.max_cost_usd:.4f}"
+
+
+def may_ask_again(memory: ConstellationMemory) -> bool:
+    """Whether the bounds leave room for another question about the same batch."""
+    if isinstance(memory.planning, NotPlanning):
+        return False
+    return memory.planning.request.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
+
+
+def ask_again(
+    memory: ConstellationMemory, context: StepContext, feedback: str, refusal: Refusal | None = None, *, rejection: str = ""
+) -> None:
+    """Tell the planner why its answer could not be taken, and ask once more about the same batch."""
+    last = memory.open_request
+    rejections = (*last.rejections, rejection) if rejection else last.rejections
+    again = msgspec.structs.replace(last, reasks=last.reasks + 1, feedback=feedback, refusal=refusal, rejections=rejections)
+    ask_planner(memory, context, again)
+
+
+def what_moved(memory: ConstellationMemory) -> str:
+    """What has become of tasks since the planner was asked, in words; empty where nothing has."""
+    moved = memory.planning.moved if isinstance(memory.planning, Awaiting) else {}
+    tasks = memory.constellation.tasks
+    there = [f"{task_id} is {tasks[task_id].status}" for task_id in moved if task_id in tasks]
+    more = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
+    return f" Since you were asked: {', '.join(there[:NAMED])}{more}." if there else ""

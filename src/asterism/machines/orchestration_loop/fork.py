@@ -1,0 +1,58 @@
+"""What a fork means: nothing that was under way in the origin is silently repeated; each is decided anew."""
+
+from __future__ import annotations
+
+from asterism.kernel.machine import StepContext
+from asterism.machines.common_rows import cancel_effect
+from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, StepInquiry
+from asterism.machines.run_control import Forked
+
+
+def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> None:
+    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked.
+
+    A yes that was used for what is under way was the origin's, too: what is started again needs one of its own.
+    """
+    memory.started_at += event.idle_s
+    memory.trusted.clear()  # a yes for the rest of a run was to that one
+    if memory.asking:
+        cancel_effect(memory.asking, context)
+        memory.asking = ""
+    context.touch("task", *memory.active)
+    for activity in memory.active.values():
+        for call in activity.calls:
+            _call_anew(memory, activity, call, event, context)
+        _step_anew(memory, activity, event, context)
+
+
+def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
+    if activity.effect_id:
+        if activity.effect_id not in context.abandoned:  # a child's: called off already
+            cancel_effect(activity.effect_id, context)
+        activity.effect_id, activity.approved = "", False
+        profile = memory.workers[activity.worker]
+        if not profile.idempotent and not profile.converses:
+            prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            ask_about(memory, activity, "interruption", prompt, context)
+    elif activity.question.inquiry_id:
+        asked, activity.question = activity.question, StepInquiry()
+        cancel_effect(asked.inquiry_id, context)
+        ask_about(memory, activity, asked.about, asked.prompt, context, awaits=asked.awaits)
+
+
+def _call_anew(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
+    if call.effect_id:
+        cancel_effect(call.effect_id, context)
+        was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
+        if not call.asked.idempotent:
+            prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
+            ask_about_call(memory, call, "interruption", prompt, context)
+        elif was_confirmed:
+            ask_about_call(
+                memory, call, "confirmation", f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)", context
+            )
+    elif call.question.inquiry_id:
+        asked, call.question = call.question, StepInquiry()
+        cancel_effect(asked.inquiry_id, context)
+        ask_about_call(memory, call, asked.about, asked.prompt, context)

@@ -1,0 +1,179 @@
+"""How people are asked, and what their answers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from asterism.errors import Refused
+from asterism.kernel.machine import StepContext
+from asterism.machines.common_rows import cancel_effect
+from asterism.machines.orchestration_loop.memory import About, Activity, Call, LoopMemory, StepInquiry
+from asterism.machines.orchestration_loop.model import Finding, Step, ToolCall
+from asterism.machines.run_control import Answered, AskPerson, Risk, Verb, check_verb, expiry, no_longer_open
+
+_VERBS: dict[About, tuple[Verb, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "interruption": ("approve", "respond", "reject"),
+    "later": ("respond", "reject"),
+    "question": ("respond", "reject"),
+    "confirmation": ("approve", "edit", "reject"),
+}
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, context: StepContext, *, awaits: str = "") -> None:
+    """Ask a person (or wait for a program) about a step; what is approved is all that its worker will see."""
+    step = activity.step
+    subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
+    if about == "approval" and step.uses:
+        subject["artifacts"] = memory.handoff(activity).artifacts
+    activity.question = _ask(memory, about, prompt, subject | ({"awaits": awaits} if awaits else {}), context)
+    activity.question.awaits = awaits
+
+
+def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, context: StepContext) -> None:
+    """Ask a person about a tool call; what is shown is exactly what will be called."""
+    subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
+    call.question = _ask(memory, about, prompt, subject, context)
+
+
+def _ask(memory: LoopMemory, about: About, prompt: str, subject: dict[str, Any], context: StepContext) -> StepInquiry:
+    risk: Risk = "low" if about in ("later", "question") else "high"
+    expires_at = expiry(context, memory.options.inquiry_timeout_s)
+    inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=_VERBS[about], risk=risk, expires_at=expires_at))
+    return StepInquiry(inquiry_id=inquiry, about=about, prompt=prompt, expires_at=expires_at)
+
+
+def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> None:
+    """Do what was answered.
+
+    Raises:
+        Refused: it is not asked any more, or does not take this answer; the question stays open.
+    """
+    for step_id, activity in memory.active.items():
+        if activity.question.inquiry_id == event.effect_id:
+            _check(activity.question, event)
+            _about_step(activity, event, context)
+            context.touch("task", step_id)
+            return
+        for call in activity.calls:
+            if call.question.inquiry_id == event.effect_id:
+                _check(call.question, event)
+                _about_call(memory, activity, call, event, context)
+                context.touch("task", step_id)
+                return
+    raise no_longer_open(event)
+
+
+def _check(question: StepInquiry, event: Answered) -> None:
+    check_verb(event, _VERBS[question.about])
+    if event.verb == "edit" and not isinstance(event.value, dict):
+        raise Refused("an edit gives what is to be different, as a JSON object")
+
+
+def _about_step(activity: Activity, event: Answered, context: StepContext) -> None:
+    edited = _edited(activity.step, event.value) if event.verb == "edit" else activity.step
+    about, activity.question = activity.question.about, StepInquiry()
+    if event.verb in ("approve", "edit"):
+        if event.verb == "edit":
+            activity.step = edited
+        activity.approved = True
+        if about == "interruption":
+            activity.attempt += 1
+    elif event.verb == "respond":
+        activity.settle(Finding(output=event.value))
+    else:
+        activity.settle(Finding(status="denied", reason=_why_not(about, f"{context.actor} said no"), feedback=event.reason))
+
+
+def _edited(step: Step, given: dict[str, Any]) -> Step:
+    """The step with another ``intent``, and with what is different in its ``context``; any other name is one of the context."""
+    fixed = [name for name in ("step_id", "worker", "artifacts") if name in given]
+    if fixed:
+        raise Refused(f"an edit of {step.step_id} changes its intent and its context, not {', '.join(fixed)}")
+    intent, context = given.get("intent", step.intent), given.get("context", {})
+    if not isinstance(intent, str) or not isinstance(context, dict):
+        raise Refused(f"an edit of {step.step_id} gives the intent as a text, and the context as a JSON object")
+    more = {name: value for name, value in given.items() if name not in ("intent", "context")}
+    return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
+
+
+def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answered, context: StepContext) -> None:
+    if event.verb == "edit":
+        _check_arguments(call.asked, event.value)
+    about, call.question = call.question.about, StepInquiry()
+    if event.verb in ("approve", "edit"):
+        if event.verb == "edit":
+            call.asked = msgspec.structs.replace(call.asked, arguments={**call.asked.arguments, **event.value})
+        elif isinstance(event.value, dict) and event.value.get("always") is True:
+            memory.trusted[activity.tool(call)] = None
+        call.confirmed = True
+    elif event.verb == "respond":
+        call.done, call.result = True, event.value
+    else:
+        call.done, call.result = True, _not_called(about, f"{context.actor} said no", event.reason)
+
+
+def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
+    """See that a tool has the arguments that a person puts in place of a model's: many a server drops one that it does not know."""
+    known = asked.parameters.get("properties")
+    if not isinstance(known, dict):
+        return
+    unknown = [name for name in given if name not in known]
+    if unknown and not asked.parameters.get("additionalProperties"):
+        raise Refused(f"{asked.tool} has no argument {', '.join(unknown)}; it has {', '.join(known)}")
+    for name, value in given.items():
+        kind = known[name].get("type") if isinstance(known.get(name), dict) else None
+        types = _TYPES.get(kind) if isinstance(kind, str) else None
+        if types and not (isinstance(value, types) and isinstance(value, bool) is (kind == "boolean")):
+            raise Refused(f"{name} of {asked.tool} is of type {kind}; give another value")
+
+
+def denied(reason: str, feedback: str = "") -> dict[str, str]:
+    """What a model is told of a call that may not be made."""
+    return {"status": "denied", "reason": reason, "feedback": feedback}
+
+
+def _not_called(about: About, why: str, feedback: str = "") -> dict[str, str]:
+    """What a model is told of a call that a person did not say yes to; of one that was interrupted, that it may have been carried out."""
+    told = denied(_why_not(about, why), feedback)
+    return {**told, "status": "interrupted"} if about == "interruption" else told
+
+
+def _why_not(about: About, why: str) -> str:
+    """Why something is not done; of what was interrupted, only that it is not done again is known."""
+    return f"it was interrupted, may have been carried out, and is not repeated: {why}" if about == "interruption" else why
+
+
+def expire(memory: LoopMemory, context: StepContext) -> bool:
+    """Take no answer for a no, where the time for it has passed; True if anything changed."""
+    changed = False
+    for activity in memory.active.values():
+        for question in tuple(activity.questions()):
+            if 0 < question.expires_at <= context.at:
+                _expired(memory, activity, question.inquiry_id, context)
+                changed = True
+    return changed
+
+
+def _expired(memory: LoopMemory, activity: Activity, inquiry_id: str, context: StepContext) -> None:
+    cancel_effect(inquiry_id, context)
+    context.touch("task", activity.step.step_id)
+    why = "nobody answered in time"
+    if activity.question.inquiry_id == inquiry_id:
+        about, activity.question = activity.question.about, StepInquiry()
+        activity.settle(Finding(status="timeout" if about == "later" else "denied", reason=_why_not(about, why)))
+    for call in activity.calls:
+        if call.question.inquiry_id == inquiry_id:
+            about, call.question = call.question.about, StepInquiry()
+            call.done, call.result = True, _not_called(about, why)

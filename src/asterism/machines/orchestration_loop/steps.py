@@ -1,0 +1,177 @@
+"""How steps are begun and ended: claimed from the plan, handed to workers, settled with a finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asterism.kernel.machine import StepContext
+from asterism.machines.children import ChildEnded, child_start_of
+from asterism.machines.orchestration_loop.effects import RunWorker
+from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturned, WorkerEnded
+from asterism.machines.orchestration_loop.inquiries import ask_about
+from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.model import Finding, State, Step
+from asterism.machines.orchestration_loop.model_rounds import begin_round, make_calls, take_reply, take_return
+from asterism.machines.orchestration_loop.run_end import fail
+
+MAX_TITLE = 200
+"""Characters of a request or an intent that list its run."""
+USER = "user"
+"""The worker of a step that is a question to the user."""
+
+
+def claim(memory: LoopMemory, context: StepContext) -> State | None:
+    """Begin the next steps: those to be done once more, a question to the user, or the next group of the plan.
+
+    Returns:
+        FAILED where a bound stands in the way; else None.
+    """
+    if memory.question:
+        step = Step(step_id=f"question_{len(memory.findings) + 1}", worker=USER, intent=memory.question)
+        memory.active[step.step_id] = Activity(step=step, worker=USER)
+        memory.question = ""
+    elif memory.again:
+        memory.active = {activity.step.step_id: activity for activity in memory.again}
+        memory.again = []
+    else:
+        begun = _next_group(memory)
+        memory.position += len(begun)
+        memory.active = {step.step_id: Activity(step=step, worker=step.worker) for step in begun}
+    context.touch("task", *memory.active)
+    memory.steps += len(memory.active)
+    if memory.steps > memory.options.max_steps:
+        return fail(memory, "max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", context)
+    return None
+
+
+def _next_group(memory: LoopMemory) -> list[Step]:
+    group: list[Step] = []
+    for step in memory.plan[memory.position :]:
+        if group and (not step.group or step.group != group[0].group):
+            break
+        group.append(step)
+    return group
+
+
+def start_ready(memory: LoopMemory, context: StepContext) -> bool:
+    """Start what can be started for the steps that were begun, within the bound on parallel work; True if anything changed."""
+    at_once = sum(activity.under_way for activity in memory.active.values())
+    changed = False
+    for activity in memory.active.values():
+        if activity.settled or activity.effect_id or activity.question.inquiry_id:
+            continue
+        if not activity.under_way and at_once >= memory.options.max_parallel:
+            continue
+        context.touch("task", activity.step.step_id)
+        was_under_way = activity.under_way
+        changed = _start(memory, activity, context) or changed
+        at_once += activity.under_way and not was_under_way
+    return changed
+
+
+def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool:
+    if activity.worker == USER:
+        ask_about(memory, activity, "question", activity.step.intent, context)
+        return True
+    profile = memory.workers[activity.worker]
+    if (profile.requires_approval or activity.step.requires_approval) and not activity.approved:
+        prompt = f"Let {activity.worker} do {activity.step.step_id} ({activity.step.intent})?"
+        ask_about(memory, activity, "approval", prompt, context)
+        return True
+    if profile.converses:
+        changed = make_calls(memory, activity, context)
+        if all(call.done for call in activity.calls):
+            begin_round(memory, activity, context)
+            changed = True
+        return changed
+    handoff = memory.handoff(activity)
+    if profile.child is not None:
+        handed = {**handoff.context, **handoff.artifacts}
+        left_s = memory.started_at + memory.options.wall_limit_s - context.at
+        if profile.timeout_s is not None:
+            left_s = min(left_s, profile.timeout_s)
+        title = handoff.intent[:MAX_TITLE]
+        activity.effect_id = context.schedule(child_start_of(profile.child, handoff.intent, handed, left_s=left_s, title=title))
+        return True
+    activity.effect_id = context.schedule(
+        RunWorker(
+            step_id=activity.step.step_id,
+            worker=activity.worker,
+            handoff=handoff,
+            attempt=activity.attempt,
+            idempotent=profile.idempotent,
+            timeout_s=profile.timeout_s,
+        )
+    )
+    return True
+
+
+def state_now(memory: LoopMemory) -> State:
+    """The state that what is under way amounts to."""
+    unsettled = [activity for activity in memory.active.values() if not activity.settled]
+    if not unsettled:
+        return State.OBSERVING
+    waits = [activity.effect_id in memory.blocked_children or any(activity.questions()) for activity in unsettled]
+    if not all(waits) or any(memory.is_busy(activity) for activity in unsettled):
+        return memory.home
+    about = {question.about for activity in unsettled for question in activity.questions()}
+    return State.CONFIRMING if "confirmation" in about else State.WAITING
+
+
+def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> None:
+    """Take what has come of something that was done for a step."""
+    activity = next(activity for activity in memory.active.values() if event.effect_id in activity.effects())
+    context.touch("task", activity.step.step_id)
+    match event:
+        case WorkerEnded():
+            _take_end(memory, activity, event, context)
+        case ModelReplied():
+            take_reply(memory, activity, event)
+        case ToolReturned():
+            take_return(memory, activity, event, context)
+        case ChildEnded():
+            _take_child_end(activity, event)
+
+
+def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, context: StepContext) -> None:
+    """A worker has ended: settle its step, wait for what comes later, or ask a person whether it did its work."""
+    activity.effect_id = ""
+    if event.later is not None:
+        ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", context, awaits=event.later.key)
+    elif event.interrupted:
+        named = f"{activity.step.step_id} ({activity.step.intent})"
+        prompt = f"{activity.worker} was interrupted in {named} and may have finished. Run it again?"
+        ask_about(memory, activity, "interruption", prompt, context)
+    else:
+        activity.settle(event.finding)
+
+
+def _take_child_end(activity: Activity, event: ChildEnded) -> None:
+    """A child has ended: its answer is what the step has found."""
+    activity.effect_id = ""
+    if event.outcome == "finished":
+        result = event.result
+        activity.settle(Finding(output=result["answer"] if isinstance(result, dict) and "answer" in result else result))
+    else:
+        late = event.code == "wall_limit"
+        activity.settle(Finding(status="timeout" if late else "failed", reason=event.reason or event.outcome))
+
+
+def observe(memory: LoopMemory, context: StepContext) -> None:
+    """Take what the steps have found into the record, and note what the reflection should know of it."""
+    seen = [finding.output for finding in memory.findings]
+    found = [activity.finding for activity in memory.active.values() if activity.finding is not None]
+    context.touch("task", *memory.active)
+    memory.active.clear()
+    memory.findings += found
+    memory.latest = len(found)
+    for finding in found:
+        if finding.failed:
+            memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
+    # What a person answers is news, were it the same words again: else they would be asked for ever, and the plan never go on.
+    is_new = any(it.status == "ok" and _is_something(it.output) and (it.worker == USER or it.output not in seen) for it in found)
+    memory.stalled = 0 if is_new else memory.stalled + 1
+
+
+def _is_something(output: Any) -> bool:
+    return output is not None and output not in ("", [], {})

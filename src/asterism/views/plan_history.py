@@ -1,0 +1,187 @@
+"""The chronicle of a run: what was decided about its constellation, by whom, why, and what each decision changed.
+
+Read from the journal, like everything that is shown. Not here: how single tasks fared (``story``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from asterism.constellation.changes import Change, changes, written
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Planned, PlanningFailed
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.planning_state import AwaitingApproval
+from asterism.machines.run_control import Answered, AskPerson
+from asterism.machines.usage import Usage
+from asterism.views.words import count, duration, plain, preview
+
+MAX_CHANGES = 20
+"""Changes of one decision that are told; the journal has all."""
+
+
+class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision about the constellation.
+
+    Attributes:
+        seq, at, actor: of the entry it was made in.
+        generation: of the constellation it is about.
+        what: in a few words.
+        thought: the planner's.
+        asked: what the planner was asked; None where it was not.
+        batch: the tasks that the planner was asked about; also where a person then approved its answer.
+        created: there was no constellation before it.
+        took_s: how long it took to answer.
+        changed: what it changed, before and after; all that is there where it made the constellation.
+        remarks: edits that changed nothing, and why edits were dropped.
+        usage: what the answer used.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    generation: int
+    what: str
+    thought: str = ""
+    asked: AskPlanner | None = None
+    batch: tuple[str, ...] = ()
+    created: bool = False
+    took_s: float = 0.0
+    changed: tuple[Change, ...] = ()
+    remarks: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+
+class PlanHistory:
+    """Reads a journal from its first entry on.
+
+    Attributes:
+        run: replayed as far as was read.
+        decisions: in order.
+    """
+
+    def __init__(self, machine: Machine[ConstellationMemory], run_id: str) -> None:
+        self.run: Run[ConstellationMemory] = Run(machine, run_id, performs=False)
+        self.decisions: list[PlanDecision] = []
+        self._asked: dict[str, tuple[AskPlanner, float]] = {}
+
+    def read(self, entries: Iterable[Entry]) -> list[PlanDecision]:
+        """Read on; returns all decisions so far."""
+        for entry in entries:
+            if entry.note or not (entry.event.from_outside or isinstance(entry.event, ConstellationSubmitted | Planned | PlanningFailed)):
+                self.run.replay([entry])
+            else:
+                self._decide(entry)
+            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+                if isinstance(effect, AskPlanner):
+                    self._asked[effect_id] = effect, entry.at
+        return self.decisions
+
+    def _decide(self, entry: Entry) -> None:
+        memory = self.run.memory
+        before, generation = written(memory.constellation), memory.restarts
+        event, planning = entry.event, memory.planning
+        approval = isinstance(planning, AwaitingApproval) and isinstance(event, Answered) and event.effect_id == planning.effect_id
+        proposed, batch = (planning.proposed, planning.request.batch) if isinstance(planning, AwaitingApproval) and approval else (None, ())
+        self.run.replay([entry])
+        restarted = memory.restarts != generation
+        changed = () if restarted else tuple(changes(before, written(memory.constellation)))
+        if not changed and not restarted and not isinstance(event, Planned | PlanningFailed):
+            return
+        asked, since = (
+            self._asked.get(event.effect_id, (None, entry.at)) if isinstance(event, Planned | PlanningFailed) else (None, entry.at)
+        )
+        answer = event if isinstance(event, Planned) else proposed
+        remarks = list(event.notes) if isinstance(event, Planned | PlanningFailed) else []
+        remarks += [str(note) for note in entry.side_effects.get("notes", ())]
+        remarks += [str(entry.side_effects[name]) for name in ("dropped",) if name in entry.side_effects]
+        self.decisions.append(
+            PlanDecision(
+                seq=entry.seq,
+                at=entry.at,
+                actor=entry.actor,
+                generation=generation,
+                what=_what(entry, changed, proposed=proposed is not None, restarted=restarted),
+                thought=answer.thought if answer else "",
+                asked=asked,
+                batch=asked.batch if asked else batch,
+                created=not before,
+                took_s=entry.at - since,
+                changed=changed,
+                remarks=tuple(remarks),
+                usage=event.usage if isinstance(event, Planned | PlanningFailed) else Usage(),
+            )
+        )
+
+
+def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarted: bool) -> str:
+    event = entry.event
+    made = f"{count(len(changed), 'change')}" if changed else "no change"
+    if restarted:
+        return "restart: a new plan is asked for"
+    match event:
+        case ConstellationSubmitted():
+            return f"the plan came with the request: {count(sum(it.part == 'task' for it in changed), 'task')}"
+        case PlanningFailed():
+            return f"no answer: {plain(event.reason, 500)}"
+        case Planned():
+            return f"{event.status}, {made}" if changed or not _waits(entry) else f"{event.status}, which a person is asked to approve"
+        case Answered():
+            return f"{_APPROVED.get(event.verb, event.verb) if proposed else f'answered ({event.verb})'}, {made}"
+        case _:
+            return f"from outside, {made}"
+
+
+_APPROVED = {"approve": "approved", "edit": "approved with changes"}
+
+
+def _waits(entry: Entry) -> bool:
+    return any(isinstance(effect, AskPerson) for effect in entry.effects)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def change_words(change: Change) -> str:
+    """A change in one line: what is new, what is gone, what is other than before."""
+    subject = f"{change.part} {plain(change.id)}"
+    if change.before is None:
+        fields = {name: value for name, value in (change.after or {}).items() if name not in ("task_id", "id", "from", "to")}
+        return f"+ {subject}  {preview(fields)}".rstrip()
+    if change.after is None:
+        return f"- {subject}"
+    names = dict.fromkeys((*change.before, *change.after))
+    return f"~ {subject}  " + "; ".join(f"{name}: {_value(change.before, name)} → {_value(change.after, name)}" for name in names)
+
+
+def _value(fields: dict[str, Any], name: str) -> str:
+    return preview(fields[name]) if name in fields else "nothing"
+
+
+def usage_words(usage: Usage) -> str:
+    """Tokens, cost and model; empty where nothing was used."""
+    if usage == Usage():
+        return ""
+    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    model = f", {plain(usage.model)}" if usage.model else ""
+    return f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens{cost}, {count(usage.requests, 'request')}{model}"
+
+
+def decision_words(decision: PlanDecision) -> list[str]:
+    """A decision in lines: the first says what, the others are below it."""
+    asked = decision.asked
+    about = f" about {', '.join(map(plain, asked.batch[:10]))}" if asked and asked.batch else ""
+    head = f"asked{about}, answers after {duration(decision.took_s)}: " if asked else ""
+    lines = [f"{head}{decision.what}"]
+    lines += [f"told before: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    lines += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
+    lines += [change_words(change) for change in decision.changed[:MAX_CHANGES]]
+    lines += [f"and {count(len(decision.changed) - MAX_CHANGES, 'change')} more"] if len(decision.changed) > MAX_CHANGES else []
+    lines += [plain(remark, 500) for remark in decision.remarks]
+    lines += [used] if (used := usage_words(decision.usage)) else []
+    return lines

@@ -1,0 +1,38 @@
+"""Which view a machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asterism.kernel.machine import Machine
+from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.views.constellation import ConstellationRunView
+from asterism.views.flow import FlowRunView
+from asterism.views.loop import LoopRunView
+from asterism.views.view import BaseView, RunView
+
+VIEWS: Mapping[str, type[BaseView]] = {
+    CONSTELLATION_AGENT.name: ConstellationRunView,
+    ORCHESTRATION_LOOP.name: LoopRunView,
+    FLOW_AGENT.name: FlowRunView,
+}
+"""Views by the name of their machine; any other machine has ``BaseView``."""
+
+
+def view_of(run: Run[Any], own: Mapping[str, type[RunView]] = {}) -> RunView:
+    """Return the view of a run as it is now; the view takes the run over.
+
+    Args:
+        run: as it was loaded.
+        own: views of registered machines by the machine's name, as ``Driver.views`` has them.
+    """
+    return (own.get(run.machine.name) or VIEWS.get(run.machine.name, BaseView)).at(run)
+
+
+def unread(machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]] = {}) -> RunView:
+    """Return the view of a run of which no entry was read."""
+    return view_of(Run(machine, run_id, performs=False), own)

@@ -1,0 +1,77 @@
+"""A journal is followed in batches, from any entry on, until its run has ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from asterism.kernel.journal import JournalMismatch, Record
+from asterism.runtime import journal_stream
+from asterism.runtime.journal_stream import follow, follow_entries
+from asterism.runtime.ports.store import Commit, RunRow
+from asterism.stores.memory import MemoryStore
+from tests.journals.test_golden import MACHINE_OF, golden
+
+JOURNAL = golden("flow")
+RUN = JOURNAL[0].run_id
+ROW = RunRow(run_id=RUN, machine="flow agent", title="t", state=JOURNAL[0].state, seq=1)
+
+
+def growing(store: MemoryStore, records: list[Record], at_once: int) -> object:
+    """Write so many records each time that the follower has seen all there is; the last of them ends the run."""
+    written = [1]
+
+    async def wait() -> None:
+        first = written[0]
+        batch = records[first : first + at_once]
+        written[0] += len(batch)
+        status = "ended" if written[0] == len(records) else "active"
+        await store.append(Commit(run_id=RUN, epoch=0, expected_seq=first, records=batch, state=batch[-1].state, status=status))  # type: ignore[arg-type]
+
+    return wait
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_every_record_after_an_entry_comes_once_and_in_order(after: int) -> None:
+    async def main() -> list[Record]:
+        store = MemoryStore()
+        await store.submit(ROW, JOURNAL[0])
+        return [it async for batch in follow(store, RUN, after, wait=growing(store, JOURNAL, 3)) for it in batch]  # type: ignore[arg-type]
+
+    assert asyncio.run(main()) == JOURNAL[after:]
+
+
+def test_a_long_journal_comes_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_stream, "MAX_RECORDS", 4)
+
+    async def main() -> list[int]:
+        store = MemoryStore()
+        await store.submit(ROW, *JOURNAL)
+        return [len(batch) async for batch in follow(store, RUN, until_now=True)]
+
+    sizes = asyncio.run(main())
+    assert sum(sizes) == len(JOURNAL)
+    assert max(sizes) == 4
+
+
+def test_entries_are_followed_as_a_view_reads_them() -> None:
+    async def main() -> list[int]:
+        store = MemoryStore()
+        await store.submit(msgspec.structs.replace(ROW, status="ended"), *JOURNAL)
+        return [entry.seq async for batch in follow_entries(store, MACHINE_OF["flow"], RUN, 2) for entry in batch]
+
+    assert asyncio.run(main()) == list(range(3, len(JOURNAL) + 1))
+
+
+def test_a_journal_that_ends_before_its_row_says_is_not_believed() -> None:
+    async def main() -> None:
+        store = MemoryStore()
+        await store.submit(ROW, *JOURNAL)
+        store.memory.records[RUN].pop()
+        async for _ in follow(store, RUN, until_now=True):
+            pass
+
+    with pytest.raises(JournalMismatch, match="it is missing"):
+        asyncio.run(main())
