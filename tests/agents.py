@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import copy
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -10,7 +11,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import ErrorCode, TaskError, TaskStar, TaskStatus
-from asterism.kernel.machine import Effect
+from asterism.kernel.machine import Effect, Machine
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import (
     AskPlanner,
@@ -54,12 +55,14 @@ class Agent(InHand[ConstellationMemory]):
         at: seconds since the epoch at which it is submitted.
     """
 
+    machine: ClassVar[Machine[ConstellationMemory]] = CONSTELLATION_AGENT
+
     def __init__(
         self, plan: dict[str, Any] | None = None, *, at: float = 1000.0, fleet: Any = FLEET, earlier: Any = (), **options: Any
     ) -> None:
         document = parse_plan(plan) if plan else None
         first = ConstellationSubmitted(request="do it", fleet=fleet, plan=document, options=RunOptions(**options), previous_rounds=earlier)
-        super().__init__(CONSTELLATION_AGENT, first, at)
+        super().__init__(self.machine, first, at)
 
     # -- what is there -------------------------------------------------------------------------------
 
@@ -118,6 +121,17 @@ class Agent(InHand[ConstellationMemory]):
 
     def answers(self, verb: Verb, value: Any = None, reason: str = "") -> None:
         self.batch(self.answer(verb, value, reason))
+
+
+def agent_of_rules(rules: int) -> type[Agent]:
+    """Return agents that move by an earlier version of the rules."""
+    earlier = copy.copy(CONSTELLATION_AGENT)
+    earlier.rules = rules
+
+    class Earlier(Agent):
+        machine = earlier
+
+    return Earlier
 
 
 def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:

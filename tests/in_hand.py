@@ -74,9 +74,9 @@ class InHand(Generic[M]):
             self.take(EffectCancelled(effect_id=effect_id), actor="system")
         self.drain()
 
-    def replayed(self) -> Run[M]:
-        """The run as its packed journal gives it back."""
-        machine = self.run.machine
+    def replayed(self, machine: Machine[M] | None = None) -> Run[M]:
+        """The run as its packed journal gives it back, to a program with another version of the machine."""
+        machine = machine or self.run.machine
         records = [packer(machine).pack(entry) for entry in self.entries]
         again = Run(machine, "r")
         again.replay(packer(machine).unpack(msgspec.json.decode(msgspec.json.encode(it), type=type(it))) for it in records)

@@ -6,12 +6,14 @@ import asyncio
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from asterism.bootstrap import MACHINES
 from asterism.errors import version_text
 from asterism.kernel.journal import version_of
+from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.stores.sqlite import SqliteStore
 from tests.upgrades import NAMES, by_rules, next_version
@@ -26,31 +28,40 @@ def owner(database: Path, version: int, what: str) -> subprocess.CompletedProces
 
 
 async def found_in(database: Path) -> dict[str, tuple[str, str, Any]]:
-    """Of each run: its status, its version for people, and whether its effects are as the next version asks for them, by rules."""
+    """Of each run: its status, its version for people, and whether its effects are as the next version asks for them, by rules.
+
+    Rules are counted from those of this version, which are 1.
+    """
     store = SqliteStore.open(database, create=False)
     try:
         found: dict[str, tuple[str, str, Any]] = {}
         for row in await store.runs():
-            entries = map(packer(MACHINES[row.machine]).unpack, await store.records(row.run_id))
-            seen = {rules: set(corrected) for rules, corrected in by_rules(entries).items()}
+            machine = MACHINES[row.machine]
+            entries = map(packer(machine).unpack, await store.records(row.run_id))
+            seen = {rules - machine.rules + 1: set(corrected) for rules, corrected in by_rules(entries).items()}
             found[row.run_id] = (row.status, version_text(row.version), seen)
     finally:
         await store.close()
     return found
 
 
+def version(run: str, machines: Mapping[str, Machine[Any]]) -> str:
+    """The version of a run of these machines, for people."""
+    return version_text(version_of(machines[NAMES[int(run.partition("-")[2])]]))
+
+
 def test_runs_in_flight_outlive_an_upgrade_and_refuse_the_program_before_it(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
-    old, new = (version_text(version_of(machines[NAMES[0]])) for machines in (dict(MACHINES), next_version()))
+    old, new = ({run: version(run, machines) for run in RUNS} for machines in (MACHINES, next_version()))
     first = owner(database, 1, "new")
     assert (first.returncode, first.stdout, first.stderr) == (-signal.SIGKILL, "", "")
     left = asyncio.run(found_in(database))
-    assert left == {run: ("waiting" if run.startswith("asks") else "active", old, {1: {False}}) for run in RUNS}
+    assert left == {run: ("waiting" if run.startswith("asks") else "active", old[run], {1: {False}}) for run in RUNS}
 
     second = owner(database, 2, "on")
     assert (second.stdout.splitlines(), second.stderr) == ([f"{run} finished" for run in RUNS], "")
-    assert asyncio.run(found_in(database)) == {run: ("ended", new, {1: {False}, 2: {True}}) for run in RUNS}
+    assert asyncio.run(found_in(database)) == {run: ("ended", new[run], {1: {False}, 2: {True}}) for run in RUNS}
 
     third = owner(database, 1, "on")
-    said = f"was written with version {new}, and this program knows versions up to {old}; upgrade it"
-    assert third.stdout.splitlines() == [f"RunNewer: run {run} {said}" for run in RUNS]
+    said = "was written with version {}, and this program knows versions up to {}; upgrade it"
+    assert third.stdout.splitlines() == [f"RunNewer: run {run} {said.format(new[run], old[run])}" for run in RUNS]

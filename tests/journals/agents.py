@@ -225,7 +225,19 @@ def defect() -> Sequence[Record]:
     return told(it)
 
 
+def replaced() -> Sequence[Record]:
+    """The planner wants to replace a task by one that its device cannot do; the task that is there keeps its skill (rules 2)."""
+    b = {"task_id": "b", "device": "s", "name": "again"}
+    it = Agent({"tasks": [{"task_id": "a", "device": "d"}, b], "dependencies": lines("a>b")}, replan="always")
+    it.ends("a")
+    it.plans(action("remove_task", task_id="b"), action("add_task", **b, inputs={"nonsense": 1}))
+    it.plans()
+    it.ends("b")
+    it.plans()
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect,
+    deadlines, round_two, defect, replaced,
 )  # fmt: skip

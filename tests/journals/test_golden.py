@@ -39,6 +39,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "deadlines": ("failed", {"a": "FAILED", "b": "FAILED", "c": "FAILED", "e": "CANCELLED"}),
     "round_two": ("failed", {"b": "COMPLETED", "c": "CANCELLED"}),
     "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
+    "replaced": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

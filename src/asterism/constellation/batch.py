@@ -54,7 +54,7 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
         applied = batch.applied()
         if check:
             check(applied)
-    except EditRefused:
+    except BaseException:  # boundary: whatever was raised, nothing of the batch may stay
         batch.roll_back()
         raise
     if applied.changed:

@@ -197,7 +197,7 @@ def _refuse_duplicates(ids: list[str], where: str, field: str) -> None:
 def _convert(value: Any, kind: type[T], where: str) -> T:
     try:
         found = msgspec.convert(value, kind)
-    except (RecursionError, TypeError) as error:
+    except (RecursionError, TypeError, UnicodeError) as error:
         raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
         told, _, at = str(error).partition(" - at `$")

@@ -13,6 +13,7 @@ import msgspec
 from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec, parse_line, parse_plan, parse_task
 from asterism.constellation.line import DependencyType
 from asterism.errors import InvalidInput, Refused
+from asterism.kernel.data import check_encodable
 
 RefusalCode = Literal[
     "cycle",
@@ -152,10 +153,9 @@ def parse_action(value: Any, where: str = "action") -> Edit:
     if not isinstance(given, Mapping):
         raise EditRefused("bad_content", where, f"the parameters of {tool} are an object, not {type(given).__name__}")
     try:
+        check_encodable(given, "parameters")
         return _PARSERS[tool](dict(given))
-    except InvalidInput as error:
-        raise EditRefused("bad_content", where, f"{tool}: {error}") from None
-    except msgspec.ValidationError as error:
+    except (InvalidInput, msgspec.ValidationError) as error:
         raise EditRefused("bad_content", where, f"{tool}: {error}") from None
 
 

@@ -39,6 +39,7 @@ def apply_on_fleet(
     *,
     inputs: Collection[str] = (),
     partial: bool = False,
+    restore_by_id: bool = False,
 ) -> Applied:
     """Apply a batch of edits, whole or not at all, with everything checked that the fleet knows.
 
@@ -49,14 +50,16 @@ def apply_on_fleet(
         match: how words find a skill; asked only where no name does.
         inputs: names that ``${inputs.…}`` may refer to.
         partial: more edits of the same batch follow, so that arguments and references are not judged yet.
+        restore_by_id: repeat an error of earlier rules, so that their entries replay: a task that a refused batch has
+            removed and added again loses its skill.
 
     Raises:
         EditRefused: the constellation is as it was.
     """
-    before: dict[str, str] = {}
+    before: list[tuple[TaskStar, str]] = []
 
     def check(applied: Applied) -> None:
-        before.update({task_id: constellation.tasks[task_id].resolved_skill for task_id in applied.tasks})
+        before.extend((task, task.resolved_skill) for task in map(constellation.tasks.__getitem__, applied.tasks))
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
@@ -64,10 +67,10 @@ def apply_on_fleet(
 
     try:
         return apply_edits(constellation, edits, check, partial=partial)
-    except EditRefused:
-        for task_id, skill in before.items():
-            if task_id in constellation.tasks:
-                constellation.tasks[task_id].resolved_skill = skill
+    except BaseException:  # boundary: whatever was raised, nothing of the batch may stay
+        for task, skill in before:
+            found = constellation.tasks.get(task.task_id, task) if restore_by_id else task
+            found.resolved_skill = skill
         raise
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import Applied, EditRefused, RemoveDependency, RemoveTask, parse_action
+from asterism.constellation.edits import Applied, EditRefused, RemoveDependency, RemoveTask, UpdateTask, parse_action
 from asterism.constellation.task import TaskStatus
 from tests.stars import action, constellation, edit, end, judge_all, plan, ready, seed, shape, tasks
 
@@ -360,3 +360,13 @@ def test_a_refused_batch_leaves_a_constellation_at_rest_where_it_was() -> None:
         apply_edits(it, [RemoveDependency(dependency_id="a->b"), RemoveTask(task_id="never")])
     assert not it.dirty
     assert not it.unevaluated
+
+
+@pytest.mark.parametrize("changes", [{"priority": "\ud800"}, {"retry": {"max_attempts": "\ud800"}}, {"name": "\ud800"}])
+def test_half_a_character_in_an_edit_that_a_program_has_made_is_refused_and_the_batch_undone(changes: dict[str, Any]) -> None:
+    it = small()
+    before = it.to_dict()
+    with pytest.raises(EditRefused) as raised:
+        apply_edits(it, [RemoveTask(task_id="d"), UpdateTask(task_id="c", changes=changes)])
+    assert raised.value.refusal.code == "bad_content"
+    assert it.to_dict() == before

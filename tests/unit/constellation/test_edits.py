@@ -110,3 +110,21 @@ def test_reading_an_action_leaves_it_as_it_is() -> None:
     before = repr(action)
     parse_action(action)
     assert repr(action) == before
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("remove_task", {"task_id": "\ud800"}),
+        ("remove_dependency", {"dependency_id": "\ud800"}),
+        ("update_dependency", {"dependency_id": "a->b", "condition": "\ud800"}),
+        ("update_task", {"task_id": "\ud800"}),
+        ("update_task", {"task_id": "a", "priority": "\ud800"}),
+        ("update_task", {"task_id": "a", "\ud800": 1}),
+        ("remove_task", {"task_id": "a", "\ud800": 1}),
+    ],
+)
+def test_half_a_character_is_refused_where_the_edit_is_read(tool: str, parameters: dict[str, Any]) -> None:
+    with pytest.raises(EditRefused, match=f"{tool}: parameters: half a character") as raised:
+        parse_action({"tool": tool, "parameters": parameters})
+    assert "bad_content" in raised.value.verdict

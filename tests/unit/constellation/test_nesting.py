@@ -7,8 +7,8 @@ import pytest
 from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import MAX_NESTED, parse_plan, parse_task
-from asterism.constellation.edits import Applied, BuildConstellation, EditRefused, parse_action
-from asterism.constellation.nesting import check_applied, nested_plan
+from asterism.constellation.edits import AddTask, Applied, BuildConstellation, Edit, EditRefused, RemoveTask, UpdateTask, parse_action
+from asterism.constellation.nesting import apply_on_fleet, check_applied, nested_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import InvalidInput
 
@@ -131,3 +131,55 @@ def test_words_find_skills_inside_under_a_name_with_the_way_to_it() -> None:
     plan = parse_plan(outer({"tasks": [{"task_id": "p", "name": "do something", "device": "d"}]}))
     apply_edits(it, [BuildConstellation(plan=plan)], lambda applied: check_applied(applied, it, FLEET, match))
     assert asked == ["b/p"]
+
+
+def edited(task_id: str, name: str = "do", **more: Any) -> list[Edit]:
+    """Edits that replace a task by another one of its id."""
+    return [RemoveTask(task_id=task_id), AddTask(task=parse_task({"task_id": task_id, "device": "d", "name": name, **more}))]
+
+
+def of_two() -> TaskConstellation:
+    it = TaskConstellation()
+    plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "do"}, {"task_id": "b", "device": "d", "name": "do"}]}
+    apply_on_fleet(it, [BuildConstellation(plan=parse_plan(plan))], FLEET)
+    return it
+
+
+BAD: dict[str, Any] = {"inputs": {"nonsense": 1}}
+REPLACED = {
+    "removed and added": edited("b", **BAD),
+    "built anew": [
+        BuildConstellation(plan=parse_plan({"tasks": [{"task_id": "a", "device": "d"}, {"task_id": "b", "device": "d", **BAD}]}))
+    ],
+    "updated": [UpdateTask(task_id="b", changes={"device": "d", "skill": "do", **BAD})],
+}
+
+
+@pytest.mark.parametrize("edits", REPLACED.values(), ids=REPLACED)
+def test_a_task_that_a_refused_batch_has_replaced_has_its_skill_again(edits: list[Edit]) -> None:
+    it = of_two()
+    before, there = it.to_dict(), dict(it.tasks)
+    with pytest.raises(EditRefused):
+        apply_on_fleet(it, edits, FLEET)
+    assert it.tasks["b"].resolved_skill == "do"
+    assert it.to_dict() == before
+    assert all(it.tasks[task_id] is task for task_id, task in there.items())
+
+
+def test_by_earlier_rules_such_a_task_loses_its_skill_so_that_their_entries_replay() -> None:
+    it = of_two()
+    with pytest.raises(EditRefused):
+        apply_on_fleet(it, edited("b", **BAD), FLEET, restore_by_id=True)
+    assert it.tasks["b"].resolved_skill == ""
+
+
+def test_a_batch_over_which_something_fails_is_undone_as_one_that_is_refused() -> None:
+    it = of_two()
+    before = it.to_dict()
+
+    def match(path: str, words: str, profile: AgentProfile) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        apply_on_fleet(it, [RemoveTask(task_id="a"), *edited("b", name="something else")], FLEET, match)
+    assert it.to_dict() == before

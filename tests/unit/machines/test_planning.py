@@ -8,8 +8,9 @@ from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
 from asterism.machines.constellation_agent.planning_state import NotPlanning
 from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import CancelEffect, Pause, Unpause
-from tests.agents import Agent, memory_of
+from tests.agents import Agent, agent_of_rules, memory_of
 from tests.stars import action, plan
 
 A = action
@@ -482,3 +483,30 @@ def test_a_refusal_of_what_was_wrong_from_the_start_tells_of_nothing_that_moved(
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"))
     assert asked(agent).feedback.endswith("the constellation is at version 1.")
+
+
+# -- a refused batch that replaces a task ------------------------------------------------------------
+
+
+def replaced(rules: int) -> Agent:
+    """A run whose planner wants to replace ``b``, by arguments that its skill does not take."""
+    first = {"task_id": "b", "device": "s", "name": "again"}
+    document = {"tasks": [{"task_id": "a", "device": "d"}, first], "dependencies": [{"from": "a", "to": "b"}]}
+    agent = agent_of_rules(rules)(document, replan="always")
+    agent.ends("a")
+    agent.plans(A("remove_task", task_id="b"), A("add_task", **first, inputs={"nonsense": 1}))
+    assert asked(agent).refusal is not None
+    agent.plans()
+    return agent
+
+
+def test_a_task_that_a_refused_batch_has_replaced_runs_with_the_skill_that_it_had() -> None:
+    agent = replaced(CONSTELLATION_AGENT.rules)
+    assert agent.attempt("b").skill == "again"
+    assert memory_of(agent.replayed()) == memory_of(agent.run)
+
+
+def test_a_run_in_which_such_a_task_has_lost_its_skill_by_the_first_rules_is_replayed() -> None:
+    agent = replaced(rules=1)
+    assert agent.attempt("b").skill == ""
+    assert memory_of(agent.replayed(CONSTELLATION_AGENT)) == memory_of(agent.run)

@@ -156,7 +156,7 @@ def test_a_fork_and_an_import_keep_the_rules_of_their_entries_and_have_todays_ve
             await first.runtime.fork("r", 1, machine=CONSTELLATION_AGENT, actor="ada", new_id="fork")
             row, records = memory.runs["fork"], memory.records["fork"]
             await other.runtime.import_journals([(msgspec.structs.replace(row, version=0), records)], MACHINES)
-        assert [msgspec.json.decode(record.body).get("rules") for record in records] == [1, None]
+        assert [msgspec.json.decode(record.body).get("rules") for record in records] == [CONSTELLATION_AGENT.rules, None]
         assert elsewhere.records["fork"] == records
         assert (row.version, elsewhere.runs["fork"].version) == (OURS, OURS)
 

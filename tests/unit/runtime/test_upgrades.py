@@ -71,12 +71,12 @@ def test_a_correction_holds_from_the_claim_that_brought_it(name: str, parks: Par
 
     memory = asyncio.run(main())
     entries = journal(memory, later[name])
-    found = by_rules(entries)
-    assert set(found) == {1, 2}
-    assert found[1], "the first version has asked for something"
-    assert found[2], "and so has the second"
-    assert not any(found[1])
-    assert all(found[2])
+    found, first, second = by_rules(entries), MACHINES[name].rules, later[name].rules
+    assert set(found) == {first, second}
+    assert found[first], "the first version has asked for something"
+    assert found[second], "and so has the second"
+    assert not any(found[first])
+    assert all(found[second])
     again: Run[Any] = Run(later[name], "r")
     again.replay(entries)
     assert again.ended
@@ -122,13 +122,13 @@ def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str)
             copied = memory.runs["r"].seq
             await runtime.fork("r", copied, machine=later[name], actor="bob", new_id="fork")
             forked = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
-            assert {rules: any(found) for rules, found in by_rules(forked).items()} == {1: False}
+            assert {rules: any(found) for rules, found in by_rules(forked).items()} == {MACHINES[name].rules: False}
             assert (await finish(runtime, "fork")).outcome == "finished"
         return memory
 
     memory = asyncio.run(main())
     entries = [packer(later[name]).unpack(record) for record in memory.records["fork"]]
-    assert all(by_rules(entries)[2])
+    assert all(by_rules(entries)[later[name].rules])
 
 
 def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_outcome_of_its_parent() -> None:

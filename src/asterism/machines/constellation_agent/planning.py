@@ -31,6 +31,8 @@ FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
 MAX_ACTIONS = 1000
 """Edits that somebody outside may send as one batch."""
+SKILLS_RESTORED = 2
+"""Rules from which on a refused batch leaves the skill of a task that it has replaced."""
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -298,7 +300,7 @@ def _checked(memory: ConstellationMemory, constellation: TaskConstellation, edit
     def match(path: str, words: str, profile: AgentProfile) -> str:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))
 
-    return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs)
+    return apply_on_fleet(constellation, edits, memory.fleet, match, inputs=memory.inputs, restore_by_id=context.rules < SKILLS_RESTORED)
 
 
 def _wake_at_deadlines(memory: ConstellationMemory, constellation: TaskConstellation, task_ids: Iterable[str]) -> None:
