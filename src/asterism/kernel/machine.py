@@ -218,7 +218,8 @@ class Machine(Generic[M]):
         common: rows that every state has for events that its own rows do not name.
         while_live: the same, except for states in which a run has ended.
         settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
-        check_end: called with the memory when a move leads to a state in which a run has ended; returns what is wrong with it, or "".
+        check_end: called with the memory when a live move leads to a state in which a run has ended; returns what is wrong with it,
+            or "". A replay does not ask: a run that has ended stays readable.
         requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
         starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
         rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``StepContext.rules``).
@@ -300,7 +301,7 @@ class Machine(Generic[M]):
             return target
         if target not in found.to:
             raise IllegalTransition(self.name, state, f"{kind_of(event)} to {target}", sorted(found.to))
-        if target in self._terminal and target != state and (problem := self.check_end(memory)):
+        if target in self._terminal and target != state and not context.replayed and (problem := self.check_end(memory)):
             raise TypeError(f"{self.name} ends in {target}: {problem}")
         return target
 

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from asterism.errors import AsterismError, IllegalTransition, InvalidInput, RunNewer
-from asterism.kernel.data import read_back
+from asterism.errors import IllegalTransition, InvalidInput, RunNewer
+from asterism.kernel.data import error_text, read_back
 from asterism.kernel.journal import Entry, JournalMismatch, history_line, version_of
 from asterism.kernel.machine import Effect, EffectResult, Event, Machine, StepContext, kind_of
 
@@ -147,8 +147,8 @@ class Run(Generic[M]):
             context.side_effects, context.replayed, context.rules = dict(entry.side_effects), True, entry.rules or self.rules
             try:
                 replayed = self._step(entry.event, context, entry.key, settled, entry.effects)
-            except (AsterismError, LookupError, RuntimeError) as error:
-                raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error})") from error
+            except Exception as error:  # boundary: today's move may fail in any way over an old entry, or one that was changed
+                raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error_text(error)})") from error
             if replayed is None or replayed.state != entry.state:
                 told = replayed.state if replayed else "nothing"
                 raise JournalMismatch(self.id, entry.seq, f"it leads to {told} today, the journal says {entry.state}")

@@ -239,6 +239,30 @@ def test_recorded_facts_are_not_found_out_anew_on_replay() -> None:
     assert replay(entry).memory.weighed == ["heavy"]
 
 
+@pytest.mark.parametrize("kind", [KeyError, RuntimeError, TypeError, ValueError, AttributeError, AssertionError, OverflowError])
+def test_a_move_that_fails_over_an_old_entry_is_a_mismatch_that_names_the_entry(kind: type[Exception]) -> None:
+    def press(memory: Memory, event: Press, context: StepContext) -> Kettle:
+        raise kind("too hot")
+
+    _, entries = boiling()
+    run = Run(make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Press: row(press, Kettle.HEATING)}}), "r")
+    with pytest.raises(JournalMismatch, match=rf"journal of run r, entry 1: it cannot be replayed \({kind.__name__}: .*too hot"):
+        run.replay(entries)
+
+
+@pytest.mark.parametrize("fact", [5, ["heavy"], {"a": {}}])
+def test_a_fact_of_another_type_is_a_mismatch_where_it_trips_the_move(fact: Any) -> None:
+    def weigh(memory: Memory, event: Weigh, context: StepContext) -> Kettle:
+        memory.weighed.append(context.side_effect("weight", lambda: "heavy").upper())
+        return Kettle.COLD
+
+    machine = make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Weigh: row(weigh)}})
+    entry = Run(machine, "r").take(Weigh(), at=1.0, actor="me")
+    assert entry is not None
+    with pytest.raises(JournalMismatch, match=r"cannot be replayed \(AttributeError"):
+        Run(machine, "r").replay([msgspec.structs.replace(entry, side_effects={"weight": fact})])
+
+
 def test_a_fact_that_the_journal_lacks_is_a_mismatch() -> None:
     run = Run(KETTLE, "r")
     entry = run.take(Weigh(), at=1.0, actor="me")

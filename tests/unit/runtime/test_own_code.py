@@ -15,6 +15,7 @@ from asterism.kernel.journal import Entry
 from asterism.machines import AskPerson, BatchEnded, Cancel, EffectResult, Event, Machine, RecoveryPolicy, StepContext, Unpause, row
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.run_executor import MAX_BATCH
+from asterism.runtime.snapshots import load
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
 
 
@@ -195,6 +196,24 @@ def test_a_look_that_ends_a_run_and_does_not_say_how_raises_where_it_is_driven(t
                 await ended(runtime, errand(back=ends))
         async with opened(tmp_path, errand()) as corrected:
             assert (await corrected.drive("r")).outcome == "finished"
+
+    asyncio.run(main())
+
+
+def test_a_run_that_an_earlier_program_has_ended_without_saying_how_stays_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(memory: Basket, event: BatchEnded, context: StepContext) -> State:
+        return State.DONE
+
+    async def main() -> None:
+        machine = errand(back=ends)
+        with monkeypatch.context() as earlier:
+            earlier.setattr(machine, "check_end", lambda memory: "")
+            async with opened(tmp_path, machine) as runtime:
+                assert (await ended(runtime, machine)).status == "ended"
+        async with opened(tmp_path, machine) as today:
+            assert (await today.drive("r")).status == "ended"
+            live, _ = await load(today.driver.store, machine, "r")
+            assert (live.state, live.memory.what) == ("DONE", "tea")
 
     asyncio.run(main())
 

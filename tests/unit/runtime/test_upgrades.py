@@ -13,7 +13,7 @@ import pytest
 from asterism.bootstrap import MACHINES
 from asterism.errors import RunNewer
 from asterism.kernel.journal import Entry, JournalMismatch, version_of
-from asterism.kernel.machine import Machine
+from asterism.kernel.machine import Machine, StepContext
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
@@ -146,5 +146,26 @@ def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_outcome_of_its
         records[0] = good
         async with process(memory) as first:
             assert (await first.runtime.drive("r")).status == "waiting"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [KeyError, RuntimeError, TypeError, ValueError, AttributeError, AssertionError])
+def test_a_child_over_whose_journal_todays_move_fails_stops_its_tree(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        memory = Memory()
+        below = await parked(memory)
+        step = Machine.step
+
+        def fails(machine: Machine[Any], state: Any, of: Any, event: Any, context: StepContext) -> Any:
+            if (context.run_id, context.seq) == (below, 1):
+                raise kind("it trips over an old event")
+            return step(machine, state, of, event, context)
+
+        monkeypatch.setattr(Machine, "step", fails)
+        async with process(memory) as other:
+            with pytest.raises(JournalMismatch, match=f"journal of run {below}, entry 1: it cannot be replayed"):
+                await other.runtime.drive("r")
+        assert "child_ended" not in [record.kind for record in memory.records["r"]]
 
     asyncio.run(main())
