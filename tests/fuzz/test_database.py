@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from asterism.cli import main
 from asterism.cli.codes import UNUSABLE
+from asterism.runtime.journal_file import journal_lines, read_journals
 from tests.end_to_end.desk import Desk
 
 COLUMNS = {
@@ -43,6 +46,10 @@ LOOKS = [
 DRIVES = [["cancel", "WAITING"], ["resume", "WAITING"], ["answer", "WAITING", "approve"]]
 
 
+def is_json(value: Any) -> bool:
+    return not isinstance(value, bytes) and value not in (float("inf"), float("-inf"))
+
+
 class Desktop(NamedTuple):
     """A database that is copied for each try, and the two runs in it."""
 
@@ -58,8 +65,11 @@ def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
     folder = tmp_path_factory.mktemp("desk")
     desk = Desk(folder)
     task = {"task_id": "a", "device": "desk", "skill": "measure"}
+    fails = {"task_id": "f", "device": "desk", "skill": "fail", "retry": {"max_attempts": 2, "backoff_s": 0.01}}
+    asks = {"task_id": "w", "device": "server", "name": "deploy", "requires_approval": True}
     desk.do("run", desk.plan(task), "--fleet", desk.fleet)
-    desk.do("run", desk.plan({**task, "requires_approval": True}), "--fleet", desk.fleet, code=3)
+    waits = desk.plan(task, fails, asks, dependencies=[{"from": "a", "to": "w", "condition": "accuracy > 0.1"}])
+    desk.do("run", waits, "--fleet", desk.fleet, code=3)
     waiting, done = (str(row["run"]) for row in desk.runs())
     with sqlite3.connect(desk.database) as connection:
         connection.execute("INSERT INTO inbox VALUES (?, 'k', 'ann', 'pause', '{}', 1.0, '')", (waiting,))
@@ -71,12 +81,16 @@ def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
         yield Desktop(desk.database, folder / "used.db", done, waiting)
 
 
-def rubbished(desktop: Desktop, table: str, column: str, value: Any) -> None:
+def copied(desktop: Desktop) -> sqlite3.Connection:
     shutil.rmtree(f"{desktop.used}.owners", ignore_errors=True)
     for end in ("-wal", "-shm"):
         Path(f"{desktop.used}{end}").unlink(missing_ok=True)
     shutil.copy(desktop.whole, desktop.used)
-    connection = sqlite3.connect(desktop.used)
+    return sqlite3.connect(desktop.used)
+
+
+def rubbished(desktop: Desktop, table: str, column: str, value: Any) -> None:
+    connection = copied(desktop)
     with connection:
         last = f"rowid = (SELECT max(rowid) FROM {table})"  # noqa: S608 - our own names
         change = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {last}"  # noqa: S608
@@ -84,8 +98,41 @@ def rubbished(desktop: Desktop, table: str, column: str, value: Any) -> None:
     connection.close()
 
 
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each object or list of a JSON value with each of its names or indices, outermost first."""
+    level = [value]
+    while level:  # bounded: each round is one level further down
+        inner = [(within, key) for within in level for key in (within if isinstance(within, dict) else range(len(within)))]
+        yield from inner
+        level = [within[key] for within, key in inner if isinstance(within[key], dict | list)]
+
+
+def at_random(bodies: list[dict[str, Any]], place: int, value: Any) -> None:
+    """Put a value in place of another one."""
+    found = [(within, key) for within, key in places(bodies) if within is not bodies]
+    within, key = found[place % len(found)]
+    within[key] = value
+
+
+def altered(desktop: Desktop, alter: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the bodies of the journal of the run that waits, as somebody does who leaves them JSON."""
+    connection = copied(desktop)
+    with connection:
+        rows = connection.execute("SELECT rowid, body FROM entries WHERE run = ? ORDER BY seq", (desktop.waiting,)).fetchall()
+        bodies = [json.loads(body) for _, body in rows]
+        alter(bodies)
+        changed = [(json.dumps(body), rowid) for (rowid, _), body in zip(rows, bodies, strict=True)]
+        connection.executemany("UPDATE entries SET body = ? WHERE rowid = ?", changed)
+        connection.execute("DELETE FROM snapshots")
+    connection.close()
+
+
 def try_out(desktop: Desktop, table: str, column: str, value: Any, command: list[str]) -> None:
     rubbished(desktop, table, column, value)
+    does_not_raise(desktop, command)
+
+
+def does_not_raise(desktop: Desktop, command: list[str]) -> None:
     names = {"DONE": desktop.done, "WAITING": desktop.waiting}
     told = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
@@ -121,3 +168,48 @@ def test_driving_a_run_of_which_a_row_was_changed_is_no_traceback(
     desktop: Desktop, cell: tuple[str, str], value: Any, command: list[str]
 ) -> None:
     try_out(desktop, *cell, value, command)
+
+
+TYPES: list[Any] = ["x", "", 5, -5, 0.5, 10**30, None, True, [], {}, [1], {"a": {}}, {"satisfied": "no"}]
+"""Values of other types than a field has, and of its own."""
+BODIES = [*DRIVES, ["show", "WAITING"], ["log", "WAITING"], ["export", "WAITING"], ["fork", "WAITING", "--at", "3", "--no-drive"]]
+
+
+@pytest.mark.parametrize("value", ["x", None, [], {"satisfied": "no"}], ids=repr)
+def test_a_recorded_verdict_of_another_type_is_no_traceback(desktop: Desktop, value: Any) -> None:
+    found: list[str] = []
+
+    def alter(bodies: list[dict[str, Any]]) -> None:
+        for facts in (body["facts"] for body in bodies if "facts" in body):
+            found.extend(facts)
+            facts.update(dict.fromkeys(facts, value))
+
+    for command in BODIES:
+        altered(desktop, alter)
+        does_not_raise(desktop, command)
+    assert any(name.startswith("jitter") for name in found), found
+    assert any("a->w" in name for name in found), found
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 999), value=st.one_of(st.sampled_from(TYPES), values.filter(is_json)), command=st.sampled_from(BODIES))
+def test_a_field_of_another_type_in_an_entry_is_no_traceback(desktop: Desktop, place: int, value: Any, command: list[str]) -> None:
+    altered(desktop, lambda bodies: at_random(bodies, place, value))
+    does_not_raise(desktop, command)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 999), value=st.sampled_from(TYPES))
+def test_a_field_of_another_type_in_a_sealed_file_is_no_traceback(desktop: Desktop, place: int, value: Any) -> None:
+    with contextlib.closing(copied(desktop)):
+        file = desktop.used.with_name("run.jsonl")
+    file.unlink(missing_ok=True)
+    does_not_raise(desktop, ["export", "WAITING", "-o", str(file)])
+    [(row, records)] = read_journals(file.read_text(encoding="utf-8").splitlines(keepends=True))
+    bodies = [json.loads(record.body) for record in records]
+    at_random(bodies, place, value)
+    changed = [msgspec.structs.replace(record, body=json.dumps(body)) for record, body in zip(records, bodies, strict=True)]
+    file.write_text("".join(journal_lines([(row, changed)])), encoding="utf-8")
+    for path in file.parent.glob("other.db*"):
+        path.unlink()
+    does_not_raise(desktop, ["import", str(file), "--database", str(file.with_name("other.db"))])
