@@ -98,22 +98,27 @@ def _dumped(value: Any) -> Any:
     raise NotImplementedError(f"a {type(value).__name__}")
 
 
-def check_json(value: Any, where: str) -> None:
+def check_json(value: Any, where: str, depth: int = MAX_DEPTH) -> None:
     """See that a journal would give a value back as it is.
+
+    Args:
+        value: anything.
+        where: what it is, for the error.
+        depth: lists and objects within each other, at most.
 
     Raises:
         InvalidInput: it is not what JSON has, or too deep; names ``where``.
     """
     if value is None:
         return
-    if why := _why_not_json(value):
+    if why := _why_not_json(value, depth):
         raise InvalidInput(f"{where}: {why}")
     check_encodable(value, where)
 
 
-def _why_not_json(value: Any) -> str:
+def _why_not_json(value: Any, depth: int) -> str:
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(depth + 1):
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
@@ -130,7 +135,7 @@ def _why_not_json(value: Any) -> str:
         if not below:
             return ""
         level = below
-    return f"more than {MAX_DEPTH} lists and objects within each other"
+    return f"more than {depth} lists and objects within each other"
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,10 +9,13 @@ from typing import Annotated, Any
 import msgspec
 
 from asterism.errors import InvalidInput
+from asterism.kernel.data import MAX_DEPTH, check_json
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record
 from asterism.kernel.machine import Event, Machine, kind_of
 
 _ENCODER = msgspec.json.Encoder()
+MAX_COMMAND_DEPTH = MAX_DEPTH + 10
+"""Lists and objects within each other in an inbox row: those of a value that its sender has checked, and what is around it."""
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {}
 """By version, the step that makes a record of that version one of the next. Version 1 was never released and has none."""
@@ -112,12 +115,15 @@ class Packer:
         """An event from its kind and JSON text, as inbox rows carry it.
 
         Raises:
-            ValueError: not an event of this machine, or none that comes from outside.
+            ValueError: not an event of this machine, or none that comes from outside; or nested so deep that what was read could
+                not be written again, with the entry around it.
         """
         try:
-            return msgspec.json.decode(body, type=self._commands[kind])
-        except (KeyError, UnicodeError, RecursionError, msgspec.MsgspecError) as error:
+            event = msgspec.json.decode(body, type=self._commands[kind])
+            check_json(msgspec.json.decode(body), kind, MAX_COMMAND_DEPTH)
+        except (KeyError, UnicodeError, RecursionError, InvalidInput, msgspec.MsgspecError) as error:
             raise ValueError(f"{self._machine.name} cannot read {kind} {body[:80]!r}: {error}") from None
+        return event
 
 
 @functools.cache

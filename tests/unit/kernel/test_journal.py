@@ -4,10 +4,12 @@ import msgspec
 import pytest
 
 from asterism.kernel import packing
+from asterism.kernel.data import MAX_DEPTH
 from asterism.kernel.journal import SCHEMA_VERSION, Entry, JournalMismatch, Record, history_line, state_history, time_per_state
 from asterism.kernel.machine import make_effect_id, run_id_of
-from asterism.kernel.packing import Packer, event_body, packer
+from asterism.kernel.packing import MAX_COMMAND_DEPTH, Packer, event_body, packer
 from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
 
 
@@ -104,6 +106,18 @@ def test_an_event_goes_through_an_inbox_and_comes_back() -> None:
 def test_what_is_not_an_event_of_the_machine_is_refused_by_name(kind: str, body: str) -> None:
     with pytest.raises(ValueError, match=f"kettle cannot read {kind}"):
         packer(KETTLE).event(kind, body)
+
+
+@pytest.mark.parametrize(
+    ("levels", "is_read"), [(MAX_DEPTH, True), (MAX_COMMAND_DEPTH + 1, False), (900, False), (2000, False), (100_000, False)]
+)
+def test_a_command_is_read_as_deep_as_its_sender_may_write_it(levels: int, *, is_read: bool) -> None:
+    body = '{"type": "answered", "effect_id": "r:1.0", "verb": "respond", "value": @}'.replace("@", "[" * levels + "]" * levels)
+    if is_read:
+        event_body(packer(CONSTELLATION_AGENT).event("answered", body))
+    else:
+        with pytest.raises(ValueError, match="constellation agent cannot read answered"):
+            packer(CONSTELLATION_AGENT).event("answered", body)
 
 
 def test_an_effect_id_names_run_entry_and_place() -> None:

@@ -13,7 +13,7 @@ import pytest
 from asterism.errors import InvalidInput, RunStuck
 from asterism.kernel.journal import Entry
 from asterism.machines import AskPerson, BatchEnded, Cancel, EffectResult, Event, Machine, RecoveryPolicy, StepContext, Unpause, row
-from asterism.runtime.ports.store import RunRow
+from asterism.runtime.ports.store import InboxRow, RunRow
 from asterism.runtime.run_executor import MAX_BATCH
 from asterism.runtime.snapshots import load
 from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
@@ -247,6 +247,26 @@ def test_a_run_that_waits_for_nothing_takes_all_that_has_arrived_before_it_says_
             return (await runtime.drive("r")).outcome
 
     assert asyncio.run(main()) == "cancelled"
+
+
+def test_rows_that_are_nested_too_deep_to_be_written_have_a_verdict_and_do_not_stop_their_run() -> None:
+    body = '{"type": "answered", "effect_id": "r:1.0", "verb": "respond", "value": @}'
+
+    async def main() -> set[str]:
+        machine = errand(leave=stays_out)
+        async with in_memory(machine) as runtime:
+            store = runtime.driver.store
+            await runtime.submit(machine, Leave(), title="an errand", actor="ann", run_id="r")
+            for levels in range(900, 1000):  # what is read and cannot be written depends on how deep the calls are
+                value = "[" * levels + "]" * levels
+                await store.send(
+                    InboxRow(run_id="r", key=f"k{levels}", actor="eve", kind="answered", body=body.replace("@", value), at=1.0)
+                )
+            await runtime.post("r", Cancel(), actor="ann", key="cancel")
+            assert (await runtime.drive("r")).outcome == "cancelled"
+            return {(await store.verdict("r", f"k{levels}"))[:27] for levels in range(900, 1000)}
+
+    assert asyncio.run(main()) == {"errand cannot read answered"}
 
 
 class Late(Basket, kw_only=True):
