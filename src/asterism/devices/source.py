@@ -21,6 +21,8 @@ from asterism.errors import InvalidInput
 _MESSAGE_CHARS = 2000
 _LIBRARY = str(Path(os.__file__).parent) + os.sep
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_USER_FOLDERS: set[str] = set()
+"""Folders that were added to ``sys.path``; the latest comes first among them."""
 
 
 def module_part(source: str) -> str:
@@ -83,7 +85,7 @@ def imported(place: str, folder: Path) -> ModuleType:
     path = Path(os.path.realpath(folder / place)) if place.endswith(".py") else None
     if path and not path.is_file():
         raise InvalidInput(f"there is no file {place}")
-    _prefer(path.parent if path else folder)
+    _add_to_path(path.parent if path else folder)
     try:
         return _import_file(path) if path else importlib.import_module(place)
     except InvalidInput as error:
@@ -97,7 +99,7 @@ def _import_file(path: Path) -> ModuleType:
         if getattr(module, "__file__", None) == str(path):
             return module
     # Under its plain name a module can be found again by pickle and multiprocessing; where that name is taken, its path is one.
-    name = str(path) if path.stem in sys.modules or path.stem in sys.stdlib_module_names else path.stem
+    name = str(path) if _is_taken(path) else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError("not a Python file")
@@ -111,7 +113,20 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _prefer(folder: Path) -> None:
-    """Let user code import its neighbours, as a script may."""
+def _is_taken(path: Path) -> bool:
+    """Return whether the plain name of a file means another module: one that is imported, or that an import would find."""
+    if path.stem in sys.modules or path.stem in sys.stdlib_module_names or "." in path.stem:
+        return True
+    try:
+        found = importlib.util.find_spec(path.stem)
+    except (ImportError, ValueError):
+        return True  # somebody's finder has failed over it: it has no use as a name
+    return found is not None and os.path.realpath(found.origin or "") != str(path)
+
+
+def _add_to_path(folder: Path) -> None:
+    """Let user code import its neighbours: after what is installed, which a neighbour of the same name must not replace."""
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        first = next((place for place, entry in enumerate(sys.path) if entry in _USER_FOLDERS), len(sys.path))
+        sys.path.insert(first, str(folder))
+        _USER_FOLDERS.add(str(folder))
