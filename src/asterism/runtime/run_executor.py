@@ -32,6 +32,8 @@ APPEND_TRIES = 8
 """Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
 LOOK_AGAIN_S = (0.001, 1.0)
 """First and longest wait before a time that has passed is looked at again, where ``BatchEnded`` has found nothing to do at it."""
+CLOCK_DRIFT_S = 0.05
+"""How far the wall clock may move away from the loop's time before a timer is set anew."""
 MAX_BATCH = 1000
 """Arrivals taken in one batch; the rest wait for the next."""
 _STOPS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
@@ -183,11 +185,18 @@ class RunExecutor:
 
     def _set_timer(self, wake_at: float | None) -> None:
         """Have the run looked at when a time comes. A timer that is set for it stays: most waits of a run are for the same time."""
-        if self._timer is not None and self._timer[0] == wake_at:
+        if self._timer is not None and self._timer[0] == wake_at and self._is_on_time(*self._timer):
             return
         self._drop_timer()
         if wake_at is not None:
             self._timer = wake_at, asyncio.get_running_loop().call_later(self._until(wake_at), self._time_has_come)
+
+    def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
+        """Return whether a timer still rings at its time: the wall clock may have been set, and the loop's time does not follow it."""
+        if wake_at <= self._looked_at:
+            return True  # it was set to look again, and not for that time
+        due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
+        return abs(timer.when() - due) <= CLOCK_DRIFT_S
 
     def _drop_timer(self) -> None:
         if self._timer is not None:
