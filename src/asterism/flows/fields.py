@@ -231,8 +231,9 @@ def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where 
         default: its value where the person says none; such a field is not asked for.
         required: False lets it be skipped; by default, what is annotated ``| None``.
         validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is one as well.
-        pattern: regular expression, of the package ``regex``, that finds it within a longer message; its first group, or all of it.
-            A search that takes longer than ``PATTERN_TIMEOUT_S`` is ended, and the person is asked to say it in other words.
+        pattern: regular expression, of the package ``regex``, that finds it within a longer message: the first group that matches,
+            or all of it where the pattern has no group. An empty text is not found. A search that takes longer than
+            ``PATTERN_TIMEOUT_S`` is ended, and the person is asked to say it in other words.
         secret: never shown, logged or journaled; asked for again after a restart.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.

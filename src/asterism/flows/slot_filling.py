@@ -82,7 +82,9 @@ def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
         except TimeoutError:
             state.unread.add(name)
         else:
-            found |= {name: match[1] if match.re.groups else match[0]} if match else {}
+            groups = (match.groups() or (match[0],)) if match else ()
+            value = next((group for group in groups if group is not None), "")
+            found |= {name: value} if value else {}
     return found
 
 

@@ -151,6 +151,30 @@ class Slow(StandardAgent):
     name: str = InputField("Which name?", min_length=2, pattern=r"\bunder (\w+)")
 
 
+class Drinks(StandardAgent):
+    cups: int = InputField("How many cups?", pattern=r"(\d+) cups|(\d+) mugs")
+    note: str | None = InputField("A note?", pattern=r"note(?: (\w+))?")
+    word: str = InputField("A word?", pattern=r"x*")
+    mark: str = InputField("A mark?", pattern=r"mark(y*)")
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("5 cups", {"cups": 5}),
+        ("6 mugs", {"cups": 6}),
+        ("6 mugs, note sugar", {"cups": 6, "note": "sugar"}),
+        ("note", {}),
+        ("mark and words", {}),
+        ("xx", {"word": "xx"}),
+        ("markyy", {"mark": "yy"}),
+    ],
+)
+def test_a_pattern_gives_its_first_group_that_matches_and_nothing_empty(said: str, found: dict[str, Any]) -> None:
+    stage = Stage(Drinks)
+    assert stage.say(said).fields == found
+
+
 def test_a_pattern_that_takes_too_long_is_ended_and_the_conversation_goes_on() -> None:
     slow = f"under smith, {'a' * 60}!"
     _, said = talk(Slow, slow, slow, "it is aaa")
