@@ -45,6 +45,9 @@ class InHand(Generic[M]):
             self.entries.append(entry)
         return entry
 
+    def note(self, event: Event, why: str) -> None:
+        self.entries.append(self.run.note(event, at=self.now, actor="me", key="", why=why))
+
     def drain(self) -> Entry | None:
         """As a driver does: once, and again while the machine wants to be looked at again at once."""
         entry = self.take(BatchEnded(), actor="system")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from asterism.constellation.documents import parse_plan
+from asterism.constellation.profile import AgentProfile, Skill
+from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
@@ -237,7 +239,22 @@ def replaced() -> Sequence[Record]:
     return told(it)
 
 
+def mistyped() -> Sequence[Record]:
+    """A person gives an argument of another type at an approval, which is refused (rules 3), and then one that is taken."""
+    skill = Skill(name="count", parameters={"type": "object", "properties": {"times": {"type": "integer"}}})
+    document = {"tasks": [{"task_id": "a", "device": "s", "skill": "count", "requires_approval": True}]}
+    it = Agent(document, fleet=(AgentProfile(device_id="s", skills=(skill,)),))
+    wrong = it.answer("edit", {"times": 0.5})
+    try:
+        it.take(wrong)
+    except Refused as refused:  # as a driver does
+        it.note(wrong, str(refused))
+    it.answers("edit", {"times": 2})
+    it.ends("a", {"counted": 2})
+    return told(it)
+
+
 SCENES: tuple[Callable[[], Sequence[Record]], ...] = (
     creation, editing, retry, interruption, approval, restart, cancel, nested, edits, consent, limits, child, fork, devices, refusals,
-    deadlines, round_two, defect, replaced,
+    deadlines, round_two, defect, replaced, mistyped,
 )  # fmt: skip

@@ -40,6 +40,7 @@ ENDS: dict[str, tuple[str, dict[str, str]]] = {
     "round_two": ("failed", {"b": "COMPLETED", "c": "CANCELLED"}),
     "defect": ("failed", {"a": "CANCELLED", "b": "CANCELLED"}),
     "replaced": ("finished", {"a": "COMPLETED", "b": "COMPLETED"}),
+    "mistyped": ("finished", {"a": "COMPLETED"}),
     "fork": ("finished", {"a": "COMPLETED", "b": "COMPLETED", "c": "COMPLETED", "e": "COMPLETED"}),
 }
 OUTCOMES = {

@@ -84,13 +84,9 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, i
         EditRefused: ``unknown_argument``, ``bad_argument`` (mistyped, or missing) or ``bad_reference``.
     """
     skill = _skill_of(task, fleet)
-    if skill is not None and skill.parameters.get("additionalProperties") is not True:
-        unknown = [name for name in task.inputs if name not in skill.parameter_names()]
-        if unknown:
-            takes = ", ".join(skill.parameter_names()) or "nothing"
-            raise EditRefused("unknown_argument", f"{task.task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
     if skill is not None:
-        _check_arguments(task, skill, constellation, fleet)
+        check_inputs(task.task_id, task.inputs, skill)
+        _check_complete(task, skill, constellation, fleet)
     for source, path in references(task.inputs):
         if source == INPUTS:
             if not path or path[0] not in inputs:
@@ -114,14 +110,26 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 """What may be given for each JSON type; texts are read as numbers where one is wanted."""
 
 
-def _check_arguments(task: TaskStar, skill: Skill, constellation: TaskConstellation, fleet: Fleet) -> None:
-    """Refuse an argument of the wrong type, and one that is required and that nothing can fill."""
+def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
+    """Check that a skill takes a task's inputs: that it has parameters of these names, of the types of these values.
+
+    Raises:
+        EditRefused: ``unknown_argument`` or ``bad_argument``.
+    """
     properties = skill.parameters.get("properties", {})
-    for name, value in task.inputs.items():
+    unknown = [name for name in inputs if name not in properties]
+    if unknown and skill.parameters.get("additionalProperties") is not True:
+        takes = ", ".join(skill.parameter_names()) or "nothing"
+        raise EditRefused("unknown_argument", f"{task_id}.inputs.{unknown[0]}", f"{skill.name} takes {takes}")
+    for name, value in inputs.items():
         wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
             told = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
-            raise EditRefused("bad_argument", f"{task.task_id}.inputs.{name}", told)
+            raise EditRefused("bad_argument", f"{task_id}.inputs.{name}", told)
+
+
+def _check_complete(task: TaskStar, skill: Skill, constellation: TaskConstellation, fleet: Fleet) -> None:
+    """Refuse a task where an argument is required and nothing can fill it."""
     missing = [name for name in skill.required_names() if name not in task.inputs]
     if not missing:
         return

@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.errors import Refused
-from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Pause, Unpause, Verb
-from tests.agents import Agent, memory_of
+from tests.agents import Agent, agent_of_rules, memory_of
+from tests.stars import action
 
 
 def careful(skill: str = "once", **more: Any) -> dict[str, Any]:
@@ -60,6 +63,54 @@ def test_an_edited_yes_runs_what_the_person_wrote() -> None:
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
+TYPED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"longest": {"type": "string"}, "times": {"type": "integer"}, "parts": {"type": "array"}},
+}
+MISTYPED = [
+    ({"longest": 5}, "longest: count takes string, not int"),
+    ({"times": 0.5}, "times: count takes integer, not float"),
+    ({"times": 2, "parts": {"a": 1}}, "parts: count takes array, not dict"),
+]
+
+
+def typed(agent: type[Agent] = Agent, **more: Any) -> Agent:
+    """An agent that asks about a task whose skill has typed parameters."""
+    fleet = (AgentProfile(device_id="s", skills=(Skill(name="count", parameters={**TYPED, **more}),)),)
+    return agent(careful("count", inputs={"longest": "all"}), fleet=fleet)
+
+
+@pytest.mark.parametrize(("value", "told"), MISTYPED)
+def test_an_edited_yes_with_an_argument_of_another_type_is_refused_as_in_a_plan_and_the_question_stays(
+    value: dict[str, Any], told: str
+) -> None:
+    agent = typed()
+    before = memory_of(agent.run)
+    with pytest.raises(Refused) as refused:
+        agent.answers("edit", value)
+    assert str(refused.value) == f"a.inputs.{told}"
+    with pytest.raises(EditRefused) as of_a_plan:
+        typed().take(Edited(base_version=1, actions=(action("add_task", task_id="a2", device="s", name="count", inputs=value),)))
+    assert str(of_a_plan.value) == f"a2.inputs.{told}"
+    assert memory_of(agent.run) == before
+    agent.answers("edit", {"longest": "5", "times": "3"})
+    assert agent.attempt("a").arguments == {"longest": "5", "times": "3"}
+
+
+def test_an_edited_yes_may_give_what_a_skill_takes_besides() -> None:
+    agent = typed(additionalProperties=True)
+    agent.answers("edit", {"more": 1})
+    assert agent.attempt("a").arguments == {"longest": "all", "more": 1}
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+@pytest.mark.parametrize(("value", "_"), MISTYPED)
+def test_an_edited_yes_that_earlier_rules_have_taken_is_replayed(rules: int, value: dict[str, Any], _: str) -> None:
+    agent = typed(agent_of_rules(rules))
+    agent.answers("edit", value)
+    assert memory_of(agent.replayed(CONSTELLATION_AGENT)) == memory_of(agent.run)
+
+
 @pytest.mark.parametrize("verb", ["reject", "cancel"])
 def test_a_no_stops_the_task(verb: Verb) -> None:
     agent = Agent(careful())
@@ -76,7 +127,7 @@ def test_a_no_stops_the_task(verb: Verb) -> None:
         ("respond", 1, "takes approve, edit, reject, not respond"),
         ("edit", [1], "as a JSON object"),
         ("edit", None, "as a JSON object"),
-        ("edit", {"z": 1}, "once takes x, y, not z"),
+        ("edit", {"z": 1}, "a.inputs.z: once takes x, y"),
         ("edit", {"x": "${b.secret}"}, "what is shown is what runs"),
     ],
 )

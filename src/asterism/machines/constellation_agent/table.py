@@ -274,5 +274,5 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         AttemptProgressed: row(_progressed),
     },
     starts=first_event,
-    rules=2,
+    rules=3,
 )

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from asterism.constellation.edits import EditRefused
 from asterism.constellation.profile import skill_of
 from asterism.constellation.references import MissingReference, references
-from asterism.constellation.resolution import arguments_of, fallback_devices
+from asterism.constellation.resolution import arguments_of, check_inputs, fallback_devices
 from asterism.constellation.task import TaskError, TaskStar, TaskStatus
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, RecoveryPolicy, StepContext
@@ -24,6 +25,8 @@ from asterism.machines.task_lifecycle import Completed, Continued, Failed, Relea
 
 MAX_LOSSES = 10
 """Attempts of one task that may be lost with their device before it counts as failed."""
+EDITS_CHECKED = 3
+"""Rules from which on the arguments that a person gives are checked as those of a plan are: their types, too."""
 
 _VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
 
@@ -135,7 +138,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
         _check_result(memory, question.attempt, event.value)
     task, attempt = schedule.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
-        attempt = _edited(memory, attempt, event.value)
+        attempt = _edited(memory, attempt, event.value, context)
         task.inputs = {**task.inputs, **event.value}  # so that a retry is what was approved, too
         schedule.constellation.inputs_changed(task.task_id)
     del memory.questions[event.effect_id]
@@ -151,14 +154,18 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
         settle_task(memory, schedule, task, settled, context)
 
 
-def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> Dispatch:
+def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context: StepContext) -> Dispatch:
     if not isinstance(value, dict):
         raise Refused("an edit gives the new arguments, as a JSON object")
     if next(references(value), None):
         raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
-    unknown = [name for name in value if skill is not None and name not in skill.parameter_names()]
-    if skill is not None and unknown:
+    if skill is not None and context.rules >= EDITS_CHECKED:
+        try:
+            check_inputs(attempt.task_id, value, skill)
+        except EditRefused as refused:
+            raise Refused(str(refused)) from None
+    elif skill is not None and (unknown := [name for name in value if name not in skill.parameter_names()]):
         raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
     return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
 
