@@ -187,3 +187,14 @@ def test_a_cancel_of_a_run_whose_process_was_killed_begins_nothing_again(desk: D
     assert desk.do("cancel", run["run"]).stdout == f"run {run['run']} is cancelled\n"
     assert [row["outcome"] for row in desk.runs()] == ["cancelled"]
     assert desk.performed() == ["gate"]
+
+
+def test_pausing_a_run_that_was_stopped_and_asks_nothing_says_that_it_starts_nothing(desk: Desk) -> None:
+    with desk.start("run", desk.plan(GATE, AFTER, dependencies=THEN), "--fleet", desk.fleet, gated=True) as driver:
+        desk.reach()
+        driver.send_signal(signal.SIGTERM)
+        driver.communicate(timeout=60)
+    run = desk.runs()[0]["run"]
+    said = desk.do("pause", run).stdout
+    assert said == f"nobody drives run {run} and it starts nothing; the pause waits in its inbox. Go on with: asterism resume {run}\n"
+    assert "FINISH" in desk.do("resume", run).stdout

@@ -228,7 +228,11 @@ async def _pause(named: str, reason: str, database: Path | None) -> int:
             put(f"run {row.run_id} starts nothing new, and what is under way may end; go on with: {how_to_go_on(row)}")
         else:
             await _post(client, row, Pause(reason=reason))
-            put(f"nobody drives run {row.run_id}; it will be paused if somebody answers its questions. Go on with: {how_to_go_on(row)}")
+            asks = await client.inquiries(root=row.root)
+            then = (
+                "; it will be paused if somebody answers its questions" if asks else " and it starts nothing; the pause waits in its inbox"
+            )
+            put(f"nobody drives run {row.run_id}{then}. Go on with: {how_to_go_on(row)}")
         return FINISHED
 
 
