@@ -1,6 +1,6 @@
-"""The errors a user can meet. Each message says what happened, where, and what to do next.
+"""The errors that users can meet. Each message says what is wrong, where, and what to do.
 
-Not here: failures of a task or a device. Those are events in a journal, not exceptions.
+Failures of tasks and devices are not exceptions: they are events in a journal.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 
 
 class AsterismError(Exception):
-    """Root of every error raised on purpose; the CLI prints its text and nothing else."""
+    """Base class of the errors that are raised on purpose; the CLI prints only their text."""
 
 
 class InvalidInput(AsterismError):
-    """Something the user wrote cannot be used: a plan, a fleet file, a request, an option."""
+    """Something that the user wrote cannot be used: a plan, a fleet file, a request, an option."""
 
 
 class MissingExtra(AsterismError):
-    """An optional part is not installed.
+    """An optional extra is not installed.
 
     Args:
         extra: name of the extra, as in ``pip install 'asterism[extra]'``.
-        what: the thing that needs it, in words.
+        what: the feature that needs it, in words.
     """
 
     def __init__(self, extra: str, what: str) -> None:
@@ -29,15 +29,15 @@ class MissingExtra(AsterismError):
 
 
 class IllegalTransition(AsterismError):
-    """A machine was given an event that its table has no row for, or a move chose a target its row forbids.
+    """A machine's table has no row for an event, or a move returned a target that its row forbids.
 
-    State and journal are unchanged when this is raised.
+    The state and the journal are unchanged.
 
     Attributes:
         machine: name of the machine.
-        state: name of the state it is in.
-        event: name of the refused event.
-        accepted: names of the events this state accepts, or of the targets the row allows.
+        state: name of its state.
+        event: name of the rejected event.
+        accepted: names of the events that this state accepts, or of the targets that the row allows.
         story: the last entries of the run, one line each, oldest first.
     """
 
@@ -47,8 +47,8 @@ class IllegalTransition(AsterismError):
         self.event = event
         self.accepted = tuple(accepted)
         self.story = tuple(story)
-        told = "".join(f"\n  {line}" for line in self.story)
-        super().__init__(f"{machine} in {state} does not accept {event}; accepted: {', '.join(self.accepted) or 'nothing'}{told}")
+        history = "".join(f"\n  {line}" for line in self.story)
+        super().__init__(f"{machine} in {state} does not accept {event}; accepted: {', '.join(self.accepted) or 'nothing'}{history}")
 
 
 class RunNotFound(AsterismError):
@@ -59,7 +59,7 @@ class RunNotFound(AsterismError):
 
 
 class UnknownMachine(InvalidInput):
-    """A run is of a machine that this program does not have: another program registers it."""
+    """The machine of a run is registered by another program, and not by this one."""
 
     def __init__(self, run_id: str, machine: str) -> None:
         super().__init__(
@@ -69,11 +69,11 @@ class UnknownMachine(InvalidInput):
 
 
 class RunOwned(AsterismError):
-    """Another live process drives this run; a live owner is never robbed.
+    """Another live process owns this run; only the run of a dead process can be acquired.
 
     Attributes:
-        run_id: the run's id.
-        owner: who has it, in words (process id, host).
+        run_id: id of the run.
+        owner: the owner in words (process id, host).
     """
 
     def __init__(self, run_id: str, owner: str) -> None:
@@ -83,12 +83,12 @@ class RunOwned(AsterismError):
 
 
 class RunNewer(AsterismError):
-    """A newer program has written to this run, in a form or by rules that this program does not know.
+    """A newer program has written to this run, in a format or by rules that this program does not know.
 
     Attributes:
-        run_id: the run's id.
-        theirs: version of what the run was written with, as ``kernel.journal.version_of`` gives it.
-        ours: the newest version that this program knows of the run's machine.
+        run_id: id of the run.
+        theirs: version of the run, as ``kernel.journal.version_of`` returns it.
+        ours: newest version of the run's machine that this program supports.
     """
 
     def __init__(self, run_id: str, theirs: int, ours: int) -> None:
@@ -96,58 +96,58 @@ class RunNewer(AsterismError):
         self.theirs = theirs
         self.ours = ours
         super().__init__(
-            f"run {run_id} was written with version {version_text(theirs)}, and this program knows versions up to {version_text(ours)};"
+            f"run {run_id} was written with version {version_text(theirs)}, and this program supports versions up to {version_text(ours)};"
             " upgrade it"
         )
 
 
 class RunStuck(AsterismError):
-    """A run has not ended, and nothing that could happen would move it on: a defect of its machine.
+    """A run has not ended, and no possible event would advance it: a defect of its machine.
 
     Attributes:
-        run_id: the run's id.
+        run_id: id of the run.
     """
 
     def __init__(self, run_id: str, machine: str, state: str) -> None:
         self.run_id = run_id
         super().__init__(
-            f"run {run_id}: machine {machine!r} waits for nothing in {state}: no effect is outstanding and wake_at() gives no time;"
-            " correct the move that led there and take the run up again, or cancel it"
+            f"run {run_id}: machine {machine!r} waits for nothing in {state}: no effect is outstanding and wake_at() returns None;"
+            " correct the move that led there and resume the run, or cancel it"
         )
 
 
 class StaleOwner(AsterismError):
-    """This process no longer owns the run: somebody claimed it later. Drop it and do nothing more."""
+    """This process no longer owns the run: another one has acquired it. Stop driving the run."""
 
     def __init__(self, run_id: str, epoch: int) -> None:
         self.run_id = run_id
-        super().__init__(f"run {run_id} was claimed by another process after epoch {epoch}; this one has let go of it")
+        super().__init__(f"run {run_id} was acquired by another process after epoch {epoch}; this process no longer drives it")
 
 
 class StoreUnavailable(AsterismError):
-    """The database cannot be read or written now: full disk, no permission, not a database of ours."""
+    """The database cannot be read or written now: full disk, no permission, or not an asterism database."""
 
 
 class Refused(AsterismError):
-    """A command reached its run and was refused there."""
+    """A command was rejected by its run."""
 
     @property
     def verdict(self) -> str:
-        """What the sender is told, and the journal keeps: one line."""
+        """Return the reason for the sender and the journal: one line."""
         return str(self).partition("\n")[0]
 
 
 VERSION_STEP = 1000
-"""What one version of the journal's format counts in the version of a run; the version of the rules counts one."""
+"""The version of a run is VERSION_STEP times the version of the journal format, plus the version of the rules."""
 
 
 def version_text(version: int) -> str:
-    """Return the version of a run for people: the format's version and the rules', as in ``2.1``."""
+    """Return the version of a run as text: the version of the format and that of the rules, as in ``2.1``."""
     return "{}.{}".format(*divmod(version, VERSION_STEP))
 
 
 def first_of(error: BaseException) -> BaseException:
-    """What was the matter: the first error of a group, and of the groups in it; any other error as it is."""
+    """Return the first error of a group, and of the groups in it; any other error as it is."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

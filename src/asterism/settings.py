@@ -1,4 +1,4 @@
-"""What can be set from outside, and where it lives when it is not."""
+"""Settings from options and environment variables, with their defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPLAY = "replay:"
 
 
 def database_path(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the journals are: as given, else ``$ASTERISM_DATABASE``, else the user's state folder."""
+    """Return the path of the database: as given, else ``$ASTERISM_DATABASE``, else in the user's state folder."""
     if given is not None:
         return given
     if named := environment.get(DATABASE_VARIABLE):
@@ -26,7 +26,7 @@ def database_path(given: Path | None = None, environment: Mapping[str, str] = os
 def model_choice(
     model: str | None = None, backup: str | None = None, record: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> ModelChoice | None:
-    """The model that plans: as given, else as the environment says; None where nobody names one.
+    """Return the model that plans: as given, else from the environment; None if neither names one.
 
     Raises:
         InvalidInput: a setting that cannot be used.
@@ -35,9 +35,9 @@ def model_choice(
     found |= {field: value for field, value in (("model", model), ("backup", backup)) if value}
     if "model" not in found:
         if backup:
-            raise InvalidInput("--backup-model stands in for a model; name that one, too, with --model")
+            raise InvalidInput("--backup-model replaces a model that fails; name that model, too, with --model")
         if record:
-            raise InvalidInput("--record writes down what a model says; name one with --model")
+            raise InvalidInput("--record records the replies of a model; name one with --model")
         return None
     if record:
         found["record"] = str(_new_file(record))
@@ -54,9 +54,10 @@ def model_choice(
 
 
 def _new_file(record: Path) -> Path:
-    """Where a recording goes; one that is there is gone on with by its own run, and by no other."""
+    """Return the path of a new recording; only the run that began an existing recording continues it."""
     if record.exists():
-        raise InvalidInput(f"--record {record}: it is there already; name another file")
+        raise InvalidInput(f"--record {record}: the file exists already; name another file")
+
     if not record.parent.is_dir():
         raise InvalidInput(f"--record {record}: there is no folder {record.parent}")
     return Path(os.path.realpath(record))

@@ -293,7 +293,7 @@ def test_a_run_of_a_newer_version_cannot_be_claimed_and_stays_as_it_is(play: Pla
         before = await one.run("r1")
         with pytest.raises(RunNewer) as raised:
             await other.claim("r1", newest=1999)
-        assert str(raised.value) == "run r1 was written with version 2.1, and this program knows versions up to 1.999; upgrade it"
+        assert str(raised.value) == "run r1 was written with version 2.1, and this program supports versions up to 1.999; upgrade it"
         assert (raised.value.run_id, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
         assert await one.run("r1") == before
         assert await other.claim("r1", newest=2001) == 1

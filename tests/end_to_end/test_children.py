@@ -172,12 +172,12 @@ def test_a_tree_moves_as_one_file(desk: Desk, tmp_path: Path) -> None:
     desk.do("run", desk.plan(NESTED), "--fleet", desk.fleet, code=3)
     (root,) = desk.runs()
     child = next(row["run"] for row in json.loads(desk.do("runs", "--all", "--json").stdout) if row["parent"])
-    assert f"is a part of run {root['run']}" in desk.do("export", child, code=2).stderr
+    assert f"is a child of run {root['run']}" in desk.do("export", child, code=2).stderr
     desk.do("export", root["run"], "-o", tmp_path / "tree.jsonl")
     other = tmp_path / "other.db"
     told = desk.do("import", tmp_path / "tree.jsonl", "--database", other).stdout
     assert "and 1 run below it" in told
-    assert "nothing was taken in" in desk.do("import", tmp_path / "tree.jsonl", "--database", other, code=2).stderr
+    assert "nothing was imported" in desk.do("import", tmp_path / "tree.jsonl", "--database", other, code=2).stderr
     desk.do("answer", root["run"], "approve", "--database", other)
     assert desk.performed() == ["measure", "deploy"], "the child is not started a second time"
 

@@ -85,7 +85,7 @@ def test_a_task_that_needs_approval_waits_is_answered_from_another_process_and_r
     answered = desk.do("answer", run["run"].partition("-")[2], "edit", "--value", '{"where": "mars"}')
     assert "completed: deployed=mars" in answered.stdout
     late = desk.do("answer", asked["inquiry"], "reject", code=1)
-    assert "is not asked any more: edit by" in late.stderr
+    assert "is no longer open: edit by" in late.stderr
     assert desk.performed() == ["task_001", "task_002"]
     assert desk.do("inbox").stdout == "nobody is asked anything\n"
 
@@ -291,7 +291,7 @@ def test_the_beginning_of_an_id_must_mean_one_run(desk: Desk) -> None:
     for _ in range(2):
         desk.do("run", plan, "--fleet", desk.fleet)
     day = desk.runs()[0]["run"].partition("-")[0]
-    assert "write more of it" in desk.do("show", day, code=2).stderr
+    assert "give more of the id" in desk.do("show", day, code=2).stderr
     assert "there is no run 'zzz'" in desk.do("show", "zzz", code=2).stderr
 
 

@@ -66,7 +66,7 @@ def test_a_file_that_was_tampered_with_is_not_taken_in(desk: Desk) -> None:
     desk.do("export", run, "--output", file)
     file.write_text(file.read_text(encoding="utf-8").replace("0.8", "0.9"), encoding="utf-8")
     said = desk.do("import", file, "--database", other, code=2).stderr
-    assert ": its sum does not fit" in said
+    assert ": checksum mismatch" in said
     assert len(said.splitlines()) == 1
     assert not other.exists()
 

@@ -182,7 +182,7 @@ def test_three_processes_that_approve_at_once_have_it_done_once(loops: Desk) -> 
     answering = [subprocess.Popen(argv, text=True, **more) for _ in range(3)]
     said = [each.communicate(timeout=TIMEOUT_S)[1] for each in answering]
     assert sorted(each.returncode for each in answering) == [0, 1, 1]
-    assert sum("was answered already: approve by" in it or "is not asked any more: approve" in it for it in said) == 2
+    assert sum("was answered already: approve by" in it or "is no longer open: approve" in it for it in said) == 2
     assert (loops.folder / "told.txt").read_text(encoding="utf-8") == "told\n"
 
 

@@ -28,7 +28,7 @@ def waiting(desk: Desk) -> str:
 
 
 def in_one_line(run_id: str) -> str:
-    return "asterism: run {} was written with version {}, and this program knows versions up to {}; upgrade it\n".format(run_id, *OTHER)
+    return "asterism: run {} was written with version {}, and this program supports versions up to {}; upgrade it\n".format(run_id, *OTHER)
 
 
 @pytest.mark.parametrize(

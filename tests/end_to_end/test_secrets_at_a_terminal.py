@@ -87,7 +87,7 @@ def test_one_that_was_begun_without_a_terminal_names_the_command_that_asks_for_i
         assert line in unattended(folder, listed, *([] if listed == "inbox" else [resume.split()[-1]]), code=0)
     run = resume.split()[-1]
     refused = unattended(folder, "answer", run, "respond", "--value", f'"{PIN}"', code=2)
-    assert "asks for a secret, and an answer is journaled: type it at a terminal, in `asterism resume " in refused
+    assert "asks for a secret, and answers are journaled; type it at a terminal, in `asterism resume " in refused
 
     with at_a_terminal(folder, *resume.split()[1:]) as terminal:
         is_told(terminal, folder, "more: asterism show")

@@ -205,14 +205,14 @@ def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_outcome_that_a_crash_loses_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = RunExecutor.claim
+    real = RunExecutor.acquire
 
-    async def claim(self: RunExecutor, owner: str) -> None:
+    async def acquire(self: RunExecutor, owner: str) -> None:
         kept, self.run.outstanding = self.run.outstanding, {}
         await real(self, owner)
         self.run.outstanding = {**kept, **self.run.outstanding}
 
-    monkeypatch.setattr(RunExecutor, "claim", claim)
+    monkeypatch.setattr(RunExecutor, "acquire", acquire)
     found({5, 6, 8}, "crashes")
 
 
@@ -221,7 +221,7 @@ def test_an_inbox_row_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPat
 
     async def forgetful(self: RunExecutor, entries: Any, folded: Any) -> None:
         await real(self, entries, folded)
-        self._taken.clear()
+        self._delivered.clear()
 
     monkeypatch.setattr(RunExecutor, "_append", forgetful)
     found({6}, "storm")

@@ -123,7 +123,7 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "lost")
-    assert "which is no outcome of it" in ending.memory.reason
+    assert "which is not a result of this effect" in ending.memory.reason
 
 
 def departs_again(memory: ferry.Hold, event: Depart, context: StepContext) -> Any:
@@ -290,7 +290,7 @@ def test_what_is_no_registration_and_what_is_no_event_is_refused() -> None:
 
 
 def test_an_event_that_the_machine_does_not_begin_with_is_refused() -> None:
-    with pytest.raises(Refused, match="ferry has nothing to do with batch_ended"):
+    with pytest.raises(Refused, match="a ferry cannot start with batch_ended"):
         world().run_machine(FERRY, BatchEnded())
 
 

@@ -1,11 +1,11 @@
-"""The shell around the machines, and the only loop that moves runs.
+"""The runtime: the shell around the pure machines, and the only loop that advances runs.
 
-``ports`` what it needs of the world · ``run_executor`` one run in the hands of its owner · ``arrivals`` what it takes ·
-``effect_results`` of its effects ·
-``run_status`` what it waits for · ``driver`` all that are driven here · ``children`` those below others ·
-``client`` what a program does with runs that it need not drive · ``runtime`` a client and a driver in one ·
-``lookup`` what a person named ·
-``inquiries`` questions asked and closed · ``registration`` a program's own machines · ``code_version`` the code that moves a run ·
-``submission``, ``snapshots``, ``journal_file``, ``journal_stream`` journals written, shortened, moved, read as they grow ·
-``clock`` time and ids · ``current_runtime`` the runtime at hand · ``private_files`` files for their user only.
+- ``ports``: interfaces to stores, performers, observers, devices and planners.
+- ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``, ``effect_results``,
+  ``inquiries``, ``run_status`` and ``children`` are parts of that.
+- ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one;
+  ``current_runtime`` is the one that ``asterism.open()`` opened.
+- ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and follow journals.
+- ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a machine.
+- ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids. ``private_files``: file modes.
 """

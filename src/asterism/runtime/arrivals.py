@@ -1,4 +1,4 @@
-"""What arrives at a run and is taken with its next batch: commands, outcomes, reports, news of devices."""
+"""Arrivals, which a run processes in its next batch: commands, effect results, reports and device notices."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from asterism.machines.run_control import TransitionFailed
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An event on its way in, who caused it, and the inbox key it came under.
+    """An event that arrived, its actor, and the inbox key that it came under.
 
     Attributes:
-        by: id of the effect whose performer has reported it; empty for what nobody's performer has.
-        failure: why it cannot be taken, if a move has failed over it.
+        by: id of the effect whose performer reported the event; empty if no performer did.
+        failure: why the event is rejected, if a move failed over it.
     """
 
     event: Event
@@ -24,14 +24,14 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
-    """What is taken in place of an event that a move has failed over.
+    """Return the arrival to process instead of one that a move failed over.
 
-    An outcome breaks its run, and so does what a performer has reported; a command is refused to its sender.
+    An effect result, or a performer's report, fails the run; a command is rejected with a verdict for its sender.
     """
     event = arrival.event
-    effect = event.effect_id if isinstance(event, EffectResult) else arrival.by
-    if effect and not isinstance(event, TransitionFailed):
-        return Arrival(TransitionFailed(effect_id=effect, event=kind_of(event), reason=reason), "system", arrival.key)
+    effect_id = event.effect_id if isinstance(event, EffectResult) else arrival.by
+    if effect_id and not isinstance(event, TransitionFailed):
+        return Arrival(TransitionFailed(effect_id=effect_id, event=kind_of(event), reason=reason), "system", arrival.key)
     if not arrival.key or isinstance(event, EffectResult):
         raise error
     return msgspec.structs.replace(arrival, failure=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")

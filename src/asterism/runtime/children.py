@@ -1,7 +1,7 @@
-"""Child runs: created once, driven in the process that drives their parent, told what goes downwards.
+"""Child runs: they are created once, driven in the process that drives their parent, and receive its signals.
 
-A child has its own journal and its own recovery. It lives as long as its parent's session does: when that parks or
-lets go, so does the child, and whoever drives the root next finds both. Mail for a child is its own inbox's.
+A child has its own journal and its own recovery. It is owned for as long as its parent: when the parent
+parks or is released, so is the child, and the next owner of the root acquires both. A child has its own inbox.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from asterism.runtime.ports.store import InboxRow, RunRow, Store
 from asterism.runtime.submission import submit_first
 
 CHILD_POLL_S = 0.05
-"""How often a command looks for a child that is being created."""
+"""Seconds between two attempts to signal a child that is being created."""
 PARENT = "parent"
-"""Who tells a child what is relayed to it."""
+"""Actor of the signals that a child receives from its parent."""
 
 
 class ChildHost(Protocol):
-    """What children need of the driver."""
+    """The part of the driver that children need."""
 
     store: Store
     clock: Clock
@@ -37,18 +37,18 @@ class ChildHost(Protocol):
     starters: dict[str, str]
 
     def wake_inbox(self) -> None:
-        """Look at the inboxes now."""
+        """Read the inbox now."""
         ...
 
     def submitted(self, live: Run[Any]) -> None:
-        """A run was written from here."""
+        """Remember the live state of a run that this process wrote."""
         ...
 
     def notify(self, run_id: str, entries: Any) -> None:
-        """Tell the observers what is durable now."""
+        """Notify the observers of entries that are durable now."""
         ...
 
-    async def drive_child(self, run_id: str, rested: Callable[[bool], None]) -> Run[Any]:
+    async def drive_child(self, run_id: str, on_blocked: Callable[[bool], None]) -> Run[Any]:
         """Drive a child to its end."""
         ...
 
@@ -56,27 +56,27 @@ class ChildHost(Protocol):
 class ChildPerformer:
     """Performs ``StartChild``."""
 
-    def __init__(self, nursery: ChildHost) -> None:
-        self._nursery = nursery
+    def __init__(self, host: ChildHost) -> None:
+        self._host = host
 
     async def perform(self, effect_id: str, request: ChildRequest, report: Report) -> EffectResult:
-        """Create the child, or find it; drive it to its end; say meanwhile when only people can move it on.
+        """Create the child, or find it, and drive it to its end; report when it starts and stops to wait only for people.
 
         Raises:
-            InvalidInput: this program has no such machine, or the id is another run's.
+            InvalidInput: this program lacks its machine, or another run has the id.
             RunNewer, StaleOwner, StoreUnavailable, JournalMismatch: as for any run.
         """
         child = child_run_id(effect_id)
-        self._nursery.starters[child] = effect_id
+        self._host.starters[child] = effect_id
         try:
             await self._create(child, effect_id, request.start)
-            for relay_id, relay in request.signals.items():  # a cancel that was asked for before must not find its work begun
-                await self._nursery.store.send(inbox_row(relay_id, relay, self._nursery.clock.now()))
-            live = await self._nursery.drive_child(child, lambda resting: report(ChildBlocked(effect_id=effect_id, blocked=resting)))
+            for signal_id, signal in request.signals.items():  # first: a cancel sent earlier must prevent its work
+                await self._host.store.send(inbox_row(signal_id, signal, self._host.clock.now()))
+            live = await self._host.drive_child(child, lambda blocked: report(ChildBlocked(effect_id=effect_id, blocked=blocked)))
         except (EditRefused, Refused) as refused:  # it was never written
             return ChildEnded(effect_id=effect_id, outcome="failed", reason=str(refused), code="refused")
         finally:
-            del self._nursery.starters[child]
+            del self._host.starters[child]
         result = live.memory.report()
         return ChildEnded(
             effect_id=effect_id,
@@ -87,13 +87,13 @@ class ChildPerformer:
         )
 
     async def _create(self, child_id: str, effect_id: str, effect: StartChild) -> None:
-        store, now = self._nursery.store, self._nursery.clock.now()
+        store, now = self._host.store, self._host.clock.now()
         parent = await store.run(run_id_of(effect_id))
-        if await self._is_there(child_id, parent.run_id):
+        if await self._exists(child_id, parent.run_id):
             return
-        machine = self._nursery.machines.get(effect.machine)
+        machine = self._host.machines.get(effect.machine)
         if machine is None:
-            known = ", ".join(self._nursery.machines)
+            known = ", ".join(self._host.machines)
             raise InvalidInput(
                 f"it needs a {effect.machine}, and this runtime drives only: {known}; asterism.open() opens one that drives all"
             )
@@ -115,46 +115,46 @@ class ChildPerformer:
         )
         try:
             live, entries = await submit_first(store, machine, row, first)
-        except InvalidInput:  # an owner that was robbed of the parent, and has not heard of it, may have created it meanwhile
-            if not await self._is_there(child_id, parent.run_id):
+        except InvalidInput:  # a stale owner of the parent, which does not know yet that it lost it, may have created the child
+            if not await self._exists(child_id, parent.run_id):
                 raise
             return
-        self._nursery.submitted(live)
-        self._nursery.notify(child_id, entries)
+        self._host.submitted(live)
+        self._host.notify(child_id, entries)
 
-    async def _is_there(self, child_id: str, parent: str) -> bool:
+    async def _exists(self, child_id: str, parent: str) -> bool:
         try:
-            found = await self._nursery.store.run(child_id)
+            found = await self._host.store.run(child_id)
         except RunNotFound:
             return False
         if found.parent != parent:
-            raise InvalidInput(f"there is a run {child_id} already, and it is no child of {parent}")
+            raise InvalidInput(f"run {child_id} exists already, and is not a child of {parent}")
         return True
 
 
 class SignalPerformer:
     """Performs ``SignalChild``."""
 
-    def __init__(self, nursery: ChildHost) -> None:
-        self._nursery = nursery
+    def __init__(self, host: ChildHost) -> None:
+        self._host = host
 
     async def perform(self, effect_id: str, request: SignalChild, report: Report) -> EffectResult:
-        """Put the command into the child's inbox; a child that is being created is waited for."""
-        row, starters = inbox_row(effect_id, request, self._nursery.clock.now()), self._nursery.starters
-        is_awaited = True  # the task that starts the child may have been made in the same batch, and not have begun
+        """Put the command into the child's inbox; wait for a child that is being created."""
+        row, starters = inbox_row(effect_id, request, self._host.clock.now()), self._host.starters
+        is_awaited = True  # the task that starts the child may be of the same batch, and may not have begun
         while is_awaited:
             try:
-                await self._nursery.store.send(row)
+                await self._host.store.send(row)
             except RunNotFound:
                 await asyncio.sleep(CHILD_POLL_S)
                 is_awaited = row.run_id in starters
             else:
-                self._nursery.wake_inbox()
+                self._host.wake_inbox()
                 break
         return ChildSignaled(effect_id=effect_id)
 
 
-def inbox_row(effect_id: str, relay: SignalChild, at: float) -> InboxRow:
-    """The inbox row of a relayed command: its key is the effect's id, so it is there once however often it is sent."""
-    body = msgspec.json.encode(relay.command).decode()
-    return InboxRow(run_id=child_run_id(relay.effect_id), key=effect_id, actor=PARENT, kind=relay.command["type"], body=body, at=at)
+def inbox_row(effect_id: str, signal: SignalChild, at: float) -> InboxRow:
+    """Return the inbox row of a signal. Its key is the effect's id, so repeated sending inserts it once."""
+    body = msgspec.json.encode(signal.command).decode()
+    return InboxRow(run_id=child_run_id(signal.effect_id), key=effect_id, actor=PARENT, kind=signal.command["type"], body=body, at=at)

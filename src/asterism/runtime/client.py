@@ -1,6 +1,6 @@
-"""A client: submits runs, sends them commands and answers, and reads them. It needs no devices, and never drives a run.
+"""A client submits runs, sends them commands and answers, and reads them. It needs no devices, and never drives a run.
 
-A command is a row in the inbox of its run. The worker that drives the run writes a verdict, and the client waits for it.
+A command is a row in the inbox of a run. The worker that drives the run writes a verdict, and the client waits for it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from asterism.runtime.submission import check_id, submit_first, submit_whole
 MAX_RUNS = 100_000
 """Runs of one tree that are exported."""
 MAX_ANSWERS = 20
-"""Answers to one inquiry that its run may refuse; the next is not written."""
+"""Answers to one inquiry, if its run rejects them; one more is not written."""
 VERDICT_POLL_S = 0.05
-"""How often a sender looks for its verdict."""
+"""Seconds between two looks for a verdict."""
 
 
 class Client:
     """The runs of one store, for a program that need not drive them.
 
     Args:
-        store: where the journals are.
-        clock: time, and fresh ids.
-        machines: by name, those of the runs that are submitted and read here.
+        store: holds the journals.
+        clock: time and fresh ids.
+        machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
-        fleet_file: file from which the worker of such a run opens these devices; empty for none.
+        fleet_file: fleet file from which the worker of such a run opens these devices; empty for none.
     """
 
     def __init__(
@@ -65,22 +65,22 @@ class Client:
     async def submit(
         self, machine: Machine[Any], first: Event, *, title: str, actor: str, run_id: str = "", session: str = "", tenant: str = ""
     ) -> str:
-        """Write a new run with its first entry; nobody drives it yet.
+        """Write a new run with its first entry; it is not driven yet.
 
         Args:
-            machine: of the run.
-            first: the event that begins it.
+            machine: machine of the run.
+            first: the event that starts it.
             title: one line for people.
             actor: who submits it.
-            run_id: its id; a fresh one by default.
-            session: the line of runs it belongs to; itself by default.
-            tenant: whose it is.
+            run_id: id of the run; a fresh one by default.
+            session: groups runs of one user; the run's own id by default.
+            tenant: the tenant that the run belongs to.
 
         Returns:
             The run's id.
 
         Raises:
-            EditRefused, Refused: the machine does not take the event; nothing is written.
+            EditRefused, Refused: the machine rejects the event; nothing is written.
         """
         run_id = run_id or self.clock.new_id()
         at = self.clock.now()
@@ -100,27 +100,27 @@ class Client:
         return run_id
 
     async def fork(self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "") -> str:
-        """A new run that begins as a copy of another one up to an entry; the other one is untouched.
+        """Write a new run that begins as a copy of another one up to an entry, and return its id; the origin is unchanged.
 
-        What was under way there is decided anew: started again where that is harmless, else a person is asked.
+        Effects that were in progress there are started again if that is safe; otherwise a person is asked.
 
         Args:
-            run_id: the origin.
+            run_id: id of the origin.
             at: seq of the last entry to copy.
-            machine: of the origin; by default the one that this client knows by its name.
-            actor: who forks.
-            new_id: the new run's id; a fresh one by default.
+            machine: machine of the origin; by default the one of this client with the same name.
+            actor: who forks the run.
+            new_id: id of the new run; a fresh one by default.
 
         Raises:
             InvalidInput: the origin has no such entry.
             RunNewer: a newer program has written to the origin.
-            UnknownMachine: no machine is given, and this client does not know that of the origin.
+            UnknownMachine: no machine is given, and this client lacks that of the origin.
         """
         row = await self.store.run(run_id)
         machine = machine or self.machine_of(row)
         check_known(run_id, row.version, machine)
         if not 1 <= at <= row.seq:
-            raise InvalidInput(f"run {run_id} has entries 1 to {row.seq}, and no {at}")
+            raise InvalidInput(f"run {run_id} has no entry {at}; it has entries 1 to {row.seq}")
         new_id = new_id or self.clock.new_id()
         copied = with_run_id((await self.store.records(run_id))[:at], run_id, new_id)
         live, entries = _replayed(machine, new_id, copied)
@@ -133,32 +133,33 @@ class Client:
         return new_id
 
     async def export(self, run_id: str) -> list[Journal]:
-        """Return the journals of a run and of the runs below it, the root's first; ``journal_lines`` makes a file of them.
+        """Return the journals of a run and of the runs below it, the root's first; ``journal_lines`` writes them to a file.
 
         Raises:
             RunNotFound: no such run.
-            InvalidInput: it is a part of another run.
+            InvalidInput: the run is a child of another one.
         """
         row = await self.store.run(run_id)
         if row.parent:
-            raise InvalidInput(f"run {run_id} is a part of run {row.root}; export that one")
+            raise InvalidInput(f"run {run_id} is a child of run {row.root}; export that one")
         tree = sorted(await self.store.runs(root=run_id, limit=MAX_RUNS), key=lambda it: (bool(it.parent), it.created_at))
         return [(it, await self.store.records(it.run_id)) for it in tree]
 
     async def import_journals(self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]] | None = None) -> None:
-        """Take in a tree of runs with their whole journals, as an exported file has them.
+        """Import a tree of runs with their whole journals, as an exported file has them.
 
-        All are replayed before one is written, and the root is written last: what was cut short is taken in by doing it again.
+        All runs are replayed before one is written, and the root is written last: an import that was interrupted can
+        be repeated.
 
         Args:
-            journals: the root's first.
-            machines: by name, those of the runs; by default those that this client knows.
+            journals: journals of the tree, the root's first.
+            machines: machines of the runs, by name; by default those of this client.
 
         Raises:
             JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
             RunNewer: a newer program has written to one of them; nothing is written.
-            UnknownMachine: a run is of none of these machines; nothing is written.
-            InvalidInput: an id is none that a run may have, or there is a run of it that is not what such an end has left.
+            UnknownMachine: the machine of a run is missing; nothing is written.
+            InvalidInput: an id is invalid, or another run has it that no interrupted import has left.
         """
         known: dict[str, Machine[Any]] = {}
         for row, _ in journals:
@@ -174,7 +175,7 @@ class Client:
                 missing.append((row, live, entries))
             else:
                 if not row.parent or left.parent != row.parent or await self.store.records(row.run_id) != list(records):
-                    raise InvalidInput(f"there is a run {row.run_id!r} already; nothing was taken in")
+                    raise InvalidInput(f"run {row.run_id!r} exists already; nothing was imported")
         for row, live, entries in reversed(missing):
             await submit_whole(self.store, row, live, entries)
 
@@ -184,26 +185,26 @@ class Client:
         """Put an event into a run's inbox, and return the verdict of the worker that drives the run.
 
         Args:
-            run_id: the run's id.
-            event: what happens to it.
-            actor: who says so.
-            key: the same key again gets the same verdict; a fresh one by default.
-            timeout_s: how long to wait for the verdict.
+            run_id: id of the run.
+            event: the event to send.
+            actor: who sends it.
+            key: idempotency key: the same key again returns the same verdict; a fresh one by default.
+            timeout_s: seconds to wait for the verdict.
 
         Returns:
             ``accepted``.
 
         Raises:
             RunNotFound: no such run.
-            RunNewer: a newer program has written to it; nothing is sent.
-            Refused: it has ended; or the verdict was a refusal; or it did not come in time (the row stays in the inbox).
+            RunNewer: a newer program has written to the run; nothing is sent.
+            Refused: the run has ended, or the verdict is a rejection, or it did not come in time (the row stays in the inbox).
         """
         await self._sendable(run_id)
         await self.post(run_id, event, actor=actor, key=(key := key or self.clock.new_id()))
         return await self.verdict(run_id, key, timeout_s=timeout_s)
 
     async def _sendable(self, run_id: str) -> RunRow:
-        """Return the row of a run that can take what is sent from here; raises as ``send``."""
+        """Return the row of a run that accepts commands from this program; raises as ``send``."""
         row = await self.store.run(run_id)
         if row.status == "ended":
             raise Refused(f"run {run_id} has ended already ({row.outcome})")
@@ -212,10 +213,10 @@ class Client:
         return row
 
     async def post(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        """Put an event into a run's inbox; returns the row that is there, which is an earlier one if the key was used."""
-        there = await self.store.send(self._row(run_id, event, actor=actor, key=key))
+        """Put an event into a run's inbox and return its row; an earlier row if the key was used before."""
+        row = await self.store.send(self._row(run_id, event, actor=actor, key=key))
         self._sent()
-        return there
+        return row
 
     def _row(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
         return InboxRow(run_id=run_id, key=key, actor=actor, kind=kind_of(event), body=event_body(event), at=self.clock.now())
@@ -224,7 +225,7 @@ class Client:
         """Wait for the verdict on an inbox row.
 
         Raises:
-            Refused: it is a refusal, or it did not come in time.
+            Refused: the verdict is a rejection, or it did not come in time.
         """
         for _ in range(polls(timeout_s)):
             if verdict := await self.store.verdict(run_id, key):
@@ -233,7 +234,7 @@ class Client:
         raise Refused(no_verdict(run_id, timeout_s))
 
     async def inquiry(self, inquiry_id: str) -> InquiryRow:
-        """One inquiry, open or closed.
+        """Return an inquiry, open or closed.
 
         Raises:
             InvalidInput: no inquiry has that id.
@@ -246,34 +247,32 @@ class Client:
     async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
         """Answer an open inquiry; the answer is validated before it is written, and the first one written wins.
 
-        An answer that its run then refuses (an edit of an argument that is not there) leaves the inquiry open for another.
+        If the run then rejects the answer (an edit of an argument that does not exist), the inquiry stays open.
 
         Returns:
-            The inbox row of the answer; its key is where the verdict will be.
+            The inbox row of the answer; its verdict will be under its key.
 
         Raises:
-            InvalidInput: no such inquiry, or an answer it does not take; one that is larger than ``MAX_BYTES``, but for an edit: that
-                may give a whole plan.
-            Refused: it is not asked any more, or somebody else has answered first.
+            InvalidInput: no such inquiry, or an answer that it does not accept, or one of more than ``MAX_BYTES``. An
+                edit may be larger: it may contain a whole plan.
+            Refused: the inquiry is closed or has expired, or another answer was first.
         """
         asked = await self.inquiry(inquiry_id)
         if asked.answer:
-            raise Refused(f"{inquiry_id} is not asked any more: {asked.answer}")
+            raise Refused(f"{inquiry_id} is no longer open: {asked.answer}")
         if 0 < asked.expires_at <= self.clock.now():
             raise Refused(f"{inquiry_id} has expired")
         if not asked.verbs and verb != "cancel":
             raise InvalidInput(
-                f"{inquiry_id} asks for a secret, and an answer is journaled: type it at a terminal, in `asterism resume {asked.run_id}`"
+                f"{inquiry_id} asks for a secret, and answers are journaled; type it at a terminal, in `asterism resume {asked.run_id}`"
             )
         if verb not in (*asked.verbs, "cancel"):
-            raise InvalidInput(f"{inquiry_id} takes {', '.join(asked.verbs)}, not {verb}")
+            raise InvalidInput(f"{inquiry_id} accepts {', '.join(asked.verbs)}, not {verb}")
         if verb == "edit" and not isinstance(value, dict):
-            raise InvalidInput(f"an edit of {inquiry_id} gives the new arguments, as a JSON object")
-        if never := _never_given(asked, value):
-            raise InvalidInput(
-                f"{', '.join(never)} of {inquiry_id} is a secret, and an answer is journaled: it is told in the conversation"
-            )
-        check_json([value, reason], f"the answer to {inquiry_id}")  # what a journal would not give back is not what was approved
+            raise InvalidInput(f"an edit of {inquiry_id} needs the new arguments as a JSON object")
+        if secret := _secret_names(asked, value):
+            raise InvalidInput(f"{', '.join(secret)} of {inquiry_id} is a secret, and answers are journaled; type it in the conversation")
+        check_json([value, reason], f"the answer to {inquiry_id}")  # the journal must give back exactly what was approved
         if verb != "edit":
             as_json([value, reason], f"the answer to {inquiry_id}")
         event = Answered(effect_id=inquiry_id, verb=verb, value=value, reason=reason)
@@ -285,18 +284,17 @@ class Client:
             if msgspec.structs.replace(there, verdict="") == row:
                 return there
             if there.verdict in ("", ACCEPTED):
-                said = _verb_of(there)
-                raise Refused(f"{inquiry_id} was answered already: {said} by {there.actor}")
-        raise Refused(f"{inquiry_id} has had {MAX_ANSWERS} answers that it does not take")
+                raise Refused(f"{inquiry_id} was answered already: {_verb_of(there)} by {there.actor}")
+        raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were rejected, and no more are accepted")
 
     # -- reading -------------------------------------------------------------------------------------
 
     async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False) -> list[RunRow]:
-        """Runs, newest first."""
+        """Return runs, newest first."""
         return await self.store.runs(limit=limit, status=status, roots_only=roots_only)
 
     async def describe(self, run_id: str) -> RunRow:
-        """Return the row of a run: its machine and state, its status and outcome, who owns it.
+        """Return the row of a run: its machine, state, status, outcome and owner.
 
         Raises:
             RunNotFound: no such run.
@@ -304,7 +302,7 @@ class Client:
         return await self.store.run(run_id)
 
     async def wait(self, run_id: str, *, timeout_s: float = 3600.0) -> RunRow:
-        """Wait until a run has ended or only people can move it on, for so many seconds at most; return its row as it is then.
+        """Wait until a run has ended or only people can advance it, or ``timeout_s`` is over; return its row.
 
         Raises:
             RunNotFound: no such run.
@@ -318,20 +316,20 @@ class Client:
         return row
 
     async def inquiries(self, *, root: str | None = None) -> list[InquiryRow]:
-        """Return the open questions of a run and of the runs below it, or of all runs; the oldest first."""
+        """Return the open inquiries of a run and of the runs below it, or of all runs; oldest first."""
         return await self.store.inquiries(root=root)
 
     async def records(self, run_id: str, *, after: int = 0) -> list[Record]:
-        """The journal of a run, from after a seq on."""
+        """Return the records of a run with a seq greater than ``after``."""
         await self.store.run(run_id)
         return await self.store.records(run_id, after=after)
 
     async def load(self, run_id: str) -> Run[Any]:
-        """Return a run as its journal has it: its state, what it remembers (``memory.result()``), what is outstanding.
+        """Return a run as its journal has it: its state, its memory (``memory.result()``), its outstanding effects.
 
         Raises:
             RunNotFound, JournalMismatch: as named.
-            UnknownMachine: its machine is not known here.
+            UnknownMachine: this client lacks its machine.
         """
         return (await load(self.store, self.machine_of(await self.store.run(run_id)), run_id))[0]
 
@@ -339,25 +337,25 @@ class Client:
         """Return the machine of a run.
 
         Raises:
-            UnknownMachine: it is none of those that this client knows.
+            UnknownMachine: this client lacks it.
             RunNewer: a newer program has written to the run.
         """
         return machine_of(row, self.machines)
 
-    # -- for the driver of the same process, where there is one -----------------------------------------
+    # -- hooks for the driver of the same process -------------------------------------------------------
 
     def _submitted(self, live: Run[Any], entries: Sequence[Entry]) -> None:
         """Called when a new run is durable, with its live state."""
 
     def _forked(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """Called when a fork is durable, with the entries that it has in addition to its origin."""
+        """Called when a fork is durable, with the entries that its origin lacks."""
 
     def _sent(self) -> None:
-        """Called when a row is in an inbox."""
+        """Called when a row was put into an inbox."""
 
 
-def _never_given(asked: InquiryRow, value: Any) -> list[str]:
-    """The properties of an answer that its schema never takes (``false``)."""
+def _secret_names(asked: InquiryRow, value: Any) -> list[str]:
+    """Return the properties of an answer that its schema forbids (``false``): secrets."""
     if not asked.schema or not isinstance(value, dict):
         return []
     properties = msgspec.json.decode(asked.schema).get("properties", {})
@@ -372,20 +370,20 @@ def _verb_of(answer: InboxRow) -> str:
 
 
 def polls(timeout_s: float) -> int:
-    """Return how often a verdict is looked for within so many seconds."""
+    """Return the number of looks for a verdict within ``timeout_s``."""
     return max(1, round(timeout_s / VERDICT_POLL_S))
 
 
 def accepted(verdict: str) -> str:
-    """Return a verdict that is no refusal; raises Refused with one that is."""
+    """Return a verdict that is ``accepted``; raises Refused with any other."""
     if verdict != ACCEPTED:
         raise Refused(verdict)
     return verdict
 
 
 def no_verdict(run_id: str, timeout_s: float) -> str:
-    """Return the error for a verdict that did not come in time."""
-    return f"run {run_id} has not taken it within {timeout_s:g} s; it will when its owner does: `asterism show {run_id}`"
+    """Return the error text for a verdict that did not come in time."""
+    return f"run {run_id} has not processed it within {timeout_s:g} s; its owner still may: `asterism show {run_id}`"
 
 
 def _replayed(machine: Machine[Any], run_id: str, records: Sequence[Record]) -> tuple[Run[Any], list[Entry]]:

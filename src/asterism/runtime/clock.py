@@ -1,4 +1,4 @@
-"""The one place that reads the clock and draws ids. Everything below the shell is given both."""
+"""The only place that reads the clock and generates ids; everything below the shell gets both as arguments."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time and fresh ids come from; a simulation brings its own."""
+    """A source of time and fresh ids; a simulation has its own."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         ...
 
     def new_id(self) -> str:
-        """An id that nothing else has."""
+        """Return a unique id."""
         ...
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of this computer."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return time.time()
 
     def new_id(self) -> str:
-        """Date and eight random hexadecimal digits, such as ``261121-9f3c01ab``: sorts by day, easy to type."""
+        """Return the date and eight random hexadecimal digits, as in ``261121-9f3c01ab``: ids sort by day and are easy to type."""
         return f"{dt.datetime.now(tz=dt.UTC):%y%m%d}-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""Which code moves the runs of a machine: a fingerprint of its source, by which a snapshot says whose it is."""
+"""A fingerprint of the code that advances the runs of a machine; a snapshot is used only under the same one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ROOT = Path(__file__).parents[1]
 _NOT_OWN = frozenset({"asterism", "msgspec", *sys.stdlib_module_names})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 MAX_SOURCES = 1000
-"""Source files of one machine; one that has more is not frozen."""
+"""Source files of one machine; no snapshots are taken of the runs of a machine that has more."""
 
 
 @functools.cache
 def code_version(machine: Machine[Any]) -> str:
-    """Return a fingerprint of the code that moves the runs of a machine; empty where it cannot be known, as in an interactive session.
+    """Return a fingerprint of the code that advances the runs of a machine; empty if it is unknown, as in an interactive session.
 
-    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; of a program's own machine also the modules of its states,
-    moves, events, effects and memory, and what these import from their own folder or below it. Where it has changed, the journal is
-    replayed whole.
+    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; for a program's own machine also the
+    modules of its states, moves, events, effects and memory, and the modules that these import from their own
+    folder or below it. After a change the whole journal is replayed.
     """
     sources = _own_sources(machine)
     if sources is None:
@@ -37,7 +37,7 @@ def code_version(machine: Machine[Any]) -> str:
 
 @functools.cache
 def _core() -> bytes:
-    """Return a digest of the packages that move the runs of every machine."""
+    """Return a digest of the packages that advance the runs of every machine."""
     sources = sorted(
         source for package in ("kernel", "language", "constellation", "machines") for source in (_ROOT / package).rglob("*.py")
     )
@@ -45,7 +45,7 @@ def _core() -> bytes:
 
 
 def _own_sources(machine: Machine[Any]) -> set[Path] | None:
-    """Return the files outside of asterism that a machine is made of; None where one has no file, or there are too many."""
+    """Return the files outside of asterism that define a machine; None if a module has no file, or there are too many."""
     found: set[Path] = set()
     todo = {name: sys.modules.get(name) for name in _modules(machine)}
     seen = set(todo)
@@ -95,6 +95,6 @@ def _imported(module: ModuleType) -> Iterator[ModuleType]:
 
 
 def _is_below(module: ModuleType, folder: Path) -> bool:
-    """Return whether a module lies in a folder, and is nothing that was installed there."""
+    """Return True if a module lies in a folder and was not installed there."""
     source = Path(getattr(module, "__file__", None) or "/")
     return folder.name not in _INSTALLED and source.is_relative_to(folder) and _INSTALLED.isdisjoint(source.relative_to(folder).parts)

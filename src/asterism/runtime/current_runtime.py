@@ -1,4 +1,4 @@
-"""The runtime at hand: where loops and flows run when they are given none."""
+"""The current runtime: where loops and flows run if they are given none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asterism.runtime.ports.store import Store
 from asterism.runtime.runtime import Runtime
 
 CURRENT: ContextVar[Runtime | None] = ContextVar("asterism_runtime", default=None)
-"""The runtime that ``asterism.open()`` has opened around the caller; None outside of one."""
+"""The runtime of the enclosing ``asterism.open()``; None outside of one."""
 
 
 @contextlib.asynccontextmanager
@@ -26,16 +26,16 @@ async def current_runtime(
     machines: Mapping[str, Machine[Any]],
     performers: Mapping[type[Effect], Performer],
 ) -> AsyncIterator[Runtime]:
-    """The runtime that was given, else the one that ``asterism.open()`` has opened, else a fresh one over ``store()``.
+    """Yield the runtime that was given, else that of the enclosing ``asterism.open()``, else a new one over ``store()``.
 
     Args:
         given: used as it is, and left open.
-        store: makes the store of a fresh one; closed at the end.
-        machines: what a fresh one can drive.
-        performers: how it performs what they ask for.
+        store: makes the store of a new runtime; closed at the end.
+        machines: machines that a new runtime can drive.
+        performers: performers of a new runtime, by kind of effect.
     """
-    if there := given or CURRENT.get():
-        yield there
+    if runtime := given or CURRENT.get():
+        yield runtime
         return
     clock, own = SystemClock(), store()
     try:

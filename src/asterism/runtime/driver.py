@@ -1,7 +1,7 @@
-"""The driver: owns runs, feeds them from outside, and lets go of them.
+"""The driver: it acquires runs, delivers their inbox rows and device notices, and releases them.
 
-One driver serves many runs at once. Being killed at any moment is normal: whoever claims a run next
-replays its journal and redoes what has no outcome, which is also how a run is started.
+One driver serves many runs at once. It may be killed at any moment: the next owner of a run replays its
+journal and recovers its open effects. A new run is started in the same way.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from asterism.runtime.run_executor import RunExecutor
 from asterism.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
 
 MAX_WARM_RUNS = 500
-"""Runs submitted here and not yet driven whose live state is kept; the oldest of more is read from its journal instead."""
+"""Submitted runs, not driven yet, whose live state stays in memory; the oldest of more is read from its journal."""
 MAX_TREE = 1_000_000
-"""Runs of one tree that are looked at before it is driven."""
+"""Runs of one tree that are checked before it is driven."""
 POLL_S = 0.2
-"""How often the inbox is looked at for rows from other processes."""
+"""Seconds between two reads of the inbox, for rows from other processes."""
 
 
 @contextlib.asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group that lets an error of its own body out as it is, not wrapped in a group of one."""
+    """Open a task group that raises an error of its own body unwrapped, not in an exception group."""
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
         try:
@@ -47,20 +47,20 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 class Driver:
-    """Drives runs; enter it as a context, which is what its tasks live in.
+    """Drives runs. Enter ``opened()`` first: the driver's tasks live in that context.
 
     Args:
-        store: where the journals are.
-        clock: time.
-        machines: by name, those it can drive.
-        performers: by kind of effect; those of child runs are its own.
+        store: holds the journals.
+        clock: time and fresh ids.
+        machines: machines that it can drive, by name.
+        performers: by kind of effect; the driver adds those for child runs.
         registrations: further machines, each with performers that serve it only.
-        observers: told of everything that is appended.
-        reap: called after a claim and before any redo: ends what a dead owner left working.
-        news: what a new session must hear first, as (event, actor): devices that are lost at present.
-        owner: how this driver names itself in claims.
-        poll_s: how often the inbox is looked at.
-        spacing: characters of journal between two snapshots of a run, at least.
+        observers: notified of everything that is appended.
+        reap: called after a takeover and before any recovery; ends processes that a dead owner left behind.
+        news: returns the first events of a run that is acquired, as (event, actor): devices that are lost now.
+        owner: name of this driver in ``OwnershipAcquired``.
+        poll_s: seconds between two reads of the inbox.
+        spacing: minimum number of journal characters between two snapshots of a run.
 
     Attributes:
         views: classes that show the runs of registered machines, by the machine's name.
@@ -98,84 +98,84 @@ class Driver:
         self._owner = owner
         self._poll_s = poll_s
         self._spacing = spacing
-        self._sessions: dict[str, RunExecutor] = {}
+        self._executors: dict[str, RunExecutor] = {}
         self._group: asyncio.TaskGroup | None = None
         self._started: set[asyncio.Task[None]] = set()
         self.starters: dict[str, str] = {}
-        self._fresh: dict[str, Run[Any]] = {}
-        self._mail = asyncio.Event()
-        self._working = asyncio.Event()
+        self._warm: dict[str, Run[Any]] = {}
+        self._inbox_wakeup = asyncio.Event()
+        self._has_runs = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Driver]:
-        """The driver with its postman running; leaving lets go of everything."""
+        """Open the driver and poll the inbox; leaving cancels everything and releases all runs."""
         async with task_group() as group:
-            postman = group.create_task(self._deliver_mail(), name="postman")
+            poller = group.create_task(self._poll_inbox(), name="inbox poller")
             self._group = group
             try:
                 yield self
             finally:
                 self._group = None
-                for task in (postman, *self._started):
+                for task in (poller, *self._started):
                     task.cancel()
 
     def submitted(self, live: Run[Any]) -> None:
-        """A run was written from here. Whoever drives it first needs not read back what is known."""
-        self._fresh[live.id] = live
-        if len(self._fresh) > MAX_WARM_RUNS:
-            del self._fresh[next(iter(self._fresh))]
+        """Remember the live state of a run that this process wrote, so that its first owner need not replay it."""
+        self._warm[live.id] = live
+        if len(self._warm) > MAX_WARM_RUNS:
+            del self._warm[next(iter(self._warm))]
 
     def observe(self, observer: Observer) -> None:
         """Add an observer."""
         self._observers.append(observer)
 
     def unobserve(self, observer: Observer) -> None:
-        """Take an observer out again; one that was dropped is gone already."""
+        """Remove an observer; one that failed was removed already."""
         if observer in self._observers:
             self._observers.remove(observer)
 
     def notify(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """Tell the observers what is durable now. One that fails is dropped, aloud: nothing depends on what it does."""
+        """Notify the observers of entries that are durable now. One that fails is removed with a warning."""
         for observer in tuple(self._observers):
             try:
                 observer.appended(run_id, entries)
-            except Exception as error:  # boundary: whoever watches a run must not end it
+            except Exception as error:  # boundary: an observer must not end the run that it watches
                 self._observers.remove(observer)
-                self.warn(run_id, f"{type(observer).__name__} failed and is not told any more: {type(error).__name__}: {error}")
+                self.warn(run_id, f"{type(observer).__name__} failed and is no longer notified: {type(error).__name__}: {error}")
 
     def warn(self, run_id: str, message: str) -> None:
-        """Say aloud what the driver is dealing with."""
+        """Report a problem that the driver is dealing with to the observers."""
         for observer in self._observers:
             observer.trouble(run_id, message)
 
     def announce(self, event: Event, actor: str) -> None:
-        """News that concerns every run driven here, such as a lost device."""
-        for session in self._sessions.values():
-            session.arrive(event, actor)
+        """Send an event to every run that is driven here, such as a lost device."""
+        for executor in self._executors.values():
+            executor.arrive(event, actor)
 
     def live(self, run_id: str) -> Run[Any] | None:
-        """The live state of a run that is driven here, to look at and not to touch; None if it is not."""
-        session = self._sessions.get(run_id)
-        return session.run if session else None
+        """Return the live state of a run that is driven here, for reading only; None if it is not driven here."""
+        executor = self._executors.get(run_id)
+        return executor.run if executor else None
 
     def wake_inbox(self) -> None:
-        """Look at the inbox now rather than at the next poll."""
-        self._mail.set()
+        """Read the inbox now rather than at the next poll."""
+        self._inbox_wakeup.set()
 
     async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
-        """Claim a run, with all that it has started, and take it as far as it goes.
+        """Acquire a run and its children, and drive it as far as it goes.
 
         Args:
-            run_id: its id; of a child, its root is driven.
-            park: return when only people can move it on; else stay until it has ended.
+            run_id: id of the run; for a child, its root is driven.
+            park: return when only people can advance the run; else return when it has ended.
 
         Returns:
-            The row of what was driven: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
+            The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
 
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
-            UnknownMachine: it, or a run below it, is of a machine that is not known here; nothing is written.
-            RunNewer: a newer program has written to it, or to a run below it; nothing is written or performed.
+            UnknownMachine: this program lacks the machine of the run, or of a run below it; nothing is written.
+            RunNewer: a newer program has written to the run, or to a run below it; nothing is written or performed.
         """
         row = await self.store.run(run_id)
         if row.root != run_id:
@@ -184,17 +184,17 @@ class Driver:
         if row.status == "ended" and not await self.store.inbox([row.run_id]):
             return row
         is_left = True
-        while is_left:  # bounded: each time something has arrived in the moment of its release
+        while is_left:  # bounded: each round, something arrived at the moment of the release
             _, is_left = await self._own(row, park=park)
             row = await self.store.run(row.run_id)
         return row
 
     def start(self, run_id: str) -> asyncio.Future[RunRow]:
-        """Drive a run for as long as this driver is open, whether or not anybody waits for it; what ``drive`` returns, or raises."""
+        """Drive a run while this driver is open, in a task of its own; the future has what ``drive`` returns or raises."""
         if self._group is None:
             raise InvalidInput("this driver is not open; enter driver.opened() first")
         end: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
-        end.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody need have waited
+        end.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody has to await it
 
         async def driven() -> None:
             try:
@@ -202,7 +202,7 @@ class Driver:
             except asyncio.CancelledError:
                 end.cancel()
                 raise
-            except Exception as error:  # boundary: it is told to whoever waits, and ends no other run
+            except Exception as error:  # boundary: the future has it, and other runs go on
                 if not end.done():
                     end.set_exception(error)
             else:
@@ -214,12 +214,12 @@ class Driver:
         task.add_done_callback(self._started.discard)
         return end
 
-    async def drive_child(self, run_id: str, rested: Callable[[bool], None]) -> Run[Any]:
-        """Take a child to its end, and return it as it is then.
+    async def drive_child(self, run_id: str, on_blocked: Callable[[bool], None]) -> Run[Any]:
+        """Drive a child to its end, and return it.
 
         Args:
             run_id: its id.
-            rested: told when it begins and ends to wait for nothing but people.
+            on_blocked: called with True when the child starts to wait only for people, and with False when it stops.
         """
         row = await self.store.run(run_id)
         if row.status == "ended":
@@ -227,19 +227,19 @@ class Driver:
             return live
         while True:
             try:
-                return (await self._own(row, park=False, rested=rested))[0]
-            except RunOwned:  # by one who has lost its root, and will let go of it; as long as that takes
+                return (await self._own(row, park=False, on_blocked=on_blocked))[0]
+            except RunOwned:  # by a process that has lost the root and is about to release the child
                 await asyncio.sleep(self._poll_s)
 
     async def check_tree(self, root: RunRow) -> None:
-        """See that this program can go on with every run of a tree.
+        """Check that this program can drive every run of a tree.
 
         Raises:
-            UnknownMachine: a machine is not known here, and nobody drives the tree.
-            RunOwned: one is not; whoever drives the tree knows it, and takes what is sent to it.
-            RunNewer: a newer program has written to one of its runs.
+            UnknownMachine: this program lacks one of the machines, and nobody drives the tree.
+            RunOwned: it lacks one, and another process drives the tree; that process accepts what is sent.
+            RunNewer: a newer program has written to one of the runs.
         """
-        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # what nobody has owned has no children
+        below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # never owned: no children
         for row in (root, *below):
             if row.machine not in self.machines and row is not root and row.status == "ended":
                 continue
@@ -247,72 +247,72 @@ class Driver:
                 raise RunOwned(root.run_id, root.owner)
             machine_of(row, self.machines)
 
-    async def _own(self, row: RunRow, *, park: bool, rested: Callable[[bool], None] = lambda _: None) -> tuple[Run[Any], bool]:
-        """Own a run and drive it; returns it, and what ``RunExecutor.drive`` does."""
+    async def _own(self, row: RunRow, *, park: bool, on_blocked: Callable[[bool], None] = lambda _: None) -> tuple[Run[Any], bool]:
+        """Acquire a run and drive it; return the run, and what ``RunExecutor.drive`` returned."""
         run = row.run_id
-        if run in self._sessions:
+        if run in self._executors:
             raise RunOwned(run, "this process")
-        fresh = self._fresh.pop(run, None)
+        warm = self._warm.pop(run, None)
         machine = machine_of(row, self.machines)
         epoch = await self.store.claim(run, newest=version_of(machine))
         try:
-            if fresh is not None and (epoch, row.seq) == (1, fresh.seq):  # nobody but its submitter has written anything
-                live, freezer = fresh, SnapshotPolicy(self._spacing)
+            if warm is not None and (epoch, row.seq) == (1, warm.seq):  # only its submitter has written to it
+                live, snapshot_policy = warm, SnapshotPolicy(self._spacing)
             else:
-                live, freezer = await load(self.store, machine, run, self._spacing)
+                live, snapshot_policy = await load(self.store, machine, run, self._spacing)
                 check_whole(run, row.seq, live.seq)
-            if row.root == run and epoch > 1:  # for everything below, too; what nobody has owned has left nothing working
+            if row.root == run and epoch > 1:  # for the whole tree; a run that was never owned has left nothing behind
                 await asyncio.to_thread(self._reap)
-            return await self._drive(live, epoch, freezer, park=park, rested=rested)
-        except BaseException:  # boundary: raised again; a run that came to rest was released then
-            await asyncio.shield(self._let_go(run, epoch))
+            return await self._drive(live, epoch, snapshot_policy, park=park, on_blocked=on_blocked)
+        except BaseException:  # boundary: raised again; without an error the run was released already
+            await asyncio.shield(self._force_release(run, epoch))
             raise
         finally:
-            self._sessions.pop(run, None)
+            self._executors.pop(run, None)
 
-    async def _let_go(self, run_id: str, epoch: int) -> None:
+    async def _force_release(self, run_id: str, epoch: int) -> None:
         try:
             await self.store.release(run_id, epoch, force=True)
-        except StoreUnavailable as error:  # nobody robs us of it while we live; what went wrong before is told by itself
+        except StoreUnavailable as error:  # the run stays ours while this process lives; the first error is raised anyway
             self.warn(run_id, f"it could not be released: {error}")
 
     async def _drive(
-        self, live: Run[Any], epoch: int, freezer: SnapshotPolicy, *, park: bool, rested: Callable[[bool], None]
+        self, live: Run[Any], epoch: int, snapshot_policy: SnapshotPolicy, *, park: bool, on_blocked: Callable[[bool], None]
     ) -> tuple[Run[Any], bool]:
         async with task_group() as group:
-            session = RunExecutor(
+            executor = RunExecutor(
                 live,
                 epoch,
                 store=self.store,
                 clock=self.clock,
                 performers=self._performers_of.get(live.machine.name, self._performers),
-                freezer=freezer,
-                tell=self.notify,
-                say=self.warn,
+                snapshot_policy=snapshot_policy,
+                on_appended=self.notify,
+                warn=self.warn,
                 group=group,
-                rested=rested,
+                on_blocked=on_blocked,
             )
-            self._sessions[live.id] = session
-            self._working.set()
+            self._executors[live.id] = executor
+            self._has_runs.set()
             try:
                 for event, actor in self._news():
-                    session.arrive(event, actor)
-                await session.claim(self._owner)
-                is_left = await session.drive(park=park)
+                    executor.arrive(event, actor)
+                await executor.acquire(self._owner)
+                is_left = await executor.drive(park=park)
             finally:
-                session.abandon()
-        return session.run, is_left
+                executor.abandon()
+        return executor.run, is_left
 
-    async def _deliver_mail(self) -> None:
+    async def _poll_inbox(self) -> None:
         while True:
-            if not self._sessions:
-                self._working.clear()
-                await self._working.wait()
+            if not self._executors:
+                self._has_runs.clear()
+                await self._has_runs.wait()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_s):
-                    await self._mail.wait()
-            self._mail.clear()
-            with contextlib.suppress(StoreUnavailable):  # the next poll tries again; an append that fails says so aloud
-                for row in await self.store.inbox(list(self._sessions)):
-                    if row.run_id in self._sessions:
-                        self._sessions[row.run_id].deliver([row])
+                    await self._inbox_wakeup.wait()
+            self._inbox_wakeup.clear()
+            with contextlib.suppress(StoreUnavailable):  # the next poll tries again; a failing append warns by itself
+                for row in await self.store.inbox(list(self._executors)):
+                    if row.run_id in self._executors:
+                        self._executors[row.run_id].deliver([row])

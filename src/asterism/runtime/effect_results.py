@@ -1,6 +1,6 @@
-"""The outcome of an effect, before its run takes it: from its performer, or from the effect itself where it was called off or lost.
+"""Results of effects before a run takes them: from the performer, or from the effect if it was cancelled or lost.
 
-Both may be a program's own code. A run moves by what its journal gives back, so that a replay moves it alike.
+Both may be user code. A run advances by what its journal gives back, so that a replay advances it alike.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from asterism.machines.run_control import TransitionFailed
 
 
 def effect_result(effect_id: str, returned: object) -> EffectResult:
-    """Return what a performer has returned, as the journal gives it back.
+    """Return a performer's result as the journal gives it back.
 
     Raises:
-        TypeError: it is no outcome of this effect, which would stay open for good; or a journal cannot hold it.
+        TypeError: not a result of this effect, which would then stay open forever; or a journal cannot hold it.
     """
     if not isinstance(returned, EffectResult) or returned.effect_id != effect_id:
-        raise TypeError(f"its performer returned {returned!r:.200}, which is no outcome of it")
+        raise TypeError(f"its performer returned {returned!r:.200}, which is not a result of this effect")
     try:
         return read_back(returned)
     except InvalidInput as error:
@@ -26,12 +26,12 @@ def effect_result(effect_id: str, returned: object) -> EffectResult:
 
 
 def interrupted_result(effect_id: str, effect: Effect, why: str) -> EffectResult:
-    """Return the outcome of an effect that was called off or lost; where the effect does not give one, its run has met a defect."""
+    """Return the result of a cancelled or lost effect; ``TransitionFailed`` if the effect does not provide one."""
     try:
-        outcome: object = effect.interrupted(effect_id, why)
-        if isinstance(outcome, EffectResult) and outcome.effect_id == effect_id:
-            return read_back(outcome)
-        problem = f"its method interrupted returned {outcome!r:.200}, which is no outcome of it"
-    except Exception as error:  # boundary: a defect in an effect's own code ends its run by name, and no other
+        result: object = effect.interrupted(effect_id, why)
+        if isinstance(result, EffectResult) and result.effect_id == effect_id:
+            return read_back(result)
+        problem = f"its method interrupted returned {result!r:.200}, which is not a result of this effect"
+    except Exception as error:  # boundary: a defect in an effect's own code ends its run only, with its name
         problem = f"its method interrupted failed: {error_text(error)}".partition("\n")[0]
     return TransitionFailed(effect_id=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

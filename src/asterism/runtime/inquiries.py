@@ -1,4 +1,4 @@
-"""The questions that an entry asks and closes, as a store keeps them."""
+"""The inquiries that an entry opens and closes, as rows of a store."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from asterism.kernel.machine import kind_of
 from asterism.machines.run_control import Answered, AskPerson, TransitionFailed
 from asterism.runtime.ports.store import InquiryRow
 
-_CLOSING = (Answered, TransitionFailed)
-
 
 def opened_inquiries(entry: Entry) -> list[InquiryRow]:
-    """Return the questions that an entry asks."""
+    """Return the inquiries that an entry opens."""
     if not entry.effects:
         return []
     return [
@@ -34,12 +32,13 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
 
 
 def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
-    """Return the ids of the questions that an entry closes, each with who answered how, or ``withdrawn``."""
-    event = entry.event
-    if not isinstance(event, _CLOSING):
+    """Return the ids of the inquiries that an entry closes, each with its answer and who gave it, or ``withdrawn``."""
+    if entry.note:
         return []
-    if isinstance(event, TransitionFailed) and event.event == kind_of(Answered) and not entry.note:
-        return [(event.effect_id, "withdrawn")]  # its run has ended over the answer
-    if entry.note or not isinstance(event, Answered):
-        return []
-    return [(event.effect_id, "withdrawn" if event.cancelled else f"{event.verb} by {entry.actor}")]
+    match entry.event:
+        case Answered() as answer:
+            return [(answer.effect_id, "withdrawn" if answer.cancelled else f"{answer.verb} by {entry.actor}")]
+        case TransitionFailed() as failed if failed.event == kind_of(Answered):  # the answer ended its run
+            return [(failed.effect_id, "withdrawn")]
+        case _:
+            return []

@@ -1,7 +1,8 @@
-"""Journals on the move: copied under another id, written to a file, and read back with every line checked.
+"""Copy a journal under another id, write journals to a file, and read them back with every line verified.
 
-A journal file is JSON lines: a header with the run's row, the records, and an end; then the same for each run below it. Each line carries a
-sum over itself and everything before it, so that a line changed, lost or moved is found and named.
+A journal file is JSON lines: a header with the run's row, the records, and an end; then the same for each
+run below it. Each line carries a checksum of itself and everything before it, so that a line that was
+changed, removed or moved is found and named.
 """
 
 from __future__ import annotations
@@ -22,47 +23,47 @@ from asterism.runtime.submission import check_id
 
 FORMAT = "asterism journal 1"
 END_OF_TIME = 253_370_764_800.0
-"""The year 9999: a later time is not one that a clock has told."""
+"""The year 9999; a later time is invalid."""
 
 Journal = tuple[RunRow, list[Record]]
-"""A run as the store lists it, and its records."""
+"""The row of a run, and its records."""
 
 
 class _End(msgspec.Struct, forbid_unknown_fields=True):
-    """The last line of one journal: how many records it has, and how many journals follow it."""
+    """The last line of one journal: its number of records, and the number of journals that follow."""
 
     end: int
     left: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 def with_run_id(records: Iterable[Record], old: str, new: str) -> list[Record]:
-    """Records of one run as records of another: the effect ids in them follow.
+    """Return the records of one run as records of another, with the effect ids in them renamed.
 
     Raises:
         JournalMismatch: a body that is not JSON.
     """
     effect = re.compile(re.escape(old) + r"(:\d+\.\d+)")
 
-    def follow(value: Any) -> Any:
+    def renamed(value: Any) -> Any:
         if isinstance(value, str):
             found = effect.fullmatch(value)
             return new + found[1] if found else value
         if isinstance(value, dict):
-            return {key: follow(item) for key, item in value.items()}
-        return [follow(item) for item in value] if isinstance(value, list) else value
+            return {key: renamed(item) for key, item in value.items()}
+        return [renamed(item) for item in value] if isinstance(value, list) else value
 
-    followed: list[Record] = []
+    copies: list[Record] = []
     for record in records:
         try:
-            body = msgspec.json.encode(follow(msgspec.json.decode(record.body))).decode()
+            body = msgspec.json.encode(renamed(msgspec.json.decode(record.body))).decode()
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise JournalMismatch(old, record.seq, f"cannot be read ({error})") from None
-        followed.append(msgspec.structs.replace(record, run_id=new, key=follow(record.key), body=body))
-    return followed
+        copies.append(msgspec.structs.replace(record, run_id=new, key=renamed(record.key), body=body))
+    return copies
 
 
 def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
-    """The lines of a journal file, each with its newline: a root's journal, then those of the runs below it."""
+    """Yield the lines of a journal file, each with its newline: the root's journal, then those of the runs below it."""
     chain = hashlib.sha256()
     for number, (row, records) in enumerate(journals, 1):
         yield _sealed(chain, {"format": FORMAT, "run": msgspec.to_builtins(row)})
@@ -73,25 +74,26 @@ def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
 
 
 def read_journals(lines: Iterable[str]) -> list[Journal]:
-    """The runs of a journal file with their records, the root first.
+    """Return the runs of a journal file with their records, the root first.
 
     Raises:
-        InvalidInput: not a journal file, a version that cannot be read, or a line that was changed, lost, moved or added; names the line.
+        InvalidInput: not a journal file, an unsupported version, or a line that was changed, removed, moved or added;
+            names the line.
     """
     chain = hashlib.sha256()
     journals: list[Journal] = []
-    within, left = False, 1
+    in_journal, left = False, 1
     for number, line in enumerate(lines, 1):
-        content = _opened(chain, line, number)
+        content = _verified(chain, line, number)
         if not left:
-            raise InvalidInput(f"journal file, line {number}: there is something after the end")
+            raise InvalidInput(f"journal file, line {number}: nothing may follow the end")
         try:
-            if not within:
+            if not in_journal:
                 journals.append((_header(content), []))
-                within = True
+                in_journal = True
             elif "end" in content:
                 end = msgspec.convert(content, _End)
-                within, left = end.end != len(journals[-1][1]), end.left
+                in_journal, left = end.end != len(journals[-1][1]), end.left
             else:
                 record = msgspec.convert(content["record"], Record)
                 _check_version(record.version)
@@ -99,8 +101,8 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
                 journals[-1][1].append(record)
         except (KeyError, msgspec.ValidationError, InvalidInput) as error:
             raise InvalidInput(f"journal file, line {number}: {error}") from None
-    if within or left or not all(records for _, records in journals):
-        raise InvalidInput("journal file: it is cut short; the end is missing")
+    if in_journal or left or not all(records for _, records in journals):
+        raise InvalidInput("journal file: the end is missing; the file is incomplete")
     _check_tree([row for row, _ in journals])
     return journals
 
@@ -117,42 +119,42 @@ def _header(content: dict[str, Any]) -> RunRow:
 
 def _check_time(at: float) -> None:
     if not 0 <= at < END_OF_TIME:
-        raise InvalidInput(f"{at:g} seconds are no time of this calendar")
+        raise InvalidInput(f"{at:g} s is not a valid time; it must be in 0 <= time < {END_OF_TIME:g}")
 
 
 def _check_version(version: int) -> None:
     if not is_readable(version):
         known = f"schema version {version}, and this program reads {SCHEMA_VERSION}"
-        raise InvalidInput(f"its records have {known}; import it with the asterism that exported it")
+        raise InvalidInput(f"its records have {known}; import it with the version of asterism that exported it")
 
 
 def _check_tree(rows: Sequence[RunRow]) -> None:
     root = rows[0].run_id
     if rows[0].parent or rows[0].root not in ("", root):
-        raise InvalidInput(f"journal file: it begins with run {root}, which is a part of {rows[0].root}; a tree begins with its root")
+        raise InvalidInput(f"journal file: the first run {root} is a child of {rows[0].root}; a file begins with the root of a tree")
     known = {row.run_id for row in rows}
     if len(known) < len(rows):
-        raise InvalidInput("journal file: it has a run twice")
+        raise InvalidInput("journal file: a run occurs twice")
     for row in rows[1:]:
         if row.root != root or row.parent not in known:
-            raise InvalidInput(f"journal file: run {row.run_id} is a part of {row.parent or 'nothing'}, which is not in the file")
+            raise InvalidInput(f"journal file: run {row.run_id} is a child of {row.parent or 'nothing'}, which is not in the file")
 
 
 def _sealed(chain: Any, content: dict[str, Any]) -> str:
     text = msgspec.json.encode(content, order="deterministic").decode()
     chain.update(text.encode())
-    # In ASCII: what else may count as the end of a line, or is lost on an output of another encoding, is escaped.
+    # ASCII only: other line separators, and characters that an output encoding lacks, are escaped.
     return json.dumps({"sum": chain.hexdigest(), "line": text}) + "\n"
 
 
-def _opened(chain: Any, line: str, number: int) -> dict[str, Any]:
+def _verified(chain: Any, line: str, number: int) -> dict[str, Any]:
     try:
         sealed = msgspec.json.decode(line, type=dict[str, str])
-        text, told = sealed["line"], sealed["sum"]
+        text, checksum = sealed["line"], sealed["sum"]
         chain.update(text.encode())
-        if chain.hexdigest() != told:
+        if chain.hexdigest() != checksum:
             raise InvalidInput(
-                f"journal file, line {number}: its sum does not fit; it, or what stands before it, was changed, lost or moved"
+                f"journal file, line {number}: checksum mismatch; this line, or an earlier one, was changed, removed or moved"
             )
         return msgspec.json.decode(text, type=dict[str, Any])
     except (KeyError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Following a journal as it grows: what a live picture, a stream and `log --follow` have in common."""
+"""Follow a journal as it grows: for live views, streams and `log --follow`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism.kernel.packing import packer
 from asterism.runtime.ports.store import Store
 
 POLL_S = 0.2
-"""How often a journal is looked at."""
+"""Seconds between two reads of a journal."""
 MAX_RECORDS = 1000
 """Records of one batch."""
 
@@ -24,14 +24,14 @@ async def _poll() -> None:
 async def follow(
     store: Store, run_id: str, after: int = 0, *, until_now: bool = False, wait: Callable[[], Awaitable[None]] = _poll
 ) -> AsyncIterator[list[Record]]:
-    """Yield the records of a run's journal after an entry, in batches, as they are written; end when the run has ended.
+    """Yield the records of a run after an entry, in batches, as they are written; end when the run has ended.
 
     Args:
-        store: where the journal is.
-        run_id: of the run.
-        after: seq of the last entry that is known already.
-        until_now: end with the last record that there is, whether or not the run goes on.
-        wait: called when all that is there was yielded; it returns when there may be more. By default it waits ``POLL_S``.
+        store: holds the journal.
+        run_id: id of the run.
+        after: seq of the last entry that the caller has.
+        until_now: end with the last record that exists now, even if the run has not ended.
+        wait: called when all records were yielded; it returns when there may be more. By default it waits ``POLL_S``.
 
     Raises:
         RunNotFound: no such run.

@@ -1,4 +1,4 @@
-"""Looking up what a person named by the beginning of an id, and the runs that nobody drives."""
+"""Find runs and questions by the beginning of an id, and the runs that nobody drives."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from asterism.runtime.client import Client
 from asterism.runtime.ports.store import InquiryRow, RunRow, Store
 
 MAX_RUNS = 100_000
-"""Runs that are looked through."""
+"""Runs that are searched."""
 
 
 async def find_run(store: Store, named: str) -> RunRow:
-    """Return the run of that id, or the only one whose id, or its second half, begins so.
+    """Return the run with this id, or the only one whose id, or the part of it after the first ``-``, begins with it.
 
     Raises:
-        RunNotFound: none.
-        InvalidInput: more than one.
+        RunNotFound: no run matches.
+        InvalidInput: more than one run matches.
     """
     with contextlib.suppress(RunNotFound):
         return await store.run(named)
     found = [row for row in await store.runs(limit=MAX_RUNS) if _begins(row.run_id, named)]
     if not found:
         raise RunNotFound(named)
-    named_ones = [row for row in found if not row.parent] or found  # a child's id begins with its root's
-    if len(named_ones) > 1:
-        raise InvalidInput(f"{named!r} could be {_some(row.run_id for row in named_ones)}; write more of it")
-    return named_ones[0]
+    roots = [row for row in found if not row.parent] or found  # a child's id begins with its root's
+    if len(roots) > 1:
+        raise InvalidInput(f"{named!r} matches {_some(row.run_id for row in roots)}; give more of the id")
+    return roots[0]
 
 
 async def find_inquiry(store: Store, named: str) -> InquiryRow:
-    """Return the question of that id, the only open one whose id begins so, or the only open one of a run named so.
+    """Return the question with this id, else the only open one whose id begins with it, or that a run named so asks.
 
     Raises:
-        InvalidInput: none, or more than one.
+        InvalidInput: no question matches, or more than one.
     """
     rows = await store.inquiries(open_only=False)
     exact = [row for row in rows if row.inquiry_id == named]
@@ -47,37 +47,35 @@ async def find_inquiry(store: Store, named: str) -> InquiryRow:
         raise InvalidInput(f"there is no question {named!r}; `asterism inbox` lists the open ones")
     if len(found) > 1:
         if all(row.answer for row in found):
-            raise InvalidInput(
-                f"{named!r} asks nothing any more: its {len(found)} questions are answered; `asterism inbox` lists the open ones"
-            )
+            raise InvalidInput(f"{named!r} asks nothing now: its {len(found)} questions are answered; `asterism inbox` lists the open ones")
         roots = {(await store.run(row.run_id)).root for row in found}
         all_of_them = f", or answer all of {roots.pop()} with --all" if len(roots) == 1 else ""
-        raise InvalidInput(f"{named!r} could be {_some(row.inquiry_id for row in found)}; write more of it{all_of_them}")
+        raise InvalidInput(f"{named!r} matches {_some(row.inquiry_id for row in found)}; give more of the id{all_of_them}")
     return found[0]
 
 
 async def find_inquiries(store: Store, named: str, verb: str) -> list[InquiryRow]:
-    """Return the open questions of a run and of those below it that take an answer.
+    """Return the open questions of a run, and of the runs below it, that accept a kind of answer.
 
     Raises:
-        RunNotFound: no run is named so.
-        InvalidInput: it asks nothing that does.
+        RunNotFound: no run matches.
+        InvalidInput: no open question accepts this answer.
     """
     run = (await find_run(store, named)).run_id
     asked = [row for row in await store.inquiries(root=run) or await store.inquiries(run_id=run) if verb in row.verbs]
     if not asked:
-        raise InvalidInput(f"run {run} asks nothing that takes {verb}; `asterism inbox` lists the open questions")
+        raise InvalidInput(f"run {run} asks nothing that accepts {verb}; `asterism inbox` lists the open questions")
     return asked
 
 
 class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """The roots that have not ended and that nobody drives, oldest first.
+    """The root runs that have not ended and that nobody drives, oldest first.
 
     Attributes:
-        active: those that can be driven on.
-        waiting: those that only people can move on.
-        paused: those that somebody has paused.
-        unknown: runs of a machine that is not known here; one for each root that cannot be driven here because of it.
+        active: runs that can be driven now.
+        waiting: runs that only people can advance.
+        paused: runs that were paused.
+        unknown: runs of a machine that this program lacks; one for each root that cannot be driven because of it.
     """
 
     active: list[RunRow]
@@ -87,7 +85,7 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def unowned_runs(client: Client) -> UnownedRuns:
-    """Return the runs that nobody drives."""
+    """Return the root runs that nobody drives."""
     unfinished = {row.run_id: row for row in reversed(await client.store.runs(limit=MAX_RUNS)) if row.status != "ended"}
     left = [row for row in unfinished.values() if not row.parent and not row.owner]
     unknown = {row.root: row for row in unfinished.values() if row.machine not in client.machines}

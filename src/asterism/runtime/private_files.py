@@ -1,6 +1,6 @@
-"""Files and folders that only their user may read: what runs are given, and what they come to, is in them.
+"""Files and folders that only their user may read: they contain the inputs and results of runs.
 
-What is there already keeps its mode. So who wants to share a database changes the modes of its file and of the folders beside it.
+Existing ones keep their mode. To share a database, change the modes of its file and of its folders.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from pathlib import Path
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for their user only.
+    """Make a folder and its missing parents, for their user only.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     missing = [it for it in (folder, *folder.parents) if not it.is_dir()]
     for it in reversed(missing):
         try:
             it.mkdir(mode=0o700)
         except FileExistsError:
-            if not it.is_dir():  # else another process was faster
+            if not it.is_dir():  # else another process made it first
                 raise
 
 
@@ -30,5 +30,5 @@ def opener(path: str, flags: int) -> int:
 
 
 def opener_within(path: str, flags: int) -> int:
-    """Open a file, as the ``opener`` of ``open``; a new one may be read and written by those who may its folder."""
+    """Open a file, as the ``opener`` of ``open``; a new one has the read and write permissions of its folder."""
     return os.open(path, flags, Path(path).parent.stat().st_mode & 0o666)

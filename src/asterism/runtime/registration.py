@@ -1,4 +1,4 @@
-"""A machine that a program brings along, and what carries out its effects."""
+"""A program's own machine, with the performers of its effects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow
 
 _BUILT_IN = (StartChild, SignalChild, CancelEffect)
-"""Effects that every driver carries out by itself."""
-_ASKED = ("wake_at", "has_pending_work", "count_usage", "outcome", "result", "report")
-"""Methods of a memory that a driver calls."""
+"""Effects that every driver performs by itself."""
+_MEMORY_METHODS = ("wake_at", "has_pending_work", "count_usage", "outcome", "result", "report")
+"""Methods of a memory that the driver calls."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Registration:
 
     Args:
         machine: made by ``asterism.machines.define_machine``.
-        performers: by kind of effect, an object that carries out effects of this kind. They serve this machine only.
-        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows that every machine has.
+        performers: by kind of effect, an object that performs effects of this kind. They serve this machine only.
+        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows common to all machines.
 
     Raises:
         InvalidInput: the machine cannot be driven, or its performers do not fit its effects.
@@ -48,15 +48,15 @@ def registered(known: Mapping[str, Machine[Any]], registrations: Iterable[Regist
     """Return the known machines and the registered ones, by name.
 
     Raises:
-        InvalidInput: two have one name, or something else than a registration is given.
+        InvalidInput: two machines have the same name, or an item is not a registration.
     """
     found = dict(known)
     for number, registration in enumerate(registrations):
         if not isinstance(registration, Registration):
-            raise InvalidInput(f"machines[{number}]: {registration!r} is no Registration; give Registration(machine, performers={{…}})")
+            raise InvalidInput(f"machines[{number}]: {registration!r} is not a Registration; give Registration(machine, performers={{…}})")
         machine = registration.machine
         if machine.name in found:
-            raise InvalidInput(f"machine {machine.name!r}: another machine has this name; give it a name of its own")
+            raise InvalidInput(f"machine {machine.name!r}: another machine has this name; choose another name")
         found[machine.name] = machine
     return found
 
@@ -65,7 +65,7 @@ def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any
     """Return the machine of a run.
 
     Raises:
-        UnknownMachine: it is none of these.
+        UnknownMachine: these machines do not include it.
         RunNewer: a newer program has written to the run.
     """
     found = machines.get(row.machine)
@@ -76,30 +76,30 @@ def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any
 
 
 def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer]) -> Iterator[str]:
-    """Yield what is wrong with a machine and its performers."""
+    """Yield the problems of a machine and its performers."""
     memory = machine.memory()
     if not isinstance(memory, RunMemory) or any(OwnershipAcquired not in rows for rows in machine.table.values()):
-        yield "it cannot be taken over, paused or cancelled; make it with asterism.machines.define_machine(…), and its memory a Governed"
+        yield "it has no run control; make it with asterism.machines.define_machine(…), with a RunMemory as its memory"
     elif type(memory).result is RunMemory.result:
-        yield f"its memory {type(memory).__name__} has no method result; define what it returns to the user"
-    for name in _ASKED if isinstance(memory, RunMemory) else ():
+        yield f"its memory {type(memory).__name__} has no method result; define one that returns the result of the run"
+    for name in _MEMORY_METHODS if isinstance(memory, RunMemory) else ():
         if not callable(getattr(type(memory), name)):
             yield f"{name} of its memory {type(memory).__name__} is not a method; the driver calls it"
     needed = [kind for kind in machine.effects if kind.performed_outside and kind not in _BUILT_IN]
     for kind in needed:
         if kind.interrupted is Effect.interrupted:
-            yield f"effect {kind.__name__} has no method interrupted; define the outcome it has when it is called off"
+            yield f"effect {kind.__name__} has no method interrupted; define one that returns its result when it is cancelled"
         if kind not in performers:
             yield f"effect {kind.__name__} has no performer; give one in performers={{{kind.__name__}: …}}"
     for kind, performer in performers.items():
         if kind not in needed:
-            why = "needs none" if kind in machine.effects else "is no effect that it declares"
+            why = "needs none" if kind in machine.effects else "is not one of its declared effects"
             yield f"there is a performer for {getattr(kind, '__name__', kind)}, which {why}; leave it out"
         elif isinstance(performer, type) or not callable(getattr(performer, "perform", None)):
             yield f"the performer of {kind.__name__} is {performer!r}; give an object with a method perform"
 
 
 def _unfit(view: type[Any] | None) -> Iterator[str]:
-    """Yield why a view cannot show runs."""
+    """Yield why a view class cannot show runs."""
     if view is not None and not (callable(getattr(view, "at", None)) and callable(getattr(view, "read", None))):
         yield f"its view is {view!r}; give a class with the methods at and read, made from asterism.views.MachineView"

@@ -1,7 +1,7 @@
-"""One run in the hands of its owner: take what has arrived, step, append, perform.
+"""The executor of one owned run: it takes arrivals, steps the machine, appends entries and starts effects.
 
-This is the only loop that moves a run. What happens between two appends is pure (``kernel.run``);
-what happens after one is somebody else's (performers, the store).
+This is the only loop that advances a run. What happens between two appends is pure (``kernel.run``);
+performers and the store do the rest.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from asterism.runtime.run_status import is_stuck, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
 
 APPEND_TRIES = 8
-"""Times an append is tried before the run is let go, at growing intervals (about half a minute in all)."""
-LOOK_AGAIN_S = (0.001, 1.0)
-"""First and longest wait before a time that has passed is looked at again, where ``BatchEnded`` has found nothing to do at it."""
+"""Attempts to write one append before the run is released, at growing intervals (about 30 s in all)."""
+PAST_WAKE_DELAYS_S = (0.001, 1.0)
+"""First and longest delay before a past ``wake_at()`` is looked at again, if ``BatchEnded`` changed nothing at it."""
 CLOCK_DRIFT_S = 0.05
-"""How far the wall clock may move away from the loop's time before a timer is set anew."""
+"""How far the wall clock may drift from the loop's time before a timer is set again."""
 MAX_BATCH = 1000
-"""Arrivals taken in one batch; the rest wait for the next."""
-_STOPS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
-"""Errors of a child that are no outcome of it: this program cannot go on with it now, another one may."""
+"""Arrivals in one batch; the rest wait for the next one."""
+_RELEASING_ERRORS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
+"""Errors from a child that are not its result: this process has to release the tree, and another one may resume it."""
 
 
 class RunExecutor:
@@ -45,12 +45,12 @@ class RunExecutor:
 
     Args:
         run: the run, replayed to the end of its journal.
-        epoch: of the claim.
-        freezer: says when a snapshot is due.
-        tell: told of the entries that became durable.
-        say: told what is wrong that the session is dealing with.
+        epoch: epoch of this ownership.
+        snapshot_policy: decides when a snapshot is due.
+        on_appended: called with the run's id and the entries that are durable now.
+        warn: called with the run's id and a problem that the executor is dealing with.
         group: owns the tasks that perform effects.
-        rested: told when it begins and ends to wait for nothing but people.
+        on_blocked: called with True when the run starts to wait only for people, and with False when it stops.
     """
 
     def __init__(
@@ -61,140 +61,141 @@ class RunExecutor:
         store: Store,
         clock: Clock,
         performers: Mapping[type[Effect], Performer],
-        freezer: SnapshotPolicy,
-        tell: Callable[[str, Sequence[Entry]], None],
-        say: Callable[[str, str], None],
+        snapshot_policy: SnapshotPolicy,
+        on_appended: Callable[[str, Sequence[Entry]], None],
+        warn: Callable[[str, str], None],
         group: asyncio.TaskGroup,
-        rested: Callable[[bool], None] = lambda _: None,
+        on_blocked: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.run = run
         self.epoch = epoch
         self._store = store
         self._clock = clock
         self._performers = performers
-        self._freezer = freezer
-        self._tell = tell
-        self._say_of = say
+        self._snapshot_policy = snapshot_policy
+        self._on_appended = on_appended
+        self._warn_of = warn
         self._group: asyncio.TaskGroup = group
-        self._rested = rested
+        self._on_blocked = on_blocked
         self._packer, self._version = packer(run.machine), version_of(run.machine)
-        self._arrived: collections.deque[Arrival] = collections.deque()
-        self._anything = asyncio.Event()
+        self._arrivals: collections.deque[Arrival] = collections.deque()
+        self._wakeup = asyncio.Event()
         self._performing: dict[str, asyncio.Task[None]] = {}
-        self._taken: set[str] = set()  # kept: a row that was read before it was folded may be delivered after
+        self._delivered: set[str] = set()  # never shrinks: a row that was read before it was folded may be delivered later
         self._unreadable: list[tuple[str, str]] = []
-        self._looked_at = -math.inf  # when BatchEnded has last found nothing to do
-        self._again_s = 0.0
-        self._timer: tuple[float, asyncio.TimerHandle] | None = None  # with the time that it is set for
-        self._lost: AsterismError | None = None
+        self._idle_at = -math.inf  # when BatchEnded last changed nothing
+        self._backoff_s = 0.0
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None  # and the time that it is set for
+        self._releasing: AsterismError | None = None
 
-    # -- arriving ----------------------------------------------------------------------------------
+    # -- arrivals ----------------------------------------------------------------------------------
 
     def arrive(self, event: Event, actor: str, key: str = "", by: str = "") -> None:
-        """Something has happened; it is taken with the next batch."""
-        self._arrived.append(Arrival(event, actor, key, by))
-        self._anything.set()
+        """Enqueue an event for the next batch."""
+        self._arrivals.append(Arrival(event, actor, key, by))
+        self._wakeup.set()
 
     def deliver(self, rows: Iterable[InboxRow]) -> None:
-        """Rows of the inbox; each is taken once however often it is delivered."""
+        """Enqueue rows of the inbox, each only once however often it is delivered."""
         for row in rows:
-            if row.key in self._taken:
+            if row.key in self._delivered:
                 continue
-            self._taken.add(row.key)
+            self._delivered.add(row.key)
             try:
                 self.arrive(self._packer.event(row.kind, row.body), row.actor, row.key)
             except ValueError as error:
                 self._unreadable.append((row.key, str(error)))
-                self._anything.set()
+                self._wakeup.set()
 
     # -- the loop ----------------------------------------------------------------------------------
 
-    async def claim(self, owner: str) -> None:
-        """Write the claim and take what waits in the inbox, then redo what the last owner left without an outcome, each by its rule.
+    async def acquire(self, owner: str) -> None:
+        """Record the new owner and process the inbox, then retry the effects that the last owner left open.
 
-        The inbox first: a cancel that was written while nobody owned the run must not find its work begun again.
+        The recovery policy of each effect says how. The inbox comes first: a cancel that was written while nobody owned
+        the run must prevent the retry.
         """
-        left, called_off = dict(self.run.outstanding), set(self.run.cancelled_effects)
-        is_new = self.run.seq == 1  # nobody has owned it yet, so nothing that its first entry asks for was begun
+        left, cancelled = dict(self.run.outstanding), set(self.run.cancelled_effects)
+        is_new = self.run.seq == 1  # nobody has owned it yet, so no effect of its first entry was started
         self.deliver(await self._store.inbox([self.run.id]))
-        redone = tuple(
+        retried = tuple(
             key
             for key, it in left.items()
-            if it.performed_outside and it.recovery_policy is not RecoveryPolicy.DO_NOT_RETRY and key not in called_off
+            if it.performed_outside and it.recovery_policy is not RecoveryPolicy.DO_NOT_RETRY and key not in cancelled
         )
-        claimed = OwnershipAcquired(epoch=self.epoch, owner=owner, retried=redone)
-        await self._step([Arrival(claimed, "system"), *self._take_arrived()], drain=False)
+        acquired = OwnershipAcquired(epoch=self.epoch, owner=owner, retried=retried)
+        await self._step([Arrival(acquired, "system"), *self._next_arrivals()], ends_batch=False)
         for effect_id, effect in left.items():
-            if effect_id in called_off:
-                self.arrive(interrupted_result(effect_id, effect, self._called_off()), "system")
+            if effect_id in cancelled:
+                self.arrive(interrupted_result(effect_id, effect, self._cancel_reason()), "system")
             elif effect_id not in self.run.outstanding or effect_id in self.run.cancelled_effects:
-                continue  # settled by what was in the inbox
+                continue  # settled or cancelled by the inbox
             elif effect.recovery_policy is RecoveryPolicy.DO_NOT_RETRY and not is_new:
                 self.arrive(interrupted_result(effect_id, effect, "its owner's process ended while it was under way"), "system")
             else:
                 self._perform(effect_id, effect)
 
     async def drive(self, *, park: bool) -> bool:
-        """Go on until the run has ended, or (with ``park``) nothing is under way and only people can move it.
+        """Drive the run until it has ended, or (with ``park``) until only people can advance it.
 
         Returns:
-            True where something has arrived while it was released, as from a child that has just taken an answer: own it again.
+            True if an event arrived during the release, as from a child that accepted an answer: acquire the run again.
 
         Raises:
-            StaleOwner: somebody else has claimed the run, or a child of it.
-            RunNewer: a newer program has written to a child of it.
-            StoreUnavailable: a journal could not be written, again and again.
-            RunStuck: nothing that could happen would move it on, or a child of it.
+            StaleOwner: another process has acquired the run, or a child of it.
+            RunNewer: a newer program has written to a child of the run.
+            StoreUnavailable: every attempt to write a journal failed.
+            RunStuck: no possible event would advance the run, or a child of it.
             JournalMismatch: the journal of a child cannot be replayed.
         """
         while True:
-            await self._step(self._take_arrived(), drain=True)
+            await self._step(self._next_arrivals(), ends_batch=True)
             idle = self._is_idle()
             if self.run.ended or (park and idle):
                 if await self._store.release(self.run.id, self.epoch):
-                    return bool(self._arrived) and not self.run.ended
-                self.deliver(await self._store.inbox([self.run.id]))  # what is for a child the next poll brings to it
-            if is_stuck(self.run) and not (self._arrived or self._unreadable or self._lost):
+                    return bool(self._arrivals) and not self.run.ended
+                self.deliver(await self._store.inbox([self.run.id]))  # rows for children come with the next poll
+            if is_stuck(self.run) and not (self._arrivals or self._unreadable or self._releasing):
                 raise RunStuck(self.run.id, self.run.machine.name, self.run.state)
             if idle:
-                self._rested(True)  # noqa: FBT003 - it is the news
+                self._on_blocked(True)  # noqa: FBT003 - the news itself
             await self._wait()
             if idle:
-                self._rested(False)  # noqa: FBT003
-            if self._lost is not None:
-                raise self._lost
+                self._on_blocked(False)  # noqa: FBT003
+            if self._releasing is not None:
+                raise self._releasing
 
     def _is_idle(self) -> bool:
-        """True when nothing is under way but children that wait for people, or are paused."""
+        """Return True if only children are active that wait for people or are paused."""
         busy = self._performing.keys() - self.run.memory.blocked_children
-        return not self._arrived and not busy and status_of(self.run) in ("paused", "waiting")
+        return not self._arrivals and not busy and status_of(self.run) in ("paused", "waiting")
 
-    def _take_arrived(self) -> list[Arrival]:
-        count = min(len(self._arrived), MAX_BATCH)
-        return [self._arrived.popleft() for _ in range(count)]
+    def _next_arrivals(self) -> list[Arrival]:
+        count = min(len(self._arrivals), MAX_BATCH)
+        return [self._arrivals.popleft() for _ in range(count)]
 
     async def _wait(self) -> None:
-        """Until something arrives, or the machine's next time has come."""
-        if not self._arrived:
-            await asyncio.sleep(0)  # what ends without waiting has ended then, all of it in one batch, and no timer was set
-        if self._arrived or self._unreadable or self._lost:
+        """Wait for an arrival or for the machine's next wake-up time."""
+        if not self._arrivals:
+            await asyncio.sleep(0)  # effects that end without waiting end here, all in one batch and without a timer
+        if self._arrivals or self._unreadable or self._releasing:
             return
-        self._anything.clear()
+        self._wakeup.clear()
         self._set_timer(self.run.memory.wake_at())
-        await self._anything.wait()
+        await self._wakeup.wait()
 
     def _set_timer(self, wake_at: float | None) -> None:
-        """Have the run looked at when a time comes. A timer that is set for it stays: most waits of a run are for the same time."""
+        """Wake the run at a time. A timer for the same time is reused: most waits of a run have the same one."""
         if self._timer is not None and self._timer[0] == wake_at and self._is_on_time(*self._timer):
             return
         self._drop_timer()
         if wake_at is not None:
-            self._timer = wake_at, asyncio.get_running_loop().call_later(self._until(wake_at), self._time_has_come)
+            self._timer = wake_at, asyncio.get_running_loop().call_later(self._seconds_until(wake_at), self._timer_fired)
 
     def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
-        """Return whether a timer still rings at its time: the wall clock may have been set, and the loop's time does not follow it."""
+        """Return whether a timer still fires at its time: the loop's time does not follow a wall clock that is set."""
         if wake_at <= self._looked_at:
-            return True  # it was set to look again, and not for that time
+            return True  # set for another look, not for that time
         due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
         return abs(timer.when() - due) <= CLOCK_DRIFT_S
 
@@ -203,25 +204,25 @@ class RunExecutor:
             self._timer[1].cancel()
         self._timer = None
 
-    def _time_has_come(self) -> None:
+    def _timer_fired(self) -> None:
         self._timer = None
-        self._anything.set()
+        self._wakeup.set()
 
-    def _until(self, wake_at: float) -> float:
-        """Return the seconds until a time; longer and longer for one that ``BatchEnded`` has had, and done nothing."""
-        if wake_at > self._looked_at:
-            self._again_s = 0.0
+    def _seconds_until(self, wake_at: float) -> float:
+        """Return the seconds until a time; a growing delay for a time at which ``BatchEnded`` has changed nothing."""
+        if wake_at > self._idle_at:
+            self._backoff_s = 0.0
             return wake_at - self._clock.now()
-        first, longest = LOOK_AGAIN_S
-        before, self._again_s = self._again_s, min(2 * self._again_s, longest) or first
-        if before < self._again_s == longest:
-            self._say(f"wake_at() gives a time that has passed, and {kind_of(BatchEnded)} does nothing in {self.run.state}")
-        return self._again_s
+        first, longest = PAST_WAKE_DELAYS_S
+        before, self._backoff_s = self._backoff_s, min(2 * self._backoff_s, longest) or first
+        if before < self._backoff_s == longest:
+            self._warn(f"wake_at() returns a time in the past, and {kind_of(BatchEnded)} does nothing in {self.run.state}")
+        return self._backoff_s
 
     # -- one batch ---------------------------------------------------------------------------------
 
-    async def _step(self, arrivals: list[Arrival], *, drain: bool) -> None:
-        """Take a batch: step, append, perform."""
+    async def _step(self, arrivals: list[Arrival], *, ends_batch: bool) -> None:
+        """Process a batch: step, append, perform."""
         unreadable = tuple(self._unreadable)
         while True:
             entries: list[Entry] = []
@@ -229,42 +230,42 @@ class RunExecutor:
             broken = self._take_all(arrivals, entries, folded)
             if broken is None:
                 break
-            # A move failed halfway: nothing of this batch counts; the journal has the last good state.
-            self.run, self._freezer = await load(self._store, self.run.machine, self.run.id, self._freezer.interval_chars)
+            # A move failed halfway: discard the batch; the journal has the last good state.
+            self.run, self._snapshot_policy = await load(self._store, self.run.machine, self.run.id, self._snapshot_policy.interval_chars)
             arrivals = broken
-        if drain:
+        if ends_batch:
             entry = self.run.take(BatchEnded(), at=(at := self._clock.now()), actor="system")
-            self._looked_at = -math.inf if entry else at
+            self._idle_at = -math.inf if entry else at
             entries += [entry] if entry else []
         if not entries and not folded:
             return
         await self._append(entries, folded)
-        del self._unreadable[: len(unreadable)]  # others may have come while this was written
-        self._tell(self.run.id, entries)
+        del self._unreadable[: len(unreadable)]  # more may have come during the append
+        self._on_appended(self.run.id, entries)
         for entry in entries:
             for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
                 self._perform(effect_id, effect)
 
     def _take_all(self, arrivals: list[Arrival], entries: list[Entry], folded: list[tuple[str, str]]) -> list[Arrival] | None:
-        """Step with each arrival. Returns the batch to take instead, if a move failed over an outcome."""
+        """Step with each arrival; return the batch to process instead if a move failed."""
         for index, arrival in enumerate(arrivals):
             event, at = arrival.event, self._clock.now()
             if not arrival.key and not isinstance(event, EffectResult) and type(event) not in self.run.machine.table[self.run.state]:
-                continue  # a sign of life, or news of a device, that comes too late for this state
+                continue  # progress, or a device notice, that comes too late for this state
             if arrival.failure:
                 entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=arrival.failure))
                 folded.append((arrival.key, arrival.failure))
                 continue
             try:
                 entry = self.run.take(event, at=at, actor=arrival.actor, key=arrival.key)
-            except Exception as error:  # boundary: a defect in a move ends its run by name, and no other; a command is refused
+            except Exception as error:  # boundary: a defect in a move ends its run only, with its name; a command is rejected
                 if arrival.key and isinstance(error, IllegalTransition | Refused):
-                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._why(error)))
+                    entries.append(self.run.note(event, at=at, actor=arrival.actor, key=arrival.key, why=self._rejection(error)))
                     folded.append((arrival.key, entries[-1].note))
                     continue
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-                self._say(f"{kind_of(event)} could not be taken: {reason}")
-                if performing := self._performing.pop(arrival.by, None):  # it may wait for what follows from its report
+                self._warn(f"{kind_of(event)} could not be taken: {reason}")
+                if performing := self._performing.pop(arrival.by, None):  # it may wait for the result of its report
                     performing.cancel()
                 return [*arrivals[:index], replacement(arrival, reason, error), *arrivals[index + 1 :]]
             if entry:
@@ -273,8 +274,8 @@ class RunExecutor:
                 folded.append((arrival.key, (entry.note if entry else "") or ACCEPTED))
         return None
 
-    def _why(self, refused: IllegalTransition | Refused) -> str:
-        """Why a command was not taken, for its sender: one line."""
+    def _rejection(self, refused: IllegalTransition | Refused) -> str:
+        """Return one line for the sender that says why a command was rejected."""
         if isinstance(refused, Refused):
             return refused.verdict
         if self.run.machine.is_terminal(self.run.state):
@@ -282,7 +283,7 @@ class RunExecutor:
         return str(refused).partition("\n")[0]
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
-        """Write a batch; a failed write is tried again, said aloud. Nothing was performed yet, so nothing is lost."""
+        """Write a batch, and retry a failed write with a warning. Effects start only after it, so a failure loses nothing."""
         records = [self._packer.pack(entry) for entry in entries]
         commit = Commit(
             run_id=self.run.id,
@@ -296,7 +297,7 @@ class RunExecutor:
             opened=[row for entry in entries for row in opened_inquiries(entry)],
             closed=[closed for entry in entries for closed in closed_inquiries(entry)],
             folded=folded,
-            snapshot=self._freezer.after(self.run, records),
+            snapshot=self._snapshot_policy.after(self.run, records),
             version=self._version,
         )
         for number in range(1, APPEND_TRIES + 1):
@@ -305,24 +306,24 @@ class RunExecutor:
             except StoreUnavailable as error:
                 if number == APPEND_TRIES:
                     raise
-                self._say(f"{error}; trying again ({number} of {APPEND_TRIES - 1})")
+                self._warn(f"{error}; trying again ({number} of {APPEND_TRIES - 1})")
                 await asyncio.sleep(0.25 * 2.0 ** (number - 1))
             else:
                 break
 
-    def _say(self, message: str) -> None:
-        self._say_of(self.run.id, message)
+    def _warn(self, message: str) -> None:
+        self._warn_of(self.run.id, message)
 
     # -- effects -----------------------------------------------------------------------------------
 
     def _perform(self, effect_id: str, effect: Effect) -> None:
         if isinstance(effect, CancelEffect):
-            self._withdraw(effect_id, effect)
+            self._cancel(effect_id, effect)
         elif effect.performed_outside and effect_id in self.run.outstanding:
             try:
                 request = self.run.request(effect_id)
-            except Exception as error:  # boundary: a defect in how a request is made is its effect's outcome
-                self.arrive(self._failed(effect_id, effect, error), effect.actor)
+            except Exception as error:  # boundary: a defect in a request factory becomes the effect's result
+                self.arrive(self._failure(effect_id, effect, error), effect.actor)
             else:
                 self._performing[effect_id] = self._group.create_task(self._performed(effect_id, effect, request), name=effect_id)
 
@@ -331,59 +332,59 @@ class RunExecutor:
             self.arrive(read_back(event), effect.actor, by=effect_id)
 
         try:
-            outcome = effect_result(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
-        except _STOPS as lost:  # the tree is released, its outcomes stay open
-            self._lost = lost
-            self._anything.set()
+            result = effect_result(effect_id, await self._performers[type(effect)].perform(effect_id, request, report))
+        except _RELEASING_ERRORS as error:  # the tree is released, and its effects stay open
+            self._releasing = error
+            self._wakeup.set()
             return
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # boundary: what went wrong in a performer is its effect's outcome
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # boundary: an error in a performer becomes the effect's result
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
-            outcome = self._failed(effect_id, effect, error)
+            result = self._failure(effect_id, effect, error)
         self._performing.pop(effect_id, None)
-        self.arrive(outcome, effect.actor)
+        self.arrive(result, effect.actor)
 
-    def _failed(self, effect_id: str, effect: Effect, error: BaseException) -> EffectResult:
+    def _failure(self, effect_id: str, effect: Effect, error: BaseException) -> EffectResult:
         why = error_text(error)
-        self._say(f"{kind_of(effect)} {effect_id}: {why}")
+        self._warn(f"{kind_of(effect)} {effect_id}: {why}")
         return interrupted_result(effect_id, effect, why)
 
-    def _withdraw(self, effect_id: str, effect: CancelEffect) -> None:
-        """Call an effect off: its own outcome first, then the withdrawal's."""
-        target, withdrawn = self.run.outstanding.get(effect.effect_id), EffectCancelled(effect_id=effect_id)
+    def _cancel(self, effect_id: str, effect: CancelEffect) -> None:
+        """Cancel an effect: its own result arrives first, then that of the ``CancelEffect``."""
+        target, cancelled = self.run.outstanding.get(effect.effect_id), EffectCancelled(effect_id=effect_id)
         performing = self._performing.get(effect.effect_id)
         if performing is None or target is None:
-            # An answer from outside does not count: what is called off is not asked any more, and refuses it.
+            # A person's answer does not count as a result here: a cancelled question rejects it.
             has_arrived = any(
-                isinstance(it.event, EffectResult) and it.event.effect_id == effect.effect_id and not it.key for it in self._arrived
+                isinstance(it.event, EffectResult) and it.event.effect_id == effect.effect_id and not it.key for it in self._arrivals
             )
             if target is not None and not has_arrived:
-                self.arrive(interrupted_result(effect.effect_id, target, self._called_off()), "system")
-            self.arrive(withdrawn, "system")
+                self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
+            self.arrive(cancelled, "system")
             return
 
-        def called_off(_: asyncio.Task[None]) -> None:
-            # A performer that ended by itself at the last moment has left its own outcome, and is not here any more.
+        def finish(_: asyncio.Task[None]) -> None:
+            # A performer that returned at the last moment has delivered its own result, and has removed itself.
             if self._performing.pop(effect.effect_id, None):
-                self.arrive(interrupted_result(effect.effect_id, target, self._called_off()), "system")
-            self.arrive(withdrawn, "system")
+                self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
+            self.arrive(cancelled, "system")
 
-        performing.add_done_callback(called_off)
+        performing.add_done_callback(finish)
         performing.cancel()
 
-    def _called_off(self) -> str:
-        """Why something that was under way was called off, where its run has said why it ends."""
+    def _cancel_reason(self) -> str:
+        """Return the reason for the results of cancelled effects, with why the run ends if it says so."""
         reason = self.run.memory.reason
         return f"called off: {reason}" if reason else "called off"
 
     def abandon(self) -> None:
-        """Stop performing, and leave every outcome open: the next owner redoes what must be."""
+        """Cancel all performers and leave their effects open: the next owner recovers them."""
         self._drop_timer()
         for task in tuple(self._performing.values()):
             task.cancel()
 
 
 def _is_being_cancelled() -> bool:
-    """True where it is this task that is cancelled, and not something that it has waited for."""
+    """Return True if this task is being cancelled, and not something that it waits for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""What a run waits for, apart from the state that its machine is in."""
+"""The status of a run: whether it can go on, waits for people, is paused or has ended."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from asterism.machines.run_control import Answered, Cancel, Pause, Unpause
 from asterism.runtime.ports.store import RunStatus
 
 _CONTROLS = frozenset({Pause, Unpause, Cancel, Answered})
-"""What may come from outside to any machine, and begins nothing new where nothing is outstanding."""
+"""Commands that every machine accepts, and that start nothing new if nothing is outstanding."""
 
 
 def status_of(run: Run[Any]) -> RunStatus:
-    """A run's status, apart from its machine's state."""
+    """Return the status of a run; it does not depend on the machine's state."""
     if run.ended:
         return "ended"
     if run.memory.paused:
         return "paused"
-    outstanding, resting = run.outstanding, run.memory.blocked_children
-    busy = any(effect.performed_outside and effect_id not in resting for effect_id, effect in outstanding.items())
+    outstanding, blocked = run.outstanding, run.memory.blocked_children
+    busy = any(effect.performed_outside and effect_id not in blocked for effect_id, effect in outstanding.items())
     return "waiting" if outstanding and not busy and not run.memory.has_pending_work() else "active"
 
 
 def is_stuck(run: Run[Any]) -> bool:
-    """True where nothing can move a run on: no outcome, no time, no answer, and no command of its own."""
+    """Return True if nothing can advance a run: no effect, no wake-up time, no answer, and no command of its machine."""
     memory = run.memory
     if run.outstanding or run.ended or memory.paused or memory.has_pending_work() or memory.wake_at() is not None:
         return False

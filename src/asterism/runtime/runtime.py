@@ -1,4 +1,4 @@
-"""A client and a driver in one object, which is what ``asterism.open()`` gives."""
+"""A client and a driver in one object, as ``asterism.open()`` returns it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Runtime(Client):
     """A client whose runs can be driven in this process.
 
     Args:
-        store, clock: as those of a client.
-        driver: drives runs of this store; its machines are those of the client.
-        fleet, fleet_file: the devices of the driver's performers, as those of a client.
+        store, clock: as in ``Client``.
+        driver: drives runs of this store; its machines are the client's.
+        fleet, fleet_file: the devices of the driver's performers, as in ``Client``.
     """
 
     def __init__(self, store: Store, driver: Driver, clock: Clock, *, fleet: Fleet | None = None, fleet_file: str = "") -> None:
@@ -31,19 +31,20 @@ class Runtime(Client):
         self.driver = driver
 
     async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
-        """Claim a run and take it as far as it goes; see ``Driver.drive``. A child goes on with its root."""
+        """Acquire a run and drive it as far as it goes; see ``Driver.drive``. For a child, its root is driven."""
         return await self.driver.drive(run_id, park=park)
 
     async def send(self, run_id: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
-        """Put an event into a run's inbox, drive the run where nobody else does, and return the verdict.
+        """Put an event into a run's inbox, drive the run if nobody else does, and return the verdict.
 
-        A run that nobody owns (of a child: its root) is driven here until it has taken the event and only people can move it on.
+        If nobody owns the run (for a child: its root), it is driven here until it has processed the event and only
+        people can advance it.
 
         Args:
-            run_id: the run's id.
-            event: what happens to it.
-            actor: who says so.
-            key: the same key again gets the same verdict; a fresh one by default.
+            run_id: id of the run.
+            event: the event to send.
+            actor: who sends it.
+            key: idempotency key: the same key again returns the same verdict; a fresh one by default.
             timeout_s: how long to wait for another owner's verdict.
 
         Returns:
@@ -51,19 +52,19 @@ class Runtime(Client):
 
         Raises:
             RunNotFound, RunNewer, Refused: as ``Client.send``.
-            UnknownMachine: nobody owns it, and its machine, or that of a run below it, is not known here; nothing is written.
+            UnknownMachine: nobody owns the run, and this program lacks its machine, or that of a run below it; nothing is written.
         """
         row = await self._sendable(run_id)
         root = row if row.root == run_id else await self.store.run(row.root)
         if not root.owner:
-            await self.driver.check_tree(root)  # before it is written: nobody here could take it
+            await self.driver.check_tree(root)  # before the event is written: nobody here could process it
         await self.post(run_id, event, actor=actor, key=(key := key or self.clock.new_id()))
         for _ in range(polls(timeout_s)):
             try:
                 await self.drive(run_id)
             except RunOwned:
                 self.driver.wake_inbox()
-            except UnknownMachine:  # an owner that knows its machine may have taken the event, and released the run since
+            except UnknownMachine:  # an owner that has the machine may have processed the event and released the run
                 if not await self.store.verdict(run_id, key):
                     raise
             if verdict := await self.store.verdict(run_id, key):

@@ -1,4 +1,4 @@
-"""Writing a new run: its row, its first entries and the questions open in them, in one go."""
+"""Write a new run: its row, its first entries and its open inquiries, in one transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.errors import InvalidInput, Refused
-from asterism.kernel.data import json_bytes, read_back
+from asterism.kernel.data import json_bytes
 from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
@@ -23,55 +23,54 @@ _BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")
 
 
 def check_id(run_id: str, parent: str = "") -> None:
-    """Check that a run may have this id: it is printed, typed at a command line, and a part of the ids of its effects and children.
+    """Check the id of a run: it is printed, typed at a command line, and part of the ids of its effects and children.
 
     Args:
         run_id: the id.
-        parent: the id of the run that starts it; empty for none. The id then follows from that of the effect (``child_of``).
+        parent: the id of the run that starts it; empty for a root. A child's id follows from its effect (``child_run_id``).
 
     Raises:
-        InvalidInput: it may not.
+        InvalidInput: a run may not have this id.
     """
     if not parent and not _ID.fullmatch(run_id):
         raise InvalidInput(
-            f"{run_id[:100]!r} cannot be the id of a run; use 1 to 100 of A-Z, a-z, 0-9, _, - and ., and no - or . at the start"
+            f"{run_id[:100]!r} cannot be the id of a run; use 1 to 100 of A-Z, a-z, 0-9, _, - and ., and do not start with - or ."
         )
     if parent and not (run_id.startswith(parent) and _BELOW.fullmatch(run_id, len(parent))):
-        raise InvalidInput(f"{run_id[:100]!r} cannot be the id of a run that {parent[:100]!r} has started")
+        raise InvalidInput(f"{run_id[:100]!r} cannot be the id of a child of run {parent[:100]!r}")
 
 
 async def submit_first(store: Store, machine: Machine[Any], row: RunRow, first: Event) -> tuple[Run[Any], list[Entry]]:
-    """Write a run that begins with an event, by the row's actor and at the row's time of creation.
+    """Write a run that begins with an event, with the actor and the creation time of its row.
 
     Returns:
-        It, and its entries.
+        The run and its entries.
 
     Raises:
-        EditRefused, Refused: the machine does not take the event; nothing is written.
-        InvalidInput: there is a run of that id, or it is none that a run may have, or a journal would not give the event back.
+        EditRefused, Refused: the machine rejects the event; nothing is written.
+        InvalidInput: the id is invalid or taken, or the event would not survive the journal.
     """
     live = Run(machine, row.run_id)
-    entry = live.take(_read_back(machine, first), at=row.created_at, actor=row.actor)
+    entry = live.take(_as_journaled(machine, first), at=row.created_at, actor=row.actor)
     if entry is None:
-        raise Refused(f"{machine.name} has nothing to do with {kind_of(first)}")
+        raise Refused(f"a {machine.name} cannot start with {kind_of(first)}: it ignores this event")
     await submit_whole(store, row, live, [entry])
     return live, [entry]
 
 
-def _read_back(machine: Machine[Any], first: Event) -> Event:
-    # Its fields are as the user's code has filled them: a limit that is no number, a context that is not JSON.
+def _as_journaled(machine: Machine[Any], first: Event) -> Event:
+    # User code has filled the fields: a limit may be no number, a context no JSON.
     try:
-        json_bytes(first, "it")
-        return read_back(first)
-    except InvalidInput as error:
-        raise InvalidInput(f"what this {machine.name} is to begin with cannot be used: {error}") from None
+        return msgspec.json.decode(json_bytes(first, "its first event"), type=type(first))
+    except (InvalidInput, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise InvalidInput(f"cannot start this {machine.name}: {error}") from None
 
 
 async def submit_whole(store: Store, row: RunRow, live: Run[Any], entries: Sequence[Entry]) -> None:
-    """Write a run with a whole journal; its row says what the journal says.
+    """Write a run with a whole journal; the journal determines the row's state, status and outcome.
 
     Raises:
-        InvalidInput: there is a run of that id, or it is none that a run may have.
+        InvalidInput: the id is invalid or taken.
     """
     check_id(row.run_id, row.parent)
     first, *more = [packer(live.machine).pack(entry) for entry in entries]

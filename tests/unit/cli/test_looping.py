@@ -173,7 +173,7 @@ def test_a_question_that_somebody_else_answers_meanwhile_does_not_keep_the_other
         ("edit", {"every": True, "value": "{}"}, "--all goes with approve and reject, not with edit"),
         ("reject", {"always": True}, "--always goes with approve, not with reject"),
         ("approve", {"every": True, "always": True}, "--always goes with questions about a tool of a loop; .* is about something else"),
-        ("approve", {}, "could be .*; write more of it, or answer all of .* with --all"),
+        ("approve", {}, "matches .*; give more of the id, or answer all of .* with --all"),
     ],
 )
 def test_what_cannot_be_answered_so_is_one_line_and_nothing_is_written(table: Table, verb: str, more: dict[str, Any], why: str) -> None:
@@ -186,9 +186,9 @@ def test_what_cannot_be_answered_so_is_one_line_and_nothing_is_written(table: Ta
 def test_a_run_that_asks_nothing_says_so(table: Table) -> None:
     run = table.begun("asks")
     table.answer(run, "reject", every=True)
-    with pytest.raises(InvalidInput, match=f"run {run} asks nothing that takes approve"):
+    with pytest.raises(InvalidInput, match=f"run {run} asks nothing that accepts approve"):
         table.answer(run, "approve", every=True)
-    with pytest.raises(InvalidInput, match=f"'{run}' asks nothing any more: its 3 questions are answered"):
+    with pytest.raises(InvalidInput, match=f"'{run}' asks nothing now: its 3 questions are answered"):
         table.answer(run, "approve")
 
 

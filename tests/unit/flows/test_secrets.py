@@ -277,7 +277,7 @@ def test_a_body_is_not_entered_without_the_secret_that_its_process_has_forgotten
 @pytest.mark.parametrize(
     ("lines", "verb", "value", "why"),
     [
-        (("go", "ann"), "respond", SECRET, "asks for a secret, and an answer is journaled"),
+        (("go", "ann"), "respond", SECRET, "asks for a secret, and answers are journaled"),
         (("go", "ann", SECRET), "edit", {"password": SECRET + "!"}, "password of .* is a secret"),
         (("go",), "respond", {"password": SECRET}, "password of .* is a secret"),
     ],

@@ -107,7 +107,7 @@ def test_newer_rules_are_refused_by_name() -> None:
     assert (ours, theirs) == (f"{SCHEMA_VERSION}.1", f"{SCHEMA_VERSION}.2")
     with pytest.raises(RunNewer) as raised:
         replayed(FIRST, entries)
-    assert str(raised.value) == (f"run r was written with version {theirs}, and this program knows versions up to {ours}; upgrade it")
+    assert str(raised.value) == (f"run r was written with version {theirs}, and this program supports versions up to {ours}; upgrade it")
     with pytest.raises(RunNewer):
         check_known("r", version_of(SECOND), FIRST)
     check_known("r", version_of(FIRST), SECOND)

@@ -44,7 +44,7 @@ def test_a_command_waits_in_the_inbox_where_nobody_drives_the_run() -> None:
     async def scene() -> None:
         client = client_of(FERRY)
         run = await begun(client)
-        with pytest.raises(Refused, match=r"has not taken it within 0\.1 s"):
+        with pytest.raises(Refused, match=r"has not processed it within 0\.1 s"):
             await client.send(run, Pause(), actor="ann", timeout_s=0.1)
         assert [(row.kind, row.verdict) for row in await client.store.inbox([run])] == [("pause", "")]
         assert (await client.describe(run)).epoch == 0
@@ -133,7 +133,7 @@ def test_a_part_of_a_run_is_not_exported_alone() -> None:
         [(row, records)] = await client.export((await client.runs())[0].run_id)
         child = [msgspec.structs.replace(record, run_id="r.1.0") for record in records]
         await client.store.submit(msgspec.structs.replace(row, run_id="r.1.0", parent=row.run_id, root=row.run_id), *child)
-        with pytest.raises(InvalidInput, match=f"is a part of run {row.run_id}; export that one"):
+        with pytest.raises(InvalidInput, match=f"is a child of run {row.run_id}; export that one"):
             await client.export("r.1.0")
 
     asyncio.run(scene())

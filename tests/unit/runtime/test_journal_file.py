@@ -63,14 +63,14 @@ def test_what_only_mentions_an_effect_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda lines: [lines[0].replace("FINISH", "FAILED"), *lines[1:]], "line 1: its sum does not fit"),
+        (lambda lines: [lines[0].replace("FINISH", "FAILED"), *lines[1:]], "line 1: checksum mismatch"),
         (lambda lines: [*lines[:2], lines[2].replace("system", "nobody"), *lines[3:]], "line 3"),
-        (lambda lines: [*lines[:2], *lines[3:]], "line 3: its sum does not fit"),
-        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: its sum does not fit"),
-        (lambda lines: lines[:-1], "it is cut short; the end is missing"),
-        (lambda lines: [*lines, lines[-1]], "its sum does not fit"),
+        (lambda lines: [*lines[:2], *lines[3:]], "line 3: checksum mismatch"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: checksum mismatch"),
+        (lambda lines: lines[:-1], "the end is missing; the file is incomplete"),
+        (lambda lines: [*lines, lines[-1]], "checksum mismatch"),
         (lambda lines: ["not json\n", *lines[1:]], "line 1: not a line of a journal file"),
-        (lambda lines: [], "it is cut short"),
+        (lambda lines: [], "the end is missing"),
     ],
 )
 def test_a_line_that_was_changed_lost_moved_or_added_is_named(change: object, told: str) -> None:
@@ -124,7 +124,7 @@ def test_a_journal_of_a_version_that_cannot_be_read_is_refused_in_one_line(versi
         read_journals(sealed(*contents({}, {"version": version}, {})))
     assert str(refused.value) == (
         f"journal file, line 2: its records have schema version {version}, and this program reads {SCHEMA_VERSION}; "
-        "import it with the asterism that exported it"
+        "import it with the version of asterism that exported it"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_journal_of_an_earlier_version_that_steps_lead_on_from_is_taken_in(mon
 
 @pytest.mark.parametrize("run_id", ["r", "r.1", "r.1.0.", "r.1.0\x1b", "r.a.b", "s.1.0", "r.1.0.1.0"])
 def test_a_run_below_whose_id_does_not_follow_from_its_parent_is_not_taken_in(run_id: str) -> None:
-    with pytest.raises(InvalidInput, match=r"cannot be the id of a run that 'r' has started"):
+    with pytest.raises(InvalidInput, match=r"cannot be the id of a child of run 'r'"):
         read_journals(tree_of(TOP, (run_id, "r", "r")))
 
 
@@ -144,14 +144,14 @@ def test_a_run_below_whose_id_does_not_follow_from_its_parent_is_not_taken_in(ru
 @pytest.mark.parametrize("field", ["created_at", "updated_at", "at"])
 def test_a_time_that_no_clock_has_told_is_not_taken_in(field: str, at: float) -> None:
     line = 2 if field == "at" else 1
-    with pytest.raises(InvalidInput, match=f"line {line}: .* no time of this calendar"):
+    with pytest.raises(InvalidInput, match=f"line {line}: .* is not a valid time"):
         read_journals(sealed(*contents({field: at} if line == 1 else {}, {field: at} if line == 2 else {}, {})))
 
 
 @pytest.mark.parametrize("value", ["abc", None, [1], {}, -1, 1.5, True])
 @pytest.mark.parametrize("field", ["end", "left"])
 def test_an_end_that_is_no_number_of_lines_is_named(field: str, value: object) -> None:
-    with pytest.raises(InvalidInput, match=r"line 3|cut short"):
+    with pytest.raises(InvalidInput, match=r"line 3|the end is missing"):
         read_journals(sealed(*contents({}, {}, {field: value})))
 
 
@@ -161,11 +161,11 @@ TOP, BELOW, DEEP = ("r", "", "r"), ("r.1.0", "r", "r"), ("r.1.0.1.0", "r.1.0", "
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ((TOP, DEEP), "run r.1.0.1.0 is a part of r.1.0, which is not in the file"),
-        ((BELOW, TOP), "begins with run r.1.0, which is a part of r"),
-        ((TOP, BELOW, BELOW), "a run twice"),
-        ((TOP, ("other", "", "other")), "run other is a part of nothing"),
-        ((TOP, ("r.1.0", "r", "elsewhere")), "run r.1.0 is a part of r, which is not in the file"),
+        ((TOP, DEEP), "run r.1.0.1.0 is a child of r.1.0, which is not in the file"),
+        ((BELOW, TOP), "the first run r.1.0 is a child of r"),
+        ((TOP, BELOW, BELOW), "a run occurs twice"),
+        ((TOP, ("other", "", "other")), "run other is a child of nothing"),
+        ((TOP, ("r.1.0", "r", "elsewhere")), "run r.1.0 is a child of r, which is not in the file"),
     ],
 )
 def test_runs_that_are_no_tree_are_not_taken_in(rows: tuple[tuple[str, str, str], ...], told: str) -> None:

@@ -75,7 +75,7 @@ def outdate(memory: Memory, run_id: str) -> None:
 
 def in_one_line(run_id: str) -> str:
     ours, theirs = version_text(OURS), version_text(OURS + 1)
-    return f"run {run_id} was written with version {theirs}, and this program knows versions up to {ours}; upgrade it"
+    return f"run {run_id} was written with version {theirs}, and this program supports versions up to {ours}; upgrade it"
 
 
 @pytest.mark.parametrize("who", ["the root", "its child"])

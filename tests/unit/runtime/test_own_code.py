@@ -156,9 +156,12 @@ class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
 @pytest.mark.parametrize(
     ("buy", "problem"),
     [
-        (Mute, "its method interrupted returned None, which is no outcome of it"),
+        (Mute, "its method interrupted returned None, which is not a result of this effect"),
         (Broken, "its method interrupted failed: LookupError: no words"),
-        (Mistaken, "its method interrupted returned Bought(effect_id='another', what='', price=0.0, tags=()), which is no outcome of it"),
+        (
+            Mistaken,
+            "its method interrupted returned Bought(effect_id='another', what='', price=0.0, tags=()), which is not a result of this effect",
+        ),
     ],
 )
 def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_name(tmp_path: Path, buy: type[Buy], problem: str) -> None:
@@ -219,8 +222,8 @@ def test_a_run_that_an_earlier_program_has_ended_without_saying_how_stays_readab
 
 
 STUCK = (
-    "run r: machine 'errand' waits for nothing in BACK: no effect is outstanding and wake_at() gives no time;"
-    " correct the move that led there and take the run up again, or cancel it"
+    "run r: machine 'errand' waits for nothing in BACK: no effect is outstanding and wake_at() returns None;"
+    " correct the move that led there and resume the run, or cancel it"
 )
 
 
@@ -336,9 +339,7 @@ def test_a_run_that_begins_with_what_a_journal_cannot_hold_is_refused_and_not_wr
     async def main() -> None:
         machine = errand()
         async with opened(tmp_path, machine) as runtime:
-            with pytest.raises(
-                InvalidInput, match=r"what this errand is to begin with cannot be used: .*`float`, got `str` - at `\$.hours`"
-            ):
+            with pytest.raises(InvalidInput, match=r"cannot start this errand: .*`float`, got `str` - at `\$.hours`"):
                 await ended(runtime, machine, Leave(hours="two"))  # type: ignore[arg-type]
             assert await runtime.runs() == []
 

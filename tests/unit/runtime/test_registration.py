@@ -88,18 +88,18 @@ class Nothing:
         raise NotImplementedError
 
 
-NOT_GOVERNED = "it cannot be taken over, paused or cancelled; make it with asterism.machines.define_machine(…), and its memory a Governed"
+NO_RUN_CONTROL = "it has no run control; make it with asterism.machines.define_machine(…), with a RunMemory as its memory"
 REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
     "no performer": (machine("own", Work), {}, "machine 'own': effect Work has no performer; give one in performers={Work: …}"),
-    "no outcome when it is called off": (
+    "no result when it is cancelled": (
         machine("own", Vague),
         {Vague: Nothing()},
-        "machine 'own': effect Vague has no method interrupted; define the outcome it has when it is called off",
+        "machine 'own': effect Vague has no method interrupted; define one that returns its result when it is cancelled",
     ),
     "an effect that is not declared": (
         machine(),
         {Work: Nothing()},
-        "machine 'own': there is a performer for Work, which is no effect that it declares; leave it out",
+        "machine 'own': there is a performer for Work, which is not one of its declared effects; leave it out",
     ),
     "an effect that needs none": (
         machine(),
@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
     "no result": (
         machine("own", memory=Silent),
         {},
-        "machine 'own': its memory Silent has no method result; define what it returns to the user",
+        "machine 'own': its memory Silent has no method result; define one that returns the result of the run",
     ),
     "a field in place of a method": (
         machine("own", memory=Timed),
@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
     "a machine that cannot be driven": (
         KETTLE,
         {},
-        f"machine 'kettle': {NOT_GOVERNED}",
+        f"machine 'kettle': {NO_RUN_CONTROL}",
     ),
     "no machine": ("own", {}, "a registration needs a machine, made by asterism.machines.define_machine(…); not 'own'"),
 }
@@ -150,13 +150,13 @@ def test_a_name_that_another_machine_has_is_refused_before_anything_is_opened(na
         async with asterism.open(tmp_path / "a.db", machines=machines):
             pass
 
-    with pytest.raises(InvalidInput, match=f"^machine '{name}': another machine has this name; give it a name of its own$"):
+    with pytest.raises(InvalidInput, match=f"^machine '{name}': another machine has this name; choose another name$"):
         asyncio.run(opened())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_machine_in_place_of_its_registration_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is no Registration; give Registration\(machine, performers=\{…\}\)"):
+    with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is not a Registration; give Registration\(machine, performers=\{…\}\)"):
         registered(MACHINES, [machine()])  # type: ignore[list-item]
 
 

@@ -1,5 +1,5 @@
-"""What the runtime needs of the world, and nothing of how it is done.
+"""The ports of the runtime: protocols that adapters implement.
 
-``store`` where journals are · ``performer`` who performs effects · ``observer`` who watches · ``device`` who carries out attempts ·
-``planner`` who plans. Stores and devices have one contract suite each in ``tests/contracts``, run on every adapter.
+``store`` holds journals, ``performer`` performs effects, ``observer`` watches runs, ``device`` carries out
+attempts, ``planner`` plans. Stores and devices each have a contract suite in ``tests/contracts`` for all adapters.
 """

@@ -1,4 +1,4 @@
-"""A device: who carries out attempts, and the queue before it."""
+"""Ports of devices, which carry out attempts, and of the dispatcher with the queues before them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from asterism.constellation.task import TaskError
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one task, as a device gets it.
+    """One attempt at one task, as a device receives it.
 
     Attributes:
         key: idempotency key, the id of the effect; the same after a crash.
-        run_id, task_id: whose it is.
-        device_id: the device it is meant for.
-        skill: the skill to perform; empty for a device that takes natural language.
+        run_id, task_id: the run and the task that it belongs to.
+        device_id: the device that carries it out.
+        skill: the skill to perform; empty for a device that accepts natural language.
         description: the task in words.
-        arguments: JSON object, already resolved.
+        arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
-        number: which attempt this is, from 1.
+        number: number of the attempt, from 1.
         priority: higher goes first on a busy device.
-        timeout_s: bound on this attempt, from the moment the device takes it; None for none.
-        deadline: seconds since the epoch after which it must not go on; None for none.
-        folder: where the run was started, for what is relative in the arguments; empty for wherever the device is.
+        timeout_s: time limit from the moment the device starts it; None for no limit.
+        deadline: seconds since the epoch at which it must end; None for no deadline.
+        folder: base of relative paths in the arguments: where the run was started; empty for the device's own.
     """
 
     key: str
@@ -45,7 +45,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """A sign of life of an attempt: how far it is, what it says. Either may be missing."""
+    """Progress of an attempt: a fraction of its work, a message, or both."""
 
     key: str
     fraction: float | None = None
@@ -53,7 +53,7 @@ class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended: a JSON result, or an error."""
+    """The end of an attempt: a JSON result, or an error."""
 
     result: Any = None
     error: TaskError | None = None
@@ -63,20 +63,20 @@ ProgressSink = Callable[[AttemptProgress], None]
 
 
 class Device(Protocol):
-    """Something that carries out attempts.
+    """Carries out attempts.
 
-    ``perform`` never raises for what a skill does: that is an ``AttemptResult`` with an error. When its
-    coroutine is cancelled it kills the attempt (this one and nothing else) before it lets the
-    cancellation through. Progress may be reported until it returns, and not after.
+    ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error. When its
+    coroutine is cancelled, it kills this attempt only, and then lets the cancellation pass. It may report
+    progress until it returns.
     """
 
     @property
     def profile(self) -> AgentProfile:
-        """What the planner may know about it."""
+        """Return the device's description for the planner."""
         ...
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        """Carry out one attempt; bounded by whoever calls."""
+        """Carry out one attempt; the caller limits its time."""
         ...
 
 
@@ -84,5 +84,5 @@ class Dispatching(Protocol):
     """Carries attempts to devices, one queue per device."""
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        """Carry out one attempt, queueing included; raises only CancelledError."""
+        """Queue and carry out one attempt; raises only CancelledError."""
         ...

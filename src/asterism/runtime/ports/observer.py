@@ -1,4 +1,4 @@
-"""An observer: who watches runs."""
+"""Port of observers, which watch runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from asterism.kernel.journal import Entry
 
 
 class Observer(Protocol):
-    """Watches runs; nothing depends on what it does, and it must not block."""
+    """Watches runs. No run depends on it, and it must not block."""
 
     def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """These entries are durable now."""
+        """Handle entries that are durable now."""
         ...
 
     def trouble(self, run_id: str, message: str) -> None:
-        """Something is wrong that the driver is dealing with; said aloud."""
+        """Handle a problem that the driver is dealing with."""
         ...

@@ -1,4 +1,4 @@
-"""A performer: who performs one kind of effect."""
+"""Port of performers, which perform one kind of effect."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Protocol
 from asterism.kernel.machine import EffectResult, Event
 
 Report = Callable[[Event], None]
-"""How a performer reports what is not an outcome: a sign of life, a lost device."""
+"""Sends a run an event that is not the effect's result: progress, or a lost device."""
 
 
 class Performer(Protocol):
     """Performs one kind of effect."""
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Do it and return its outcome; bounded. Cancelling the coroutine calls it off for good.
+        """Perform an effect within a time limit and return its result. Cancelling the coroutine cancels the effect for good.
 
         Args:
-            effect_id: its id, the idempotency key.
-            request: what is to be done, and all that is needed for it: the effect, or what its machine makes of it
-                (``Machine.requests``). It is data, and stays as it is while the run goes on.
-            report: for what happens meanwhile.
+            effect_id: id of the effect, its idempotency key.
+            request: all data that the effect needs: the effect itself, or what its machine derives from it
+                (``Machine.requests``). It does not change while the run goes on.
+            report: sends events to the run meanwhile.
         """
         ...

@@ -1,4 +1,4 @@
-"""A planner: what it is asked, and what it answers."""
+"""Port of planners, with the proposal that they return."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Planner", "PlannerQuestion", "PlanningUnavailable", "Proposal"]
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner answers: a constellation, or edits; with its reasoning and the status it proposes. Fields as in ``Planned``."""
+    """A planner's answer: a constellation or edits, its reasoning, and the status it proposes. Fields as in ``Planned``."""
 
     thought: str = ""
     observation: str = ""
@@ -33,18 +33,21 @@ class Planner(Protocol):
     """Plans and replans."""
 
     async def propose(self, question: PlannerQuestion) -> Proposal:
-        """Answer a question; bounded by itself.
+        """Answer a question, within a time limit of its own.
 
         Raises:
-            PlanningUnavailable: no answer can be had.
+            PlanningUnavailable: there is no answer.
         """
         ...
 
 
 class PlanningUnavailable(AsterismError):
-    """No plan can be had; the text says why, and for whom it is.
+    """No plan is available; the text gives the reason to the user.
 
-    ``code``: the same for programs; ``usage``: what trying has used; ``notes``: what went wrong on the way, in words.
+    Attributes:
+        code: the reason, for programs.
+        usage: tokens and requests that the attempts used.
+        notes: problems on the way, in words.
     """
 
     def __init__(self, reason: str, code: str = "planning", usage: Usage = Usage(), notes: tuple[str, ...] = ()) -> None:  # noqa: B008 - frozen

@@ -1,4 +1,4 @@
-"""A store: the journal's home, and the rows that it keeps of runs, questions and mail."""
+"""Port of stores, which hold journals and the rows of runs, inquiries and inboxes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from asterism.kernel.snapshot import Snapshot
 from asterism.machines.run_control import Verb
 
 RunStatus = Literal["active", "paused", "waiting", "ended"]
-"""``waiting``: nothing is outstanding but questions to people, here or in a child."""
+"""``waiting``: only questions to people are outstanding, in the run or in a child."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the store lists it.
+    """The row of a run.
 
     Attributes:
-        parent: the run that started it; empty for none.
-        root: the run at the top of its tree; itself for a run that nobody started.
+        parent: the run that started it; empty for a root.
+        root: the run at the top of its tree; its own id for a root.
         version: the newest version that has written to it (``kernel.journal.version_of``).
     """
 
@@ -44,17 +44,18 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A durable question, as the store lists it.
+    """The row of a durable question.
 
     Attributes:
-        inquiry_id: its id, which is the id of the effect that asked it, and the inbox key of its answer.
+        inquiry_id: id of the effect that asked it, and the inbox key of its answer.
         prompt: the question, in words.
-        subject: JSON text of exactly what is to be done.
-        schema: JSON text of the JSON Schema of a ``respond`` or ``edit`` value, whose ``false`` properties are refused; empty for any.
-        verbs: the answers it takes.
+        subject: JSON text of exactly what needs the answer.
+        schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties are rejected.
+            Empty for any value.
+        verbs: the answers that it accepts.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
-        answer: how it was closed; empty while it is open.
+        answer: the answer that closed it; empty while it is open.
     """
 
     inquiry_id: str = msgspec.field(name="inquiry")
@@ -70,17 +71,17 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ACCEPTED = "accepted"
-"""The verdict on an inbox row that was taken."""
+"""The verdict on an inbox row that was accepted."""
 
 
 class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Something from outside for a run: cancel, pause, answer, message, live edit.
+    """A command for a run from outside: cancel, pause, answer, message, live edit.
 
     Attributes:
-        key: unique in its run; the same key later gets the same verdict.
-        kind: kind of the event it becomes (``kernel.machine.kind_of``).
+        key: unique in its run; the same key later returns the same verdict.
+        kind: kind of the event in it (``kernel.machine.kind_of``).
         body: JSON text of that event.
-        verdict: empty until it was folded; then ``accepted``, or why it was refused.
+        verdict: empty until it was folded; then ``accepted``, or the reason of the rejection.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -93,17 +94,17 @@ class InboxRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """What one batch of events caused: written whole or not at all.
+    """All that one batch of events changes: written whole or not at all.
 
     Attributes:
-        epoch, expected_seq: the guard; the run's row must still show both.
+        epoch, expected_seq: guards; the run's row must still have both.
         records: new records, from ``expected_seq + 1`` on, without gaps.
-        status, state, outcome, updated_at: the run's row after it.
-        version: of the program that writes; the run's row has the newest.
+        status, state, outcome, updated_at: new values of the run's row.
+        version: version of the writing program; the run's row has the newest.
         opened: inquiries to insert.
-        closed: (inquiry id, answer in a word) to close.
-        folded: (inbox key, verdict) to settle.
-        snapshot: takes the place of the run's last one. A commit that ends the run forgets it.
+        closed: (inquiry id, answer) of inquiries to close.
+        folded: (inbox key, verdict) of inbox rows to settle.
+        snapshot: replaces the run's last snapshot. A commit that ends the run deletes it.
     """
 
     run_id: str
@@ -122,36 +123,36 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store(Protocol):
-    """The journal's home. Every operation is durable when it returns.
+    """Holds journals. Every operation is durable when it returns.
 
-    Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named; ``StoreUnavailable`` when the
-    database cannot be written or read (an append may be tried again with the same commit).
+    Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named; ``StoreUnavailable`` if the
+    database cannot be written or read (an append may be retried with the same commit).
     """
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
-        """Create the run with its first records (from seq 1, no gaps), its open questions, epoch 0, no owner; InvalidInput if it exists."""
+        """Create a run with its first records (from seq 1, no gaps) and open inquiries, epoch 0, no owner; InvalidInput if it exists."""
         ...
 
     async def claim(self, run_id: str, *, newest: int) -> int:
-        """Make this store's process the owner; return the new epoch.
+        """Make the process of this store the owner of a run; return the new epoch.
 
         Args:
             run_id: its id.
-            newest: the newest version of the run that this program knows.
+            newest: the newest version of the run that this program supports.
 
         Raises:
             RunNotFound: no such run.
-            RunNewer: a newer program has written to it; nothing has changed.
-            RunOwned: a live process (this one included) owns it.
+            RunNewer: a newer program has written to the run; nothing has changed.
+            RunOwned: a live process, this one included, owns the run.
         """
         ...
 
     async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
-        """Let go of the run, unless its inbox, or that of a run below it that has not ended, holds something unfolded.
+        """Release a run; return True if it was released.
 
-        Then it is kept, and False returned. Below it is every run whose root it is.
-
-        ``force`` lets go all the same. A stale epoch changes nothing and returns True.
+        If its inbox, or that of an unfinished run below it, has unfolded rows, the run is not released. The runs
+        below it are those whose root it is. With ``force`` the run is always released. With a stale epoch, nothing
+        changes and the result is True.
         """
         ...
 
@@ -159,62 +160,62 @@ class Store(Protocol):
         """Write a commit.
 
         Raises:
-            StaleOwner: epoch or seq do not match; nothing of this commit was written (others in the same group were).
+            StaleOwner: the epoch or the seq does not match; nothing of this commit was written (others in its group were).
         """
         ...
 
     async def run(self, run_id: str) -> RunRow:
-        """One run; RunNotFound if there is none."""
+        """Return the row of a run; RunNotFound if there is none."""
         ...
 
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
     ) -> list[RunRow]:
-        """Runs, newest first; with ``root`` those of its tree, itself included; with ``roots_only`` no children."""
+        """Return runs, newest first; with ``root``, the runs of its tree and itself; with ``roots_only``, no children."""
         ...
 
     async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
-        """Records with seq > after, in order."""
+        """Return the records with seq > after, in order."""
         ...
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
-        """The last snapshot of a run; None if it has none."""
+        """Return the last snapshot of a run; None if it has none."""
         ...
 
     async def send(self, row: InboxRow) -> InboxRow:
-        """Put a row into the inbox if its (run, key) is new; RunNotFound if there is no such run, for nobody would ever take it.
+        """Put a row into the inbox if its (run, key) is new; RunNotFound if there is no such run.
 
         Returns:
-            The row that is there now: the earlier one, with its verdict, if there was one.
+            The row that is stored: an earlier one, with its verdict, if the key was used before.
         """
         ...
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
-        """Unfolded rows of these runs, oldest first."""
+        """Return the unfolded rows of these runs, oldest first."""
         ...
 
     async def verdict(self, run_id: str, key: str) -> str:
-        """The verdict on an inbox row; empty while there is none."""
+        """Return the verdict on an inbox row; empty while there is none."""
         ...
 
     async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        """Inquiries of one run, of a root's whole tree, or all; oldest first."""
+        """Return the inquiries of one run, of a root's whole tree, or of all runs; oldest first."""
         ...
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
-        """Forget ended runs with all that belongs to them, their children too, oldest first, and give their space back.
+        """Delete ended runs with their children and all their rows, oldest first, and reclaim the space.
 
         Args:
             before: only runs that ended before this time, in seconds since the epoch.
             outcomes: only runs with one of these outcomes; all if empty.
-            keep_bytes: stop as soon as no more than this is kept.
+            keep_bytes: stop when the database is no larger than this.
 
         Returns:
-            How many were forgotten, each with its tree counted once. A run that is owned, or has not ended, is never
-            forgotten; a child goes with its root.
+            The number of trees that were deleted. A run that is owned or has not ended is never deleted; a child is
+            deleted with its root.
         """
         ...
 
     async def close(self) -> None:
-        """Write what is queued and let everything go, locks included."""
+        """Write what is queued, then close the store and release all its locks."""
         ...
