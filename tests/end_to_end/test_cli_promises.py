@@ -69,7 +69,7 @@ def test_what_may_have_happened_is_not_retried_unless_the_policy_names_it(desk: 
 
 def test_a_result_that_is_not_what_the_skill_declares_is_its_failure(desk: Desk) -> None:
     said = desk.do("run", desk.plan(task("liar")), "--fleet", own_fleet(desk), code=1).stdout
-    assert "returned something else than Counted, which it declares: Object missing required field `n`" in said
+    assert "declares that it returns Counted, and did not: Object missing required field `n`" in said
 
 
 @pytest.mark.parametrize(

@@ -280,9 +280,9 @@ def test_an_idle_worker_that_died_is_replaced_unseen(tmp_path: Path) -> None:
         (("sh", "-c", "echo trouble >&2; exit 4"), {}, "raised: sh ended with exit code 4: trouble"),
         (("sh", "-c", "kill -9 $$"), {}, "raised: sh ended with signal 9"),
         (("yes",), {}, "bad_result: the output is larger than 1048576 bytes; write it to a file and return its path"),
-        (("no-such-program",), {}, "raised: no-such-program could not be started: No such file or directory"),
+        (("no-such-program",), {}, "raised: no-such-program cannot be started: No such file or directory"),
         (("echo", "{a}"), {}, "bad_arguments: echo: missing a; its arguments are: a"),
-        (("echo", "{a}"), {"a": "x", "b": "y"}, "bad_arguments: echo: does not take b; its arguments are: a"),
+        (("echo", "{a}"), {"a": "x", "b": "y"}, "bad_arguments: echo: unknown argument b; its arguments are: a"),
         (("echo", "{a}"), {"a": ["x"]}, "bad_arguments: argument a must be a text or a number without NUL, not list"),
     ],
 )
@@ -346,7 +346,7 @@ def test_a_list_that_cannot_be_written_costs_no_finished_attempt(tmp_path: Path,
             patch.setattr(pool._ledger, "write", full)
             begun = await call(pool, "answer")
         assert begun.error is not None
-        assert "it was not begun: no space left" in begun.error.message
+        assert "it was not started: no space left" in begun.error.message
         assert (await call(pool, "answer")).error is None
         with monkeypatch.context() as patch:
             patch.setattr(pool._ledger, "write", full)

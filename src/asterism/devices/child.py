@@ -1,4 +1,4 @@
-"""A device whose tasks are runs of their own: whatever can be run below a constellation can be one."""
+"""A device whose tasks are child runs, of any machine that a constellation can start."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 
 
 class ChildDevice:
-    """A device whose tasks are begun as child runs by the machine itself; no attempt reaches it.
+    """A device whose tasks the machine starts as child runs; no attempt reaches it.
 
     Args:
         entry: its table in the fleet file.
-        child: how a task of it begins.
-        description: said of it where its table says nothing.
+        child: how a task of this device is started.
+        description: used if its table has none.
     """
 
     def __init__(self, entry: DeviceEntry, child: ChildSpec, description: str) -> None:
@@ -34,6 +34,6 @@ class ChildDevice:
     def profile(self) -> AgentProfile:
         return self._profile
 
-    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:  # noqa: ARG002 - said once, on the port
-        error = TaskError(code="bad_result", message=f"the tasks of {attempt.device_id} are runs of their own")
+    async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:  # noqa: ARG002 - the port has it
+        error = TaskError(code="bad_result", message=f"the tasks of device {attempt.device_id} are child runs, not attempts")
         return AttemptResult(error=error)

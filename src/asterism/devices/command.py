@@ -1,7 +1,7 @@
-"""Commands: programs that a fleet file declares as skills. No shell is ever involved.
+"""Commands: programs that a fleet file declares as skills. No shell is involved.
 
-An argument takes exactly one place in argv, whatever it holds. It is passed as it is: a value that
-begins with ``-`` is an option to most programs, so put ``--`` before the placeholder where that matters.
+An argument fills exactly one place in argv, whatever it contains. It is passed unchanged: to most programs a
+value that begins with ``-`` is an option, so put ``--`` before the placeholder where that matters.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ _CHUNK_BYTES = 65536
 
 
 def placeholders(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Names in ``{name}``, in order of appearance. ``{{name}}`` is not a placeholder: it stands for ``{name}``."""
+    """Return the names in ``{name}``, in order of appearance. ``{{name}}`` is not a placeholder: it becomes ``{name}``."""
     return tuple(dict.fromkeys(match[2] for part in argv for match in _PLACEHOLDER.finditer(part) if match[2]))
 
 
 def parameters_schema(argv: tuple[str, ...]) -> JsonSchema:
-    """JSON Schema of the arguments: every placeholder a required string."""
+    """Return the JSON Schema of the arguments: every placeholder is a required string."""
     names = placeholders(argv)
     return {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
 
 
 def program_path(program: str, folder: Path) -> str:
-    """A program with a slash in its name is relative to the fleet's folder, any other is looked up on the PATH."""
+    """Return the path of a program: relative to the fleet's folder if its name has a slash, else looked up on the PATH."""
     return str(folder / program) if os.sep in program else program
 
 
 def filled(argv: tuple[str, ...], arguments: dict[str, Any]) -> list[str]:
-    """The argv with its placeholders filled. Raises AttemptError ``bad_arguments``."""
+    """Return the argv with its placeholders filled. Raises AttemptError ``bad_arguments``."""
     names = placeholders(argv)
     missing = [name for name in names if name not in arguments]
     unknown = [name for name in arguments if name not in names]
     if missing or unknown:
-        what = f"missing {', '.join(missing)}" if missing else f"does not take {', '.join(unknown)}"
+        what = f"missing {', '.join(missing)}" if missing else f"unknown argument {', '.join(unknown)}"
         raise AttemptError("bad_arguments", f"{argv[0]}: {what}; its arguments are: {', '.join(names) or 'none'}")
     texts = {name: _text(name, arguments[name]) for name in names}
     return [_PLACEHOLDER.sub(lambda match: match[1] or texts[match[2]], part) for part in argv]
 
 
 def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_bytes: int) -> object:
-    """Run the program to its end.
+    """Run the program to its end and return its output.
 
     Raises:
         AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is too large or not
-            the JSON it should be, ``bad_arguments``.
+            JSON as declared, ``bad_arguments``.
     """
     argv = filled(job.argv, arguments)
     program = argv[0]
@@ -72,16 +72,16 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
             [program_path(program, folder), *argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
     except OSError as error:
-        raise AttemptError("raised", f"{program} could not be started: {error.strerror or error}") from error
+        raise AttemptError("raised", f"{program} cannot be started: {error.strerror or error}") from error
     with process:
         try:
-            output, complaint = _outputs(process, limit_bytes)
+            output, errors = _outputs(process, limit_bytes)
         except AttemptError:
             process.kill()
             raise
     if process.returncode != 0:
         how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        last = "\n".join(complaint.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
+        last = "\n".join(errors.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
         raise AttemptError("raised", f"{program} ended with {how}{': ' + last if last else ''}")
     if job.output == "text":
         return {"output": output.decode(errors="replace").rstrip("\n"), "exit_code": 0}
@@ -101,8 +101,8 @@ def _text(name: str, value: object) -> str:
 
 
 def _outputs(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes, bytes]:
-    """All of stdout and the end of stderr, which also goes to the log as it comes."""
-    output, complaint = bytearray(), b""
+    """Return all of stdout and the end of stderr; stderr also goes to the log as it comes."""
+    output, errors = bytearray(), b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
         selector.register(process.stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def _outputs(process: subprocess.Popen[bytes], limit_bytes: int) -> tuple[bytes,
                     output += chunk
                 else:
                     os.write(2, chunk)
-                    complaint = (complaint + chunk)[-_STDERR_BYTES:]
+                    errors = (errors + chunk)[-_STDERR_BYTES:]
             if len(output) > limit_bytes:
                 raise AttemptError("bad_result", f"the output is larger than {limit_bytes} bytes; write it to a file and return its path")
-    return bytes(output), complaint
+    return bytes(output), errors

@@ -1,4 +1,4 @@
-"""What runs are told of the devices that carry out their tasks: which are lost, and which are back."""
+"""Events that tell runs which devices are lost, and which are back."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 
 
 def lost_now(dispatcher: Dispatcher, devices: Iterable[str]) -> list[tuple[Event, str]]:
-    """What a run must hear first: which of these devices are lost at present, and that each says so itself."""
+    """Return the events that a newly acquired run gets first: a ``DeviceLost`` from each lost device."""
     return [(DeviceLost(device=device), _actor(device)) for device in devices if dispatcher.is_lost(device)]
 
 
 def announcing(announce: Callable[[Event, str], None]) -> Listener:
-    """A listener of a dispatcher that announces what concerns the runs; a slot that is stuck does not."""
+    """Return a dispatcher's listener that announces lost and found devices to the runs; they ignore stuck slots."""
 
-    def heard(notice: DeviceNotice) -> None:
+    def listener(notice: DeviceNotice) -> None:
         if notice.kind == "lost":
             announce(DeviceLost(device=notice.device_id, reason=notice.message), _actor(notice.device_id))
         elif notice.kind == "found":
             announce(DeviceFound(device=notice.device_id), _actor(notice.device_id))
 
-    return heard
+    return listener
 
 
 def _actor(device: str) -> str:

@@ -1,16 +1,16 @@
-"""Dispatcher: the queue between the runs and their devices.
+"""The dispatcher queues attempts for devices.
 
-It decides *when* a device gets an attempt and *for how long*: slots, turns, timeouts, deadlines, lost
-devices. It does not retry, choose devices, or know why an attempt is made.
+It decides *when* a device starts an attempt and *for how long* it may run: slots, fair order, timeouts,
+deadlines, lost devices. It does not retry, choose devices, or know the reason for an attempt.
 
-An attempt is *waiting*, then *performing*, then over. While it performs it may be *stopped* (timeout,
-deadline, cancel, device lost): its device's coroutine is cancelled, which kills, and the caller is
-answered once the device has let go, so that nothing of the attempt is left working when the next one
-starts. A device that does not let go within the grace is said to be stuck: the caller gets its answer
-all the same, the slot stays taken until the device ends.
+An attempt is *waiting*, then *performing*, then over. While it performs, it may be *stopped* (timeout,
+deadline, cancel, device lost): the device's coroutine is cancelled, which kills the attempt. The caller gets
+its result when the coroutine has ended, so that nothing of the attempt still runs when the next one starts.
+A device that does not end within the grace period is stuck: the caller gets its result anyway, and the slot
+stays occupied until the device ends.
 
-Each performance is a task of a group that the dispatcher owns, because it must be able to outlive its
-caller. Everything else happens in callbacks of the loop: no task waits in a queue.
+Each attempt is performed in a task of a group that the dispatcher owns, because it must be able to outlive
+its caller. Everything else happens in callbacks of the loop: no task waits in a queue.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ DEFAULT_GRACE_S = 10.0
 
 
 class DeviceNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """Something happened to a device.
+    """A change of a device's availability.
 
     Attributes:
-        device_id: to which.
-        kind: ``lost``; ``found`` again; ``stuck``: one of its slots is taken by an attempt that was stopped and does not end.
-        message: in words.
-        key: of the attempt that is stuck; else empty.
+        device_id: the device.
+        kind: ``lost``; ``found`` again; ``stuck``: a stopped attempt does not end, and still occupies one of its slots.
+        message: the notice in words.
+        key: key of the stuck attempt; else empty.
     """
 
     device_id: str
@@ -54,7 +54,7 @@ Listener = Callable[[DeviceNotice], None]
 
 
 class _Item:
-    """One attempt on its way through. ``ticket`` while it waits, ``task`` from when it is performed, ``stopped`` once it is to end."""
+    """One attempt: ``ticket`` while it waits, ``task`` from when it is performed, ``stopped`` when it has to end."""
 
     __slots__ = ("attempt", "context", "end", "over", "stopped", "task", "throttle", "ticket", "timers")
 
@@ -62,7 +62,7 @@ class _Item:
         self.attempt = attempt
         self.end = end
         self.throttle = Throttle(attempt.key, progress)
-        self.context: Context = copy_context()  # it may be started from the callback of another attempt
+        self.context: Context = copy_context()  # another attempt's callback may start it
         self.ticket: Ticket | None = None
         self.task: asyncio.Task[AttemptResult] | None = None
         self.stopped: TaskError | None = None
@@ -70,7 +70,7 @@ class _Item:
         self.over = False
 
     def finish(self, end: AttemptResult) -> None:
-        """Answer the caller, if it still waits; later answers are dropped."""
+        """Return the result to the caller, if it still waits; later results are dropped."""
         self.over = True
         self.throttle.close()
         for timer in self.timers:
@@ -87,20 +87,20 @@ class _Lane:
         self.slots = device.profile.concurrency
         self.waiting: FairQueue[_Item] = FairQueue(queue_limit)
         self.performing: dict[asyncio.Task[AttemptResult], _Item] = {}
-        self.lost = ""  # why; empty while it is there
+        self.lost = ""  # the reason; empty while the device is available
 
 
 class Dispatcher:
     """Performs attempts on the devices of a fleet. Use it as ``async with Dispatcher(…)``.
 
-    Leaving the block stops everything and waits until the devices have let go, stuck ones included.
+    Leaving the block stops all attempts and waits until they have ended, stuck ones included.
 
     Args:
         devices: by id; the profile's concurrency is read once.
-        clock: seconds since the epoch, for deadlines.
-        queue_limit: how many attempts may wait for one device.
-        grace_s: how long a stopped device may take to let go before it is said to be stuck.
-        taken: told when a device takes an attempt; what lies before was waiting.
+        clock: returns seconds since the epoch, for deadlines.
+        queue_limit: number of attempts that may wait for one device.
+        grace_s: seconds that a stopped attempt may take to end before its slot counts as stuck.
+        taken: called when a device starts an attempt; before that, the attempt was waiting.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -121,7 +121,7 @@ class Dispatcher:
                 raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
         self._clock = clock
         self._grace_s = grace_s
-        self._taken = taken
+        self._on_started = taken
         self._listeners: list[Listener] = []
         self._group = asyncio.TaskGroup()
         self._open = False
@@ -136,26 +136,26 @@ class Dispatcher:
         self._open = False
         for lane in self._lanes.values():
             self._stop_all(lane, "cancelled", "the dispatcher was closed")
-        # Not told of the error: it would cancel again, and disturb devices that are busy killing.
+        # Without the error: with it, the group would cancel again, and disturb devices that are killing attempts.
         await self._group.__aexit__(None, None, None)
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        """Have an attempt performed by its device, and wait for its end.
+        """Have its device perform an attempt, and return the result.
 
-        Cancelling this takes the attempt out of the queue or kills it, and comes through once the device
-        has let go (or is stuck). What happens to the attempt is never raised. ``progress`` is throttled
-        (``throttle.py``), is called in the loop, and not after the end.
+        Cancelling this call removes the attempt from the queue or kills it; the cancellation passes on when the
+        attempt has ended or is stuck. Errors of the attempt are never raised. ``progress`` is throttled
+        (``throttle.py``), and is called in the loop and only before the end.
 
-        Errors in the answer: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device raised);
-        ``no_device`` (unknown, or too many wait for it); ``cancelled`` (the dispatcher is closed).
+        Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device raised);
+        ``no_device`` (unknown device, or full queue); ``cancelled`` (the dispatcher is closed).
         """
         lane = self._lanes.get(attempt.device_id)
-        refusal = self._refusal(lane, attempt)
-        if lane is None or refusal is not None:
-            return AttemptResult(error=refusal)
+        rejection = self._rejection(lane, attempt)
+        if lane is None or rejection is not None:
+            return AttemptResult(error=rejection)
         item = _Item(attempt, progress, self._loop.create_future())
         if attempt.deadline is not None:
-            item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._pass_deadline, lane, item))
+            item.timers.append(self._loop.call_later(attempt.deadline - self._clock(), self._deadline_passed, lane, item))
         if len(lane.performing) < lane.slots:
             lane.waiting.passed(attempt.run_id)
             self._start(lane, item)
@@ -171,7 +171,7 @@ class Dispatcher:
             raise
 
     def lose(self, device_id: str, why: str = "it does not answer") -> None:
-        """A device went away: what it performs and what waits for it ends with ``device_lost``; new attempts do so at once.
+        """Mark a device as lost: its attempts end with ``device_lost``, and so do new ones at once.
 
         Raises:
             InvalidInput: no such device.
@@ -184,7 +184,7 @@ class Dispatcher:
         self._notify(DeviceNotice(device_id=device_id, kind="lost", message=lane.lost))
 
     def find(self, device_id: str) -> None:
-        """A lost device is back. Its slots that are stuck stay taken.
+        """Mark a lost device as available again. Its stuck slots stay occupied.
 
         Raises:
             InvalidInput: no such device.
@@ -195,23 +195,23 @@ class Dispatcher:
             self._notify(DeviceNotice(device_id=device_id, kind="found", message=f"device {device_id!r} is back"))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell the listener, in the loop, what happens to devices, until the returned function is called."""
+        """Call the listener in the loop with every device notice, until the returned function is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def is_lost(self, device_id: str) -> bool:
-        """True between ``lose`` and ``find``. InvalidInput if there is no such device."""
+        """Return True between ``lose`` and ``find``. InvalidInput if there is no such device."""
         return bool(self._lane(device_id).lost)
 
     def queue_depth(self, device_id: str) -> int:
-        """How many attempts wait for the device. InvalidInput if there is no such device."""
+        """Return the number of attempts that wait for the device. InvalidInput if there is no such device."""
         return len(self._lane(device_id).waiting)
 
     def running(self, device_id: str) -> int:
-        """How many slots of the device are taken, stuck ones included. InvalidInput if there is no such device."""
+        """Return the number of occupied slots, stuck ones included. InvalidInput if there is no such device."""
         return len(self._lane(device_id).performing)
 
-    # -- from here on: one lane, one item ----------------------------------------------------------
+    # -- one lane, one item ------------------------------------------------------------------------
 
     def _lane(self, device_id: str) -> _Lane:
         try:
@@ -222,8 +222,8 @@ class Dispatcher:
     def _unknown(self, device_id: str) -> str:
         return f"there is no device {device_id!r}; the fleet has {', '.join(map(repr, self._lanes)) or 'none'}"
 
-    def _refusal(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
-        """Why the attempt cannot even wait, or None."""
+    def _rejection(self, lane: _Lane | None, attempt: Attempt) -> TaskError | None:
+        """Return why the attempt cannot even wait, or None if it can."""
         if not self._open:
             return TaskError(code="cancelled", message="the dispatcher is not open")
         if lane is None:
@@ -231,14 +231,14 @@ class Dispatcher:
         if lane.lost:
             return TaskError(code="device_lost", message=lane.lost)
         if attempt.deadline is not None and attempt.deadline <= self._clock():
-            return TaskError(code="deadline", message="its deadline had passed before it could be queued")
+            return TaskError(code="deadline", message="its deadline passed before it was queued")
         if lane.waiting.full and len(lane.performing) >= lane.slots:
-            message = f"device {attempt.device_id!r} is overloaded: {len(lane.waiting)} attempts wait for it, and no more may"
+            message = f"device {attempt.device_id!r} is overloaded: its queue is full with {len(lane.waiting)} attempts"
             return TaskError(code="no_device", message=message)
         return None
 
     def _start(self, lane: _Lane, item: _Item) -> None:
-        self._taken(item.attempt)
+        self._on_started(item.attempt)
         item.ticket = None
         item.task = task = self._group.create_task(_perform(lane.device, item), context=item.context)
         lane.performing[task] = item
@@ -249,17 +249,17 @@ class Dispatcher:
             item.timers.append(self._loop.call_later(timeout_s, self._stop, lane, item, error))
 
     def _ended(self, lane: _Lane, item: _Item, task: asyncio.Task[AttemptResult]) -> None:
-        """The device has let go: answer, and give the slot to the next."""
+        """Return the result to the caller, and give the slot to the next attempt."""
         del lane.performing[task]
         if task.cancelled():
-            error = item.stopped or TaskError(code="crashed", message="the device cancelled its own work")
+            error = item.stopped or TaskError(code="crashed", message="the device cancelled its own task")
             item.finish(AttemptResult(error=error))
         elif task.exception() is None:
             item.finish(AttemptResult(error=item.stopped) if item.stopped else task.result())
         while lane.waiting and len(lane.performing) < lane.slots:
             self._start(lane, lane.waiting.take())
 
-    def _pass_deadline(self, lane: _Lane, item: _Item) -> None:
+    def _deadline_passed(self, lane: _Lane, item: _Item) -> None:
         if item.ticket is not None:
             message = f"its deadline passed while it waited for device {item.attempt.device_id!r}"
         else:
@@ -267,7 +267,7 @@ class Dispatcher:
         self._stop(lane, item, TaskError(code="deadline", message=message))
 
     def _stop(self, lane: _Lane, item: _Item, error: TaskError) -> None:
-        """End an item for a reason. The first reason counts, and a result that is already there counts more."""
+        """Stop an item with an error. The first error counts; a result that exists already takes precedence."""
         if item.ticket is not None:
             lane.waiting.remove(item.ticket)
             item.ticket = None
@@ -285,9 +285,9 @@ class Dispatcher:
             self._stop(lane, item, error)
 
     def _give_up(self, item: _Item) -> None:
-        """The grace is over: answer the caller, and say that the slot is stuck."""
+        """Return the error to the caller after the grace period, and report the stuck slot."""
         attempt = item.attempt
-        stuck = f"device {attempt.device_id!r} was told to stop and has not let go after {self._grace_s:g} s"
+        stuck = f"device {attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
         if item.stopped is not None:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
         self._notify(DeviceNotice(device_id=attempt.device_id, kind="stuck", message=stuck, key=attempt.key))
@@ -298,11 +298,11 @@ class Dispatcher:
 
 
 async def _perform(device: Device, item: _Item) -> AttemptResult:
-    """The device's work as a task that only ever ends with an ``AttemptResult`` or cancelled."""
+    """Perform an attempt in a task that ends only with an ``AttemptResult`` or by cancellation."""
     try:
         return await device.perform(item.attempt, item.throttle.report)
-    except Exception as error:  # boundary: whatever a device raises is reported as the attempt's end
-        message = f"device {item.attempt.device_id!r} broke: {type(error).__name__}: {error}"
+    except Exception as error:  # boundary: a device may raise anything, and the attempt's result reports it
+        message = f"device {item.attempt.device_id!r} failed: {type(error).__name__}: {error}"
         if item.stopped is not None:
             item.stopped = TaskError(code=item.stopped.code, message=f"{item.stopped.message}; then {message}")
         return AttemptResult(error=TaskError(code="crashed", message=message))

@@ -1,6 +1,6 @@
-"""The fleet file: TOML that names devices. Everything wrong with it is one line: file, key, what, and what is allowed.
+"""The fleet file: TOML that lists devices. Each error is one line: file, key, problem and allowed values.
 
-Kinds of devices come from a registry, so that this module knows none of them.
+A registry provides the kinds of devices, so that this module depends on none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Word = Annotated[str, Meta(pattern=r"^\S+$")]
 
 
 class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every ``[[devices]]`` table may say; each kind adds its own keys. See AgentProfile for what they mean."""
+    """The keys of every ``[[devices]]`` table; each kind adds its own. See AgentProfile for their meaning."""
 
     id: Word
     kind: str = "local"
@@ -38,8 +38,8 @@ class DeviceKind(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: type of its table, a DeviceEntry.
-        open: makes the device of a table, given the fleet file's folder; raises InvalidInput with the key,
-            relative to the table, in front: ``skills[2]: …``.
+        open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins with the key
+            relative to the table: ``skills[2]: …``.
     """
 
     entry: type[DeviceEntry]
@@ -50,11 +50,11 @@ Kinds = Mapping[str, DeviceKind]
 
 
 class FleetFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet file, read and checked but not opened.
+    """A fleet file, read and validated but not opened.
 
     Attributes:
-        path, folder: where it is.
-        name: its name; the file's own if it gives none.
+        path, folder: path of the file, and its folder.
+        name: name in the file; else the file's own name.
         devices: in the order of the file.
     """
 
@@ -73,7 +73,7 @@ def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
     """Read a fleet file; nothing is imported or started.
 
     Raises:
-        InvalidInput: it is missing, not TOML, or says something that it may not.
+        InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
     """
     try:
         document = _converted(tomllib.loads(path.read_text(encoding="utf-8")), _Document, path, "")
@@ -81,7 +81,7 @@ def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
         raise InvalidInput(f"{path}: the fleet file cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not TOML: it is not UTF-8 text (byte {error.start})") from error
-    except (ValueError, RecursionError) as error:  # also a number with thousands of digits, which is no TOMLDecodeError
+    except (ValueError, RecursionError) as error:  # also an integer with thousands of digits, which is no TOMLDecodeError
         raise InvalidInput(f"{path}: not TOML: {error}") from error
     if not document.devices:
         raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
@@ -91,10 +91,10 @@ def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
 
 
 async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
-    """Read a fleet file and make its devices, by id and in order.
+    """Read a fleet file and open its devices; return them by id, in the order of the file.
 
     Raises:
-        InvalidInput: as ``read_fleet``, or a device cannot be made of its table.
+        InvalidInput: as ``read_fleet``, or a device cannot be opened.
     """
     fleet = read_fleet(path, kinds)
     devices: dict[str, Device] = {}
@@ -119,7 +119,7 @@ def _entry(raw: dict[str, Any], kinds: Kinds, path: Path, index: int) -> DeviceE
 
 
 def _converted(raw: object, to: type[Table], path: Path, place: str) -> Table:
-    """``raw`` as the type ``to``, or InvalidInput with the place of what is wrong."""
+    """Return ``raw`` as the type ``to``; InvalidInput names the place of the problem."""
     try:
         return msgspec.convert(raw, to, strict=True)
     except msgspec.ValidationError as error:
@@ -132,7 +132,7 @@ def _converted(raw: object, to: type[Table], path: Path, place: str) -> Table:
 
 
 def _keys(struct: type, inner: str) -> tuple[str, ...]:
-    """Keys of the table at ``inner``, a path like ``.commands[0]``, under ``struct``."""
+    """Return the keys of the table at ``inner``, a path like ``.commands[0]``, under ``struct``."""
     here: Any = msgspec.inspect.type_info(struct)
     for name, index in re.findall(r"\.(\w+)|(\[\d+\])", inner):
         here = here.item_type if index else next(field.type for field in here.fields if field.encode_name == name)
@@ -140,7 +140,7 @@ def _keys(struct: type, inner: str) -> tuple[str, ...]:
 
 
 def _refuse_shared_names(entries: tuple[DeviceEntry, ...], path: Path) -> None:
-    """Two devices may share no id and no alias: a request could mean either."""
+    """Reject devices that share an id or an alias: a request could mean either."""
     owners: dict[str, int] = {}
     for index, entry in enumerate(entries):
         if entry.id in (each.id for each in entries[:index]):

@@ -1,6 +1,6 @@
-"""One worker as its pool holds it: start it, give it orders, hear its reports, kill it.
+"""The pool's handle of one worker: start it, send it orders, read its reports, kill it.
 
-Not here: what its process does (``worker``), and who gets it (``pool``).
+``worker`` is the code of its process; ``pool`` decides who uses it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from asterism.devices.process import birth
 from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
 
 GONE_WITHIN_S = 5.0
-"""How long a kill waits to see its processes gone; SIGKILL itself is sent at once."""
+"""Seconds that a kill waits for its processes to end; SIGKILL itself is sent at once."""
 
 _EXIT_NOTICE_S = 2.0
-_LINE_MARGIN_BYTES = 1 << 20  # a report is its result and little more; skill descriptions are far below this
+_LINE_MARGIN_BYTES = 1 << 20  # the size of a report without its result; descriptions of skills are far smaller
 
 
 class NeverStarted(Exception):
-    """There is no worker, or it was gone before it began the order: nothing of the order has run."""
+    """There is no worker, or it ended before it began the order: no code of the order has run."""
 
 
 class WorkerHandle:
-    """A live worker process, its conversation and its log. Make one with :meth:`spawn`."""
+    """A running worker process with its socket and its log. Create one with :meth:`spawn`."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], lifeline: int, log: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -62,7 +62,7 @@ class WorkerHandle:
             for stack, fd in ((theirs, lifeline_read), (ours, lifeline_write), (ours, log_read), (theirs, log_write)):
                 stack.callback(os.close, fd)
             process = subprocess.Popen(  # noqa: S603, ASYNC220  our own program; start-up is a few ms, and asyncio's own would block as long
-                # -P: the working directory is the user's; a json.py in it must not become ours
+                # -P: the working directory is the user's, and a json.py there must not shadow ours
                 [sys.executable, "-P", "-m", "asterism.devices.worker", str(there.fileno()), str(lifeline_read), str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=log_write,
@@ -76,16 +76,16 @@ class WorkerHandle:
         return cls(process, lifeline_write, log_read, reader, writer)
 
     async def describe(self, order: Order) -> SkillsDescribed | WorkerExited:
-        """The answer to a Describe."""
+        """Return the answer to a DescribeSkills."""
         await self._send(order)
         report = await self._report()
         return report if isinstance(report, (SkillsDescribed, WorkerExited)) else WorkerExited(None)
 
     async def perform(self, order: Order, say: Callable[[float | None, str], None]) -> WorkDone | WorkFailed | WorkerExited:
-        """The end of a Work; until then its progress and its log lines go to ``say``.
+        """Return the end of a Work; meanwhile pass its progress and log lines to ``say``.
 
         Raises:
-            NeverStarted: the worker was gone before.
+            NeverStarted: the worker ended before it began.
         """
         clock = asyncio.get_running_loop().time
         progress, lines = RateLimit(say, clock, "progress report"), RateLimit(say, clock, "log line")
@@ -109,14 +109,14 @@ class WorkerHandle:
             self._logs.gate = None
 
     def kill_group(self) -> None:
-        """Send SIGKILL to the worker and all that it started, without waiting; :meth:`kill` clears away."""
+        """Send SIGKILL to the worker and all its processes, without waiting; :meth:`kill` also cleans up."""
         _kill_group(self._process)
 
     async def kill(self) -> None:
-        """Kill the worker's process group and see it gone. Harmless when repeated; cancelling it does not undo it."""
+        """Kill the worker's process group and wait until it is gone. It may be repeated; cancelling does not undo it."""
         _kill_group(self._process)
         try:
-            # The last of them closes its end: the event that says they are gone. A child that left the group may hold it open.
+            # The socket closes when the last process of the group is gone. A child that left the group may hold it open.
             with contextlib.suppress(TimeoutError, OSError):
                 async with asyncio.timeout(_EXIT_NOTICE_S):
                     while await self._reader.read(1 << 16):
@@ -134,7 +134,7 @@ class WorkerHandle:
         try:
             await self._writer.drain()
         except ConnectionError as error:
-            raise NeverStarted("the worker was gone") from error
+            raise NeverStarted("the worker had ended") from error
 
     async def _report(self) -> Report:
         while True:
@@ -142,16 +142,16 @@ class WorkerHandle:
                 line = await self._reader.readuntil(b"\n")
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
                 return WorkerExited(None)
-            # A performer that dies in the middle of a line leaves half of one; Exited comes next.
+            # A performer that dies in the middle of a line leaves half a line; WorkerExited comes next.
             with contextlib.suppress(msgspec.DecodeError, UnicodeError):
                 try:
                     return self._decoder.decode(line)
                 except RecursionError:
-                    return WorkFailed("bad_result", "the result has too many lists and objects within each other")
+                    return WorkFailed("bad_result", "the result has too many nested lists and objects")
 
 
 def exit_text(end: WorkerExited) -> str:
-    """How a performer's process ended, in words."""
+    """Return how a worker's process ended, in words."""
     match end.code:
         case None:
             return "its process is gone"
@@ -159,11 +159,11 @@ def exit_text(end: WorkerExited) -> str:
             names = {each.value: each.name for each in signal.Signals}
             return f"its process was killed by {names.get(-code, f'signal {-code}')}"
         case code:
-            return f"its process exited with code {code} in the middle of it"
+            return f"its process exited with code {code} during the attempt"
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    # The leader is not reaped yet, so that its pid still names its group and no other.
+    # The leader is not reaped yet, so its pid still names this group.
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

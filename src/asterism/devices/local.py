@@ -28,7 +28,7 @@ class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Attributes:
         argv: program and arguments; ``{name}`` becomes a string parameter.
         output: ``text`` -> ``{"output": …, "exit_code": 0}``; ``json`` -> stdout, parsed.
-        timeout_s: bound on one attempt, whatever the task says.
+        timeout_s: time limit of one attempt, even if the task has a longer one.
     """
 
     name: Word
@@ -49,7 +49,7 @@ class LocalEntry(DeviceEntry, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class SkillJob(msgspec.Struct, frozen=True):
-    """How one skill is carried out: by which job, and within what time, if that is bounded here."""
+    """The job that carries out one skill, and its time limit in the fleet file, if any."""
 
     job: Job
     timeout_s: float | None = None
@@ -85,7 +85,7 @@ class LocalDevice:
 
 
 def local_kind(pool: WorkerPool) -> DeviceKind:
-    """The kind ``local``, over this pool."""
+    """Return the kind ``local``, with workers of this pool."""
 
     async def open_local(entry: LocalEntry, folder: Path) -> Device:
         return await _opened(entry, folder, pool)
@@ -94,7 +94,7 @@ def local_kind(pool: WorkerPool) -> DeviceKind:
 
 
 async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDevice:
-    """The device of a table. Raises InvalidInput, the key in front."""
+    """Open the device of a table. Raises InvalidInput that begins with the key."""
     for index, command in enumerate(entry.commands):
         _check_command(command, f"commands[{index}]", folder)
     kit = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})))
@@ -124,23 +124,21 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:
     if skill.name in skills:
-        raise InvalidInput(f"{key}: there is another skill {skill.name!r} on this device; names are unique, @skill(name=…) gives one")
+        raise InvalidInput(f"{key}: this device has another skill {skill.name!r}; set a unique name with @skill(name=…)")
     skills[skill.name] = skill
 
 
 def _check_command(command: CommandEntry, key: str, folder: Path) -> None:
     if not command.argv or not command.argv[0]:
-        raise InvalidInput(f'{key}.argv: it is empty; write the program and its arguments, like ["wc", "-l", "{{path}}"]')
+        raise InvalidInput(f'{key}.argv: empty; write the program and its arguments, like ["wc", "-l", "{{path}}"]')
     program = command.argv[0]
     if placeholders((program,)):
-        raise InvalidInput(f"{key}.argv[0]: {program!r}: a placeholder may not choose the program; allowed from argv[1] on")
+        raise InvalidInput(f"{key}.argv[0]: {program!r}: the program cannot be a placeholder; use them from argv[1] on")
     nul = next((index for index, part in enumerate(command.argv) if "\0" in part), None)
     if nul is not None:
-        raise InvalidInput(f"{key}.argv[{nul}]: it holds a NUL character, which no argument may")
+        raise InvalidInput(f"{key}.argv[{nul}]: contains a NUL character, which no argument may; remove it")
     if shutil.which(program_path(program, folder)) is None:
-        raise InvalidInput(
-            f"{key}.argv[0]: there is no program {program!r}; allowed: one on the PATH, or a path relative to the fleet file"
-        )
+        raise InvalidInput(f"{key}.argv[0]: there is no program {program!r}; name one on the PATH, or a path relative to the fleet file")
 
 
 def _command_skill(command: CommandEntry) -> Skill:

@@ -1,4 +1,4 @@
-"""What a skill prints, as progress messages: bounded in length and in rate, never in the way of the skill."""
+"""The output of a skill as progress messages: limited in length and rate, without ever blocking the skill."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Sink = Callable[[float | None, str], None]
 
 
 class RateLimit:
-    """Hands messages on, at most MESSAGES_PER_S in a second, and says how many it dropped.
+    """Passes on at most MESSAGES_PER_S messages a second, and reports how many it dropped.
 
     Args:
-        sink: where they go.
-        clock: seconds, monotonic.
+        sink: receives the messages.
+        clock: returns monotonic seconds.
         what: word for one message, in the note on dropped ones.
     """
 
@@ -34,7 +34,7 @@ class RateLimit:
         self._dropped = 0
 
     def say(self, fraction: float | None, message: str) -> None:
-        """Hand one message on, cut to MESSAGE_CHARS, or drop it."""
+        """Pass on one message, cut to MESSAGE_CHARS, or drop it."""
         if not self.is_open():
             self.drop(1)
             return
@@ -42,7 +42,7 @@ class RateLimit:
         self._sink(fraction, message if len(message) <= MESSAGE_CHARS else message[:MESSAGE_CHARS] + "…")
 
     def is_open(self) -> bool:
-        """True if a message would be handed on now."""
+        """Return True if a message would be passed on now."""
         if self._clock() - self._since >= 1.0:
             self.note()
             self._since = self._clock()
@@ -50,18 +50,18 @@ class RateLimit:
         return self._passed < MESSAGES_PER_S
 
     def drop(self, count: int) -> None:
-        """Count messages that nobody will see."""
+        """Count messages that were dropped elsewhere."""
         self._dropped += count
 
     def note(self) -> None:
-        """Say how many were dropped, if any were."""
+        """Report how many messages were dropped, if any."""
         if self._dropped:
             self._sink(None, f"… {self._dropped} {self._what}(s) dropped")
             self._dropped = 0
 
 
 class LogReader:
-    """Reads the log pipe of one worker for as long as it lives; lines go to ``gate``, or nowhere between attempts."""
+    """Reads the log pipe of one worker while it lives; lines go to ``gate``, and are discarded between attempts."""
 
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)
@@ -72,7 +72,7 @@ class LogReader:
         self.gate: RateLimit | None = None
 
     def drain(self) -> None:
-        """Take what is in the pipe now: all that was printed before this moment."""
+        """Read what is in the pipe now: all that was printed before."""
         for _ in range(_DRAIN_CHUNKS):
             if not self._read():
                 break
@@ -81,7 +81,7 @@ class LogReader:
         self._rest = b""
 
     def close(self) -> None:
-        """Stop reading. Harmless when repeated."""
+        """Stop reading. It may be repeated."""
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
@@ -109,4 +109,4 @@ class LogReader:
             *whole, self._rest = (self._rest + chunk).split(b"\n")
             for line in whole:
                 self.gate.say(None, line.decode(errors="replace").rstrip("\r"))
-        self._rest = self._rest[: 4 * MESSAGE_CHARS]  # enough for as many characters; the remainder of the line is cut
+        self._rest = self._rest[: 4 * MESSAGE_CHARS]  # up to 4 bytes a character; the remainder of the line is cut

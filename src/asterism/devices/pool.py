@@ -1,8 +1,8 @@
-"""The pool: warm workers, one attempt at a time each, grouped by the sources they may import.
+"""The pool of warm workers: one attempt at a time each, grouped by the sources that they may import.
 
-A worker goes back to the pool only when its attempt left nothing behind; otherwise, and whenever an
-attempt is cancelled, its whole process group is killed and nothing else is touched.
-Not here: concurrency of a device and timeouts (the dispatcher cancels).
+A worker returns to the pool only if its attempt left nothing behind. Otherwise, and whenever an attempt is
+cancelled, its whole process group is killed, and nothing else. The dispatcher limits the concurrency of a
+device, and the time of an attempt.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ End = TypeVar("End", bound=SkillsDescribed | WorkDone | WorkFailed | WorkerExite
 
 
 class WorkerSettings(msgspec.Struct, frozen=True):
-    """What the workers of one group have in common.
+    """Settings that the workers of one group share.
 
     Attributes:
-        folder: where file sources are relative to.
-        modules: files and modules they may import; devices that name the same ones share workers.
+        folder: base of relative file sources.
+        modules: files and modules that they may import; devices with the same ones share workers.
     """
 
     folder: Path
@@ -48,10 +48,10 @@ class WorkerPool:
     """Workers of this process. ``async with`` it, or call :meth:`close`.
 
     Args:
-        ledger: directory where this process writes down its workers, for ``reap_orphans``.
-        idle: how many warm workers a kit keeps.
-        limit: how many workers work at a time, over all kits; further attempts wait.
-        result_bytes: bound on a result, as JSON.
+        ledger: directory where this process lists its workers, for ``reap_orphans``.
+        idle: number of idle workers that stay warm, for each settings.
+        limit: number of workers that work at a time, in all groups; further attempts wait.
+        result_bytes: size limit of a result, as JSON.
     """
 
     def __init__(self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES) -> None:
@@ -70,7 +70,7 @@ class WorkerPool:
         await self.close()
 
     async def close(self) -> None:
-        """Kill every worker. An attempt that is still running ends as ``crashed``, and its worker is cleared away there."""
+        """Kill every worker. An attempt that still runs ends as ``crashed``, and cleans up its worker there."""
         idle = [worker for workers in self._idle.values() for worker in workers]
         self._idle.clear()
         self._open = False
@@ -80,7 +80,7 @@ class WorkerPool:
             await self._discard(worker)
 
     async def describe(self, kit: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
-        """For each source its skill, or what is wrong with it in words. User code is imported in a worker only."""
+        """Return for each source its skill, or its error in words. User code is imported only in a worker."""
         order = DescribeSkills(tuple(sources))
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
@@ -92,7 +92,7 @@ class WorkerPool:
         return end.answers if isinstance(end, SkillsDescribed) else (f"does not import: {exit_text(end)}",) * len(sources)
 
     async def perform(self, kit: WorkerSettings, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        """Carry out one attempt. Cancelling it kills its process group before the cancellation goes on."""
+        """Carry out one attempt. Cancelling it kills its process group before the cancellation passes on."""
         order = Work(
             job=job,
             key=attempt.key,
@@ -110,12 +110,12 @@ class WorkerPool:
         try:
             return _ended(await self._lend(kit, lambda worker: worker.perform(order, say)))
         except NeverStarted as error:
-            return AttemptResult(error=TaskError(code="crashed", message=f"it was not begun: {error}"))
+            return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
 
     async def _lend(self, kit: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
-        """Use a worker. Raises NeverStarted when none begins."""
+        """Use a worker. Raises NeverStarted if none can be started."""
         for _ in range(_START_TRIES - 1):
-            with contextlib.suppress(NeverStarted):  # an idle worker may have died unseen
+            with contextlib.suppress(NeverStarted):  # an idle worker may have died unnoticed
                 return await self._lend_once(kit, use)
         return await self._lend_once(kit, use)
 
@@ -142,9 +142,9 @@ class WorkerPool:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)
         try:
-            self._write_down()
+            self._write_ledger()
         except StoreUnavailable as error:
-            await self._discard(worker)  # one that is not written down could outlive us unseen
+            await self._discard(worker)  # nobody would reap a worker that is not listed
             raise NeverStarted(str(error)) from error
         return worker
 
@@ -160,10 +160,10 @@ class WorkerPool:
             await worker.kill()
         finally:
             self._workers.discard(worker)
-            with contextlib.suppress(StoreUnavailable):  # a dead worker too many in the list does no harm
-                self._write_down()
+            with contextlib.suppress(StoreUnavailable):  # a listed worker that is dead does no harm
+                self._write_ledger()
 
-    def _write_down(self) -> None:
+    def _write_ledger(self) -> None:
         self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
 
 

@@ -1,4 +1,4 @@
-"""Which process is which: a pid together with the time it was born, so that a reused pid is not mistaken."""
+"""The identity of a process: its pid with its start time, so that a reused pid is not mistaken for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _START_FIELD = 19
 
 
 def birth(pid: int) -> str | None:
-    """When the process was born, as a word to compare; None if there is no such process, or only its zombie."""
+    """Return the start of a process as a word to compare; None if there is no such process, or only its zombie."""
     if sys.platform != "linux":
         return _birth_by_ps(pid)
     fields = _stat(pid)
@@ -22,7 +22,7 @@ def birth(pid: int) -> str | None:
 
 
 def group_lives(group: int) -> bool:
-    """True if a process of the group still runs; zombies do not."""
+    """Return True if a process of the group still runs; zombies do not count."""
     if sys.platform != "linux":
         return any(line.split()[0] == str(group) for line in _ps("-A", "-o", "pgid=,stat=") if " Z" not in line)
     pids = (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
@@ -30,9 +30,9 @@ def group_lives(group: int) -> bool:
 
 
 def still_works(leader: int, born: str) -> bool:
-    """True if the group of that leader has a process left, though the leader itself may be gone.
+    """Return True if a process of that leader's group still runs, even if the leader itself is gone.
 
-    While a group lives no process is given its number, so that number means the same group until the next boot.
+    No process gets the number of a group that still exists, so the number means the same group until the next boot.
     """
     found = birth(leader)
     return found == born or (found is None and born.endswith(_boot_mark()) and group_lives(leader))
@@ -43,7 +43,7 @@ def _stat(pid: int) -> list[str] | None:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    fields = text.rpartition(")")[2].split()  # the name before it may contain anything
     return None if fields[0] in "ZX" else fields
 
 

@@ -1,4 +1,4 @@
-"""FairQueue: what waits for a busy device. Runs take turns; within a run the higher priority goes first, then the earlier."""
+"""The fair queue before a busy device. Runs take turns; within a run, higher priority goes first, then earlier arrival."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ T = TypeVar("T")
 
 
 class Ticket(NamedTuple):
-    """A place in the queue, to take something out by. Unique in its queue: ``order`` is (priority, minus the arrival)."""
+    """The place of an item in the queue, to remove it. ``order`` is (priority, minus the arrival), unique in its queue."""
 
     run_id: str
     order: tuple[int, int]
 
 
 class FairQueue(Generic[T]):
-    """A bounded queue, fair over runs. Adding, taking and removing are O(log n), apart from one move in memory.
+    """A bounded queue, fair to all runs. Adding, taking and removing are O(log n), apart from one move in memory.
 
     Args:
-        limit: how many may wait; the caller asks ``full`` before it adds.
+        limit: number of items that may wait; the caller checks ``full`` before it adds.
     """
 
     def __init__(self, limit: int) -> None:
@@ -29,7 +29,7 @@ class FairQueue(Generic[T]):
         self._size = 0
         self._arrivals = itertools.count()
         self._last_run = ""
-        # By run, the run whose turn it is first; a run's list has its best at the end.
+        # By run, the next run first; the best item of a run is last in its list.
         self._waiting: OrderedDict[str, list[tuple[tuple[int, int], T]]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -37,22 +37,22 @@ class FairQueue(Generic[T]):
 
     @property
     def full(self) -> bool:
-        """True when no more may be added."""
+        """True if no more items may be added."""
         return self._size >= self._limit
 
     def add(self, run_id: str, priority: int, item: T) -> Ticket:
-        """Put an item at its place."""
+        """Add an item and return its ticket."""
         order = (priority, -next(self._arrivals))
         insort(self._waiting.setdefault(run_id, []), (order, item))
         self._size += 1
         return Ticket(run_id, order)
 
     def take(self) -> T:
-        """The next item. IndexError if there is none."""
+        """Remove and return the next item. IndexError if there is none."""
         if not self._waiting:
             raise IndexError("take from an empty queue")
         if len(self._waiting) > 1 and self._last_run in self._waiting:
-            # A run that emptied its share and came back may be first again; it has just had its turn.
+            # A run that emptied its share and came back may be first again, though it was served last.
             self._waiting.move_to_end(self._last_run)
         run, items = self._waiting.popitem(last=False)
         _, item = items.pop()
@@ -63,11 +63,11 @@ class FairQueue(Generic[T]):
         return item
 
     def passed(self, run_id: str) -> None:
-        """This run was served without waiting; that was its turn."""
+        """Note that this run was served without waiting: it had its turn."""
         self._last_run = run_id
 
     def remove(self, ticket: Ticket) -> None:
-        """Take out what the ticket stands for; it must be there."""
+        """Remove the item of a ticket, which must be in the queue."""
         items = self._waiting[ticket.run_id]
         del items[bisect_left(items, (ticket.order,))]
         if not items:
@@ -75,7 +75,7 @@ class FairQueue(Generic[T]):
         self._size -= 1
 
     def clear(self) -> list[T]:
-        """Take out everything, in no promised order of runs."""
+        """Remove and return all items; the order of runs is undefined."""
         items = [item for waiting in self._waiting.values() for _, item in reversed(waiting)]
         self._waiting.clear()
         self._size = 0

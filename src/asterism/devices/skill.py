@@ -1,6 +1,6 @@
-"""Skills: plain Python functions that say what they take, what they return and whether they may be repeated.
+"""Skills: plain Python functions with declared parameters and result, and whether they are safe to repeat.
 
-User files import this module, so it imports little. Not here: finding and running them (``source``, ``worker``).
+User files import this module, so it imports little. ``source`` finds skills, and ``worker`` runs them.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _MARK = "__asterism_skill__"
 
 
-def _unheard(fraction: float | None, message: str) -> None:
-    """Progress of a skill that nobody listens to: called as a plain function, in a test."""
+def _discard(fraction: float | None, message: str) -> None:
+    """Discard progress: the skill was called as a plain function, for example in a test."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SkillContext:
-    """What an attempt knows of itself. A parameter annotated with this type receives it.
+    """The context of an attempt. A parameter annotated with this type receives it.
 
     Attributes:
-        key: idempotency key; the same again when the attempt is redone after a crash.
-        attempt: which attempt this is, from 1.
-        task_id: the task it is for.
+        key: idempotency key; the same one when the attempt is retried after a crash.
+        attempt: number of the attempt, from 1.
+        task_id: id of its task.
         results: JSON results of the direct predecessors, by task id.
-        sink: where progress goes; bound by the worker.
+        sink: receives progress; bound by the worker.
     """
 
     key: str = ""
     attempt: int = 1
     task_id: str = ""
     results: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    sink: Callable[[float | None, str], None] = _unheard
+    sink: Callable[[float | None, str], None] = _discard
 
     def progress(self, fraction: float | None = None, message: str = "") -> None:
-        """Say how far it is (0 to 1) and what it is doing; either may be left out. Any thread may call it."""
+        """Report a fraction (0 to 1) and a message, or one of them. Any thread may call it."""
         self.sink(None if fraction is None else min(max(float(fraction), 0.0), 1.0), str(message))
 
 
@@ -72,17 +72,17 @@ def skill(
     tags: typing.Iterable[str] = (),
     examples: typing.Iterable[str] = (),
 ) -> Function | Callable[[Function], Function]:
-    """Make a function a skill. It stays the function it was and can be called as before.
+    """Make a function a skill. The function itself does not change, and can be called as before.
 
     Args:
-        function: the function, where the decorator is used without arguments.
+        function: the function, if the decorator is used without arguments.
         name: name of the skill; the function's name if empty.
         idempotent: True if it may be performed again under the same key after a crash.
-        tags: further words that name it.
-        examples: requests it would serve.
+        tags: further words for the search of skills.
+        examples: requests that it serves.
 
     Raises:
-        InvalidInput: not a function, or one whose parameters cannot be given by name.
+        InvalidInput: not a function, or a parameter cannot be passed by name.
     """
     mark = _Mark(name, idempotent, tuple(tags), tuple(examples))
 
@@ -95,7 +95,7 @@ def skill(
 
 
 def is_skill(function: object) -> bool:
-    """True for a function that was decorated with ``@skill``."""
+    """Return True for a function that was decorated with ``@skill``."""
     return isinstance(getattr(function, _MARK, None), _Mark)
 
 
@@ -103,10 +103,10 @@ class Contract(msgspec.Struct, frozen=True):
     """How to call one skill.
 
     Attributes:
-        skill: what planners see of it.
+        skill: its description for planners.
         arguments: struct type of its arguments; those with a default may be ``UNSET``.
         context: names of the parameters that receive the SkillContext.
-        returns: type of its result, where it is declared as a record; else None.
+        returns: type of its result, if it is declared as a record; else None.
     """
 
     skill: Skill
@@ -115,14 +115,14 @@ class Contract(msgspec.Struct, frozen=True):
     returns: Any = None
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name, as the types the function asks for. Raises msgspec.ValidationError."""
+        """Return the arguments by name, converted to the function's types. Raises msgspec.ValidationError."""
         given = msgspec.convert(arguments, self.arguments, strict=False, dec_hook=_revive)
         values = {name: getattr(given, name) for name in self.arguments.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
 def contract_of(function: Callable[..., Any]) -> Contract:
-    """Read a decorated function.
+    """Read the contract of a decorated function.
 
     Raises:
         InvalidInput: a type hint cannot be resolved or has no JSON form.
@@ -160,12 +160,12 @@ def contract_of(function: Callable[..., Any]) -> Contract:
 
 
 def describe(function: Callable[..., Any]) -> Skill:
-    """What planners see of a decorated function. Raises InvalidInput."""
+    """Return the description of a decorated function for planners. Raises InvalidInput."""
     return contract_of(function).skill
 
 
 def plain(value: object) -> object:
-    """A value as JSON types, where msgspec would not know how: paths, and numbers of other libraries. Raises TypeError."""
+    """Return a value as JSON types that msgspec cannot convert: paths, and numbers of other libraries. Raises TypeError."""
     match value:
         case Path():
             return str(value)
@@ -183,7 +183,7 @@ def _require_named_parameters(function: object) -> None:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             message = (
-                f"skill {function.__qualname__}: its parameter `{str(parameter).partition(':')[0]}` cannot be given by name; "
+                f"skill {function.__qualname__}: its parameter `{str(parameter).partition(':')[0]}` cannot be passed by name; "
                 f"name each parameter ({name}: …) instead of *args, **kwargs or positional-only ones"
             )
             raise InvalidInput(message)
@@ -196,7 +196,7 @@ def _takes_context(hint: object) -> bool:
 def _field(parameter: inspect.Parameter, hint: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
     if parameter.default is parameter.empty:
         return parameter.name, hint
-    # The default is the function's own affair: an argument that is not given is not passed.
+    # An argument that is not given is not passed, so the function's own default applies.
     return parameter.name, hint | msgspec.UnsetType, msgspec.UNSET
 
 
@@ -205,7 +205,7 @@ def _is_record(hint: object) -> bool:
 
 
 def _object_schema(record: type) -> JsonSchema:
-    """JSON Schema of a record, the object itself on top and the types it refers to under ``$defs``."""
+    """Return the JSON Schema of a record: the object at the top, and the types it refers to under ``$defs``."""
     (top,), components = msgspec.json.schema_components([record], schema_hook=_path_schema, ref_template="#/$defs/{name}")
     name = top["$ref"].removeprefix("#/$defs/")
     schema = {key: value for key, value in components[name].items() if key != "title"}
@@ -221,7 +221,7 @@ def _add_defaults(schema: JsonSchema, parameters: Mapping[str, inspect.Parameter
         try:
             schema["properties"][name] = schema["properties"][name] | {"default": msgspec.to_builtins(parameter.default, enc_hook=plain)}
         except TypeError:
-            continue  # a default without a JSON form still works; planners just do not see it
+            continue  # a default without a JSON form still works; planners do not see it
 
 
 def _path_schema(hint: type) -> JsonSchema:

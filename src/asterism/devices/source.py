@@ -1,6 +1,6 @@
-"""Where a skill comes from: ``file.py:function`` relative to a folder, or ``package.module:function``.
+"""Sources of skills: ``file.py:function`` relative to a folder, or ``package.module:function``.
 
-It imports user code: skills are imported inside workers only, definitions of loops by whoever drives them.
+This module imports user code: skills only inside workers, definitions of loops in the process that drives them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USER_FOLDERS: set[str] = set()
 
 
 def module_part(source: str) -> str:
-    """The file or module of a source, without its function."""
+    """Return the file or module of a source, without its function."""
     return source.rpartition(":")[0]
 
 
@@ -38,7 +38,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
     """
     place, _, name = source.rpartition(":")
     if not place or not name.isidentifier():
-        raise InvalidInput("a skill is written file.py:function or package.module:function")
+        raise InvalidInput("not a source of a skill; write file.py:function or package.module:function")
     module = imported(place, folder)
     found = getattr(module, name, None)
     if found is None:
@@ -52,18 +52,18 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
 
 
 def told(error: BaseException) -> str:
-    """``TypeName: text (file:line)``: the last line of user code that the error passed through."""
+    """Return ``TypeName: text (file:line)``, with the last line of user code that the error passed through."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
     frames = traceback.extract_tb(error.__traceback__)
     line = line_of(error) or (_line(frames[-1]) if frames else "")
     if isinstance(error, SyntaxError) or not line:
-        return text  # it names its own file and line
+        return text  # a SyntaxError names its own file and line
     return f"{text} ({line})"
 
 
 def line_of(error: BaseException) -> str:
-    """``file:line``: the last line of user code that the error passed through; empty where it passed through none."""
+    """Return ``file:line``, the last line of user code that the error passed through; empty if there is none."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
     return _line(ours[-1]) if ours else ""
 
@@ -77,10 +77,10 @@ def _is_user_code(filename: str) -> bool:
 
 
 def imported(place: str, folder: Path) -> ModuleType:
-    """The module of that name, or of that file in a folder.
+    """Import a module by its name, or by its file in a folder, and return it.
 
     Raises:
-        InvalidInput: there is none, or it does not import.
+        InvalidInput: there is none, or its import fails.
     """
     path = Path(os.path.realpath(folder / place)) if place.endswith(".py") else None
     if path and not path.is_file():
@@ -90,7 +90,7 @@ def imported(place: str, folder: Path) -> ModuleType:
         return _import_file(path) if path else importlib.import_module(place)
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
-    except (Exception, SystemExit) as error:  # boundary: user code; whatever its import raises is told
+    except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
         raise InvalidInput(f"{place} does not import: {told(error)}") from error
 
 
@@ -98,7 +98,7 @@ def _import_file(path: Path) -> ModuleType:
     for module in tuple(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module
-    # Under its plain name a module can be found again by pickle and multiprocessing; where that name is taken, its path is one.
+    # Pickle and multiprocessing find a module under its plain name; if that is in use, its path becomes the name.
     name = str(path) if _is_taken(path) else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -107,7 +107,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:  # boundary: user code; half a module must not be found by the next import
+    except BaseException:  # boundary: user code; the next import must not find half a module
         del sys.modules[name]
         raise
     return module

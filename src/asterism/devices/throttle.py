@@ -1,4 +1,4 @@
-"""Throttle: keeps a talkative attempt from flooding its run with progress."""
+"""Limit the progress reports of an attempt, so that they do not flood its run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAX_MESSAGE_LENGTH = 500
 
 
 class Throttle:
-    """Passes on the first report at once, and then at most one per ``REPORT_EVERY_S``, ``MAX_REPORTS`` in all.
+    """Passes on the first report at once, then at most one per ``REPORT_EVERY_S`` seconds, ``MAX_REPORTS`` in all.
 
-    What comes in between is merged: the latest fraction; the last ``MAX_MESSAGES`` messages, a line each,
-    in order, each cut at ``MAX_MESSAGE_LENGTH``, with a line that says how many were left out.
-    The last report is always passed on, at the latest by ``close``.
+    Reports in between are merged: the latest fraction, and the last ``MAX_MESSAGES`` messages in order, one per
+    line, each cut at ``MAX_MESSAGE_LENGTH``, with a line that says how many were left out. The last report is
+    always passed on, at the latest by ``close``.
     """
 
     __slots__ = ("_closed", "_fraction", "_key", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")
@@ -36,12 +36,12 @@ class Throttle:
         self._closed = False
 
     def report(self, progress: AttemptProgress) -> None:
-        """Take a report (a ``ProgressSink``). After ``close`` it is ignored."""
+        """Accept a report (a ``ProgressSink``). After ``close`` it is ignored."""
         if self._closed:
             return
         self._merge(progress)
         if self._passed >= MAX_REPORTS - 1 or self._timer is not None:
-            return  # the last one of all is kept for close()
+            return  # the last report of all is left for close()
         loop = asyncio.get_running_loop()
         if self._passed == 0 or loop.time() >= self._next_at:
             self._pass_on()

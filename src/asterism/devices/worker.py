@@ -2,10 +2,10 @@
 
 It is two processes in one process group. The *guardian*, its leader, runs no user code: it waits for the
 end of its parent (the lifeline closes, or it is adopted) and then kills the whole group, itself included.
-The *performer*, its child, imports skills and performs one attempt after the other. Were the guardian a
-thread of the performer, a skill that never releases the interpreter lock would outlive its parent.
+The *performer*, its child, imports skills and performs one attempt after the other. A guardian in a thread
+of the performer would not do: a skill that never releases the interpreter lock would outlive its parent.
 
-Not here: deciding what is performed, and when it is killed (``pool``).
+The ``pool`` decides what is performed, and when a worker is killed.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def main(talk_fd: int, lifeline_fd: int, folder: Path) -> NoReturn:
 
 
 def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, wake: int) -> NoReturn:
-    """Report the end of the performer, and end everything with the parent."""
+    """Report the end of the performer, and kill the group when the parent ends."""
     reported = False
     while True:
         ready, _, _ = select.select([lifeline_fd, wake], [], [], _GUARD_INTERVAL_S)
-        # The lifeline alone is not enough: a child that the parent forked may hold its other end.
+        # The lifeline alone is not enough: a child that the parent forked may hold its other end open.
         if lifeline_fd in ready or os.getppid() != parent:
             os.killpg(0, signal.SIGKILL)
         if wake in ready:
@@ -85,12 +85,12 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
         ended, status = os.waitpid(performer, os.WNOHANG)
         if ended:
             reported = True
-            # The performer may have died in the middle of a line.
+            # The performer may have died in the middle of a line: finish it first.
             _say(talk, WorkerExited(os.waitstatus_to_exitcode(status)), before=b"\n")
 
 
 def _die_with(guardian: int) -> None:
-    """On Linux: die when the guardian does (it has one thread, so the death of a thread is its death), and adopt orphaned descendants."""
+    """On Linux: die with the guardian (it has one thread, and the signal follows the thread), and adopt orphaned descendants."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -104,17 +104,17 @@ def _say(talk: socket.socket, report: Report, *, before: bytes = b"") -> None:
 
 
 class WorkRunner:
-    """Takes orders one at a time and reports on them."""
+    """Processes orders one at a time and reports on them."""
 
     def __init__(self, talk: socket.socket, folder: Path) -> None:
         self._talk = talk
         self._folder = folder
         self._home = Path.cwd()
         self._contracts: dict[str, Contract] = {}
-        self._saying = threading.Lock()
+        self._send_lock = threading.Lock()
 
     def serve(self) -> None:
-        """Until the parent hangs up."""
+        """Process orders until the parent closes the socket."""
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
         orders = self._talk.makefile("rb")
@@ -128,7 +128,7 @@ class WorkRunner:
                     self._say(self._performed(work))
 
     def _say(self, report: Report) -> None:
-        with self._saying:
+        with self._send_lock:
             _say(self._talk, report)
 
     def _described(self, name: str) -> Skill | str:
@@ -143,10 +143,10 @@ class WorkRunner:
         return self._contracts[name]
 
     def _performed(self, work: Work) -> WorkDone | WorkFailed:
-        """One attempt, from its arguments to its end."""
+        """Carry out one attempt and return its end."""
         performer = os.getpid()
         try:
-            _go_to(work.folder or str(self._home))  # an earlier skill may have gone elsewhere
+            _go_to(work.folder or str(self._home))  # an earlier skill may have changed the working directory
             if isinstance(work.job, CommandJob):
                 result = command.perform(work.job, work.arguments, self._folder, work.limit_bytes)
             else:
@@ -159,10 +159,10 @@ class WorkRunner:
             end = WorkFailed(error.code, error.message, reusable=error.code == "bad_arguments")
         except InvalidInput as error:
             end = WorkFailed("raised", str(error))
-        except BaseException as error:  # boundary: user code; SystemExit and its like are its failure too
+        except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the skill too
             end = WorkFailed("raised", source.told(error))
         if os.getpid() != performer:
-            os._exit(0)  # a process the skill forked and let run into our code
+            os._exit(0)  # a process that the skill forked, and that returned into our code
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -185,7 +185,7 @@ class WorkRunner:
         function = source.load(name, self._folder)
         result = function(**values, **dict.fromkeys(contract.context, context))
         if inspect.iscoroutine(result):
-            import asyncio  # noqa: PLC0415  only async skills pay for it
+            import asyncio  # noqa: PLC0415  only async skills pay for the import
 
             return asyncio.run(result)
         return result
@@ -199,7 +199,7 @@ def _go_to(folder: str) -> None:
 
 
 def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
-    """The result as JSON. Raises AttemptError ``bad_result``."""
+    """Return the result as JSON. Raises AttemptError ``bad_result``."""
     try:
         packed = json_bytes(result, "the result", plain)
     except InvalidInput as error:
@@ -211,18 +211,18 @@ def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
 
 
 def _check_promise(packed: msgspec.Raw, contract: Contract) -> None:
-    """Conditions and references were checked against the declared type; so the result must have it. Raises AttemptError ``bad_result``."""
+    """Check a result against its declared type, as conditions and references were. Raises AttemptError ``bad_result``."""
     if contract.returns is None:
         return
     try:
         msgspec.json.decode(packed, type=contract.returns, strict=False)
     except msgspec.ValidationError as error:
-        told = f"skill {contract.skill.name} returned something else than {contract.returns.__name__}, which it declares: {error}"
-        raise AttemptError("bad_result", told) from error
+        message = f"skill {contract.skill.name} declares that it returns {contract.returns.__name__}, and did not: {error}"
+        raise AttemptError("bad_result", message) from error
 
 
 def _has_children() -> bool:
-    """True if a process that the attempt started still runs. Reaps those that have ended."""
+    """Return True if a process that the attempt started still runs; reap those that have ended."""
     try:
         for _ in range(_MAX_CHILDREN):
             pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""The ledger: which workers a process owns, written down so that the next owner can end what a killed one left.
+"""The ledger lists the workers of a process, so that another process can end them if their owner was killed.
 
 One file per owner, ``<pid>_<birth>_<token>.workers``, one ``pid birth`` per line.
 """
@@ -26,7 +26,7 @@ class WorkerLedger:
     """The workers of one pool of this process.
 
     Raises:
-        StoreUnavailable: the directory cannot be made, or not be written.
+        StoreUnavailable: the directory cannot be created or written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -38,7 +38,7 @@ class WorkerLedger:
         self._file = directory / f"{pid}_{birth(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
 
     def write(self, workers: Iterable[tuple[int, str]]) -> None:
-        """Replace the list by these (pid, birth); an empty one is no file. Nobody ever reads half a list."""
+        """Replace the list by these (pid, birth); remove the file if there are none. The replacement is atomic."""
         listed = "".join(f"{pid} {born}\n" for pid, born in workers)
         if not listed:
             self._file.unlink(missing_ok=True)
@@ -58,10 +58,10 @@ def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
 
 
 def reap_orphans(directory: Path) -> int:
-    """Kill every worker, with its process group, whose owner is dead; return how many there were.
+    """Kill every worker whose owner is dead, with its process group; return how many there were.
 
-    A live owner's workers are left alone, and so is a process that merely has the pid of a worker.
-    Waits until they are gone, 5 s at most.
+    The workers of a live owner are not touched, nor is a process that reuses the pid of a worker. The call waits
+    until they are gone, for 5 s at most.
     """
     orphans: list[int] = []
     for file in sorted(directory.glob(f"*{_SUFFIX}")):
@@ -73,7 +73,7 @@ def reap_orphans(directory: Path) -> int:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                     orphans.append(pid)
-        with contextlib.suppress(OSError):  # not ours, or not a file: it says nothing of a worker
+        with contextlib.suppress(OSError):  # not ours, or not a file: it lists no worker
             file.unlink(missing_ok=True)
     _wait_until_gone(orphans)
     return len(orphans)
@@ -83,7 +83,7 @@ def _listed(file: Path) -> list[tuple[int, str]]:
     try:
         lines = file.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError):
-        return []  # another process reaped it in between, or it is none of ours
+        return []  # another process reaped it meanwhile, or it is not ours
     entries = [line.partition(" ") for line in lines]
     return [(int(pid), born) for pid, _, born in entries if pid.isdigit() and born]
 

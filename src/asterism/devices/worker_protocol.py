@@ -1,6 +1,6 @@
-"""What a pool and its workers say to each other: one JSON object a line.
+"""Messages between a pool and its workers: one JSON object per line.
 
-Not here: log lines. What a skill prints goes another way and can never be taken for a message.
+Log lines are not among them: the output of a skill has a pipe of its own, and is never mistaken for a message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
 
 
 class CommandJob(msgspec.Struct, frozen=True, tag="command"):
-    """A skill that is a program: its argv with ``{name}`` placeholders, and what its stdout is."""
+    """A skill that is a program: its argv with ``{name}`` placeholders, and the format of its stdout."""
 
     argv: tuple[str, ...]
     output: OutputForm = "text"
@@ -32,17 +32,17 @@ Job = FunctionJob | CommandJob
 
 
 class DescribeSkills(msgspec.Struct, frozen=True, tag="describe"):
-    """Asks for the skills behind these sources; answered by one Described."""
+    """Requests the skills of these sources; answered by one SkillsDescribed."""
 
     sources: tuple[str, ...]
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
-    """Asks for one attempt; answered by Started, any number of Progress, and one Done or Failed.
+    """Requests one attempt; answered by WorkStarted, any number of WorkProgress, and one WorkDone or WorkFailed.
 
     Attributes:
-        limit_bytes: bound on the result, as JSON.
-        folder: to work in; empty for that of the worker's owner.
+        limit_bytes: size limit of the result, as JSON.
+        folder: working directory; empty for that of the worker's owner.
     """
 
     job: Job
@@ -59,24 +59,24 @@ Order = DescribeSkills | Work
 
 
 class SkillsDescribed(msgspec.Struct, frozen=True, tag="described"):
-    """One answer per source: its skill, or what is wrong with it."""
+    """One answer per source: its skill, or its error in words."""
 
     answers: tuple[Skill | str, ...]
 
 
 class WorkStarted(msgspec.Struct, frozen=True, tag="started"):
-    """The attempt begins now; before this, none of its code has run."""
+    """The attempt starts now; before this, none of its code has run."""
 
 
 class WorkProgress(msgspec.Struct, frozen=True, tag="progress"):
-    """What SkillContext.progress was given."""
+    """The arguments of one SkillContext.progress call."""
 
     fraction: float | None
     message: str
 
 
 class WorkDone(msgspec.Struct, frozen=True, tag="done"):
-    """The attempt returned. ``reusable``: nothing of it is left running in the worker."""
+    """The attempt returned. ``reusable``: nothing that it started still runs in the worker."""
 
     result: msgspec.Raw
     reusable: bool
@@ -91,7 +91,7 @@ class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):
-    """The process that performs is gone: its exit code, or minus the signal that killed it; None where nobody can tell."""
+    """The performing process ended: its exit code, or minus the signal that killed it; None if unknown."""
 
     code: int | None
 
@@ -100,7 +100,7 @@ Report = SkillsDescribed | WorkStarted | WorkProgress | WorkDone | WorkFailed | 
 
 
 class AttemptError(Exception):
-    """Raised inside a worker to end its attempt with this code and message."""
+    """Ends an attempt inside a worker with this code and message."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

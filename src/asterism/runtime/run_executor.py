@@ -194,7 +194,7 @@ class RunExecutor:
 
     def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
         """Return whether a timer still fires at its time: the loop's time does not follow a wall clock that is set."""
-        if wake_at <= self._looked_at:
+        if wake_at <= self._idle_at:
             return True  # set for another look, not for that time
         due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
         return abs(timer.when() - due) <= CLOCK_DRIFT_S

@@ -324,7 +324,7 @@ def test_a_stubborn_device_keeps_its_slot_but_the_caller_gets_the_answer() -> No
     assert at_s == 15
     assert end.error == TaskError(
         code="timeout",
-        message="it took longer than its timeout of 5 s; device 'laptop' was told to stop and has not let go after 10 s",
+        message="it took longer than its timeout of 5 s; device 'laptop' was stopped and has not ended after 10 s",
     )
     assert [(when, notice.kind, notice.key) for when, notice in world.notices] == [(15, "stuck", "a")]
     assert world.started() == [(0, "a"), (65, "b")]
@@ -333,7 +333,7 @@ def test_a_stubborn_device_keeps_its_slot_but_the_caller_gets_the_answer() -> No
 def test_a_device_that_raises_is_a_crash_with_its_words() -> None:
     world = World(by_skill({"a": Behaviour(breaks="the cable is out")}))
     live(world, begin(world, "a"), begin(world, "b"))
-    error = TaskError(code="crashed", message="device 'laptop' broke: RuntimeError: the cable is out")
+    error = TaskError(code="crashed", message="device 'laptop' failed: RuntimeError: the cable is out")
     assert world.ends["a"] == (1.0, AttemptResult(error=error))
     assert world.ended("b") == (2, "completed")
 
@@ -367,8 +367,8 @@ def test_a_clumsy_device_gets_no_say_once_it_was_stopped() -> None:
         return ends
 
     assert run(main()) == [
-        ("crashed", "the device cancelled its own work"),
-        ("timeout", "it took longer than its timeout of 1 s; then device 'laptop' broke: OSError: no such process"),
+        ("crashed", "the device cancelled its own task"),
+        ("timeout", "it took longer than its timeout of 1 s; then device 'laptop' failed: OSError: no such process"),
         ("timeout", "it took longer than its timeout of 1 s"),
     ]
 
@@ -426,7 +426,7 @@ def test_a_full_queue_says_so() -> None:
     assert world.ended("d") == (0, "no_device")
     error = world.ends["d"][1].error
     assert error is not None
-    assert error.message == "device 'laptop' is overloaded: 2 attempts wait for it, and no more may"
+    assert error.message == "device 'laptop' is overloaded: its queue is full with 2 attempts"
     assert [world.ended(key)[1] for key in "abc"] == ["completed"] * 3
 
 

@@ -128,7 +128,7 @@ def test_a_recursive_output_keeps_its_definition() -> None:
 
 
 def test_parameters_that_have_no_name_are_refused_with_the_functions_name() -> None:
-    with pytest.raises(InvalidInput, match=r"skill .*star: its parameter `\*args` cannot be given by name"):
+    with pytest.raises(InvalidInput, match=r"skill .*star: its parameter `\*args` cannot be passed by name"):
 
         @skill
         def star(*args: int) -> None: ...
