@@ -1,17 +1,17 @@
-"""Asterism runs constellations (DAGs of tasks over devices), loops and conversations, and survives being killed.
+"""Asterism runs durable constellations (DAGs of tasks over devices), loops and conversations.
 
-The house, from the ground up, in the order to read it; imports point down (``.importlinter``):
+The packages, from the bottom up, in reading order; imports point down (``.importlinter``):
 
-    errors                                what a user can be told
-    kernel                                pure: what a machine is, what a journal is
+    errors                                errors with messages for users
+    kernel                                pure: machines and journals
     constellation                         pure: the model, the graph, conditions, the seven edits
-    machines                              pure: the tables, and the wiring between them
-    runtime                               the ports, and the driver: the only loop that moves runs
-    planner, devices, stores, telemetry   the adapters, which do not know each other
-    views                                 pure: what a journal shows, as rows and lines of text
-    constellations, loops, flows          each form of work in Python, and how its effects are carried out
-    simulation, servers                   the same machines in a world of virtual time and seeded faults; the editor for MCP clients
-    settings, bootstrap, cli              what was asked for, the one place that knows every class, the command
+    machines                              pure: the state tables, and the coupling between them
+    runtime                               the ports, and the driver: the only loop of runs
+    planner, devices, stores, telemetry   the adapters, which do not depend on each other
+    views                                 pure: a journal as rows and lines of text
+    constellations, loops, flows          each form of work in Python, with its performers
+    simulation, servers                   the machines in virtual time; the editor for MCP clients
+    settings, bootstrap, cli              settings, the composition root, the command
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> object:
-    """Resolve a public name and keep it.
+    """Return a public name, and set it on the module.
 
     Raises:
-        AttributeError: it is no public name.
+        AttributeError: not a public name.
     """
     if name not in _HOME_OF:
         raise AttributeError(f"module 'asterism' has no public name {name!r}; it has {', '.join(sorted(_HOME_OF))}")

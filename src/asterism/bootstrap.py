@@ -1,4 +1,7 @@
-"""The one place that knows every concrete class: it puts a runtime together and takes it apart again."""
+"""The composition root: the only module that knows every concrete class.
+
+It builds runtimes and closes them.
+"""
 
 from __future__ import annotations
 
@@ -51,20 +54,20 @@ from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted
 
 MACHINES: Mapping[str, Machine[Any]] = {machine.name: machine for machine in (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)}
-"""The machines a run can be of, by name."""
+"""The machines of all runs, by name."""
 
 
 def workers_folder(database: Path) -> Path:
-    """Where the processes that use a database write down their workers."""
+    """Return the folder in which the processes that use a database list their workers."""
     return database.with_name(database.name + ".workers")
 
 
 @contextlib.asynccontextmanager
 async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
-    """The store at a path.
+    """Open the store at a path.
 
     Raises:
-        StoreUnavailable: it cannot be opened, or is not ours; nothing was written.
+        StoreUnavailable: it cannot be opened, or is not an asterism database; nothing was written.
     """
     store = SqliteStore.open(database, create=create)
     try:
@@ -74,10 +77,10 @@ async def open_store(database: Path, *, create: bool) -> AsyncIterator[Store]:
 
 
 async def check_database(database: Path) -> None:
-    """See whether a database could be used, and write nothing.
+    """Check that a database can be used, without writing anything.
 
     Raises:
-        StoreUnavailable: it is not ours, or cannot be written.
+        StoreUnavailable: it is not an asterism database, or cannot be written.
     """
     if database.exists() and (not database.is_file() or database.stat().st_size):  # noqa: ASYNC240 - one look, before anything runs
         async with open_store(database, create=False):
@@ -89,23 +92,25 @@ async def check_database(database: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def open_devices(fleet_file: Path | None, database: Path) -> AsyncIterator[tuple[Fleet, Mapping[str, Device]]]:
-    """The profiles of the devices of a fleet file, and the devices; none without a file.
+    """Open the devices of a fleet file; yield their profiles and the devices.
+
+    Without a file there are none.
 
     Raises:
-        InvalidInput: the fleet file cannot be used; nothing is left on the disk.
+        InvalidInput: the fleet file cannot be used; no file is left behind.
     """
     if fleet_file is None:
         yield {}, {}
         return
-    with _leaving_nothing(database):
+    with _without_leftovers(database):
         async with WorkerPool(workers_folder(database)) as pool:
             devices = await open_fleet(fleet_file, {"local": local_kind(pool), "agent": AGENT_KIND, "flow": FLOW_KIND})
             yield {device_id: device.profile for device_id, device in devices.items()}, devices
 
 
 @contextlib.contextmanager
-def _leaving_nothing(database: Path) -> Iterator[None]:
-    """Remove the folders that were made for the workers of a database, if no database has come of it."""
+def _without_leftovers(database: Path) -> Iterator[None]:
+    """Remove the folders that were made for the workers of a database that was not made."""
     folders = [workers_folder(database), *database.parents]
     missing = [folder for folder in folders if not folder.exists()]
     try:
@@ -113,12 +118,12 @@ def _leaving_nothing(database: Path) -> Iterator[None]:
     finally:
         if not database.exists():
             for folder in missing:
-                with contextlib.suppress(OSError):  # somebody else has put something there
+                with contextlib.suppress(OSError):  # it is not empty: another program uses it
                     folder.rmdir()
 
 
 async def read_fleet(fleet_file: Path) -> Fleet:
-    """Return the profiles of the devices of a fleet file, which are opened for a moment; nothing is left on the disk.
+    """Return the profiles of the devices of a fleet file; the devices are opened only for this.
 
     Raises:
         InvalidInput: the fleet file cannot be used.
@@ -129,7 +134,10 @@ async def read_fleet(fleet_file: Path) -> Fleet:
 
 
 class ModelServices(NamedTuple):
-    """What a model does: it plans and, in conversations, finds fields and chooses agents. Without one the last two are None."""
+    """The services of a model; without one, only ``planner`` is set.
+
+    The extractor finds fields in messages, and the router chooses agents for them.
+    """
 
     planner: Planner
     extractor: Extractor | None = None
@@ -138,11 +146,11 @@ class ModelServices(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[ModelServices]:
-    """All that a model does, over the same connections; the offline planner where there is none.
+    """Open the services of a model over the same connections; the offline planner without one.
 
     Raises:
         MissingExtra: the model's client is not installed.
-        InvalidInput: a key is missing, or the demonstrations cannot be used.
+        InvalidInput: an API key is missing, or the examples cannot be used.
     """
     if choice is None:
         yield ModelServices(OfflinePlanner())
@@ -158,9 +166,9 @@ async def open_model_services(choice: ModelChoice | None) -> AsyncIterator[Model
 
 @contextlib.asynccontextmanager
 async def open_planner(choice: ModelChoice | None) -> AsyncIterator[Planner]:
-    """The planner that asks a model, or the offline one; raises as ``open_model_services``."""
-    async with open_model_services(choice) as minds:
-        yield minds.planner
+    """Open the planner of a model, or the offline planner; raises as ``open_model_services``."""
+    async with open_model_services(choice) as services:
+        yield services.planner
 
 
 @contextlib.asynccontextmanager
@@ -175,20 +183,20 @@ async def open_runtime(
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
 ) -> AsyncIterator[Runtime]:
-    """A runtime that can drive every machine, constellations over these devices, which are of that fleet file if of any.
+    """Open a runtime that can drive every machine, constellations on these devices.
 
     Raises:
-        InvalidInput: a registered machine has a name that another one has.
+        InvalidInput: another machine has the name of a registered one.
     """
     clock = SystemClock()
     fleet = str(fleet_file.absolute()) if fleet_file else ""  # noqa: ASYNC240 - no disk is touched
-    taken: list[Callable[[Attempt], None]] = []
+    on_started: list[Callable[[Attempt], None]] = []
 
-    def tell_taken(attempt: Attempt) -> None:
-        for listener in taken:
+    def started(attempt: Attempt) -> None:
+        for listener in on_started:
             listener(attempt)
 
-    async with Dispatcher(devices, clock.now, taken=tell_taken) as dispatcher, open_performers() as loops:
+    async with Dispatcher(devices, clock.now, taken=started) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
@@ -197,7 +205,7 @@ async def open_runtime(
         }
         telemetry: Telemetry | None = None
         if telemetry_wanted(os.environ):
-            from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - who does not want it does not load it
+            from asterism.telemetry.observer import Telemetry  # noqa: PLC0415 - loaded only if it is requested
 
             telemetry = Telemetry(
                 lambda run: driver.live(run),  # noqa: PLW0108 - there is no driver yet
@@ -205,7 +213,7 @@ async def open_runtime(
                 queue_depths=lambda: {name: dispatcher.queue_depth(name) for name in devices},
                 starter_of=lambda run: driver.starters.get(run, ""),
             )
-            taken.append(telemetry.taken)
+            on_started.append(telemetry.taken)
             performers[AskPlanner] = telemetry.within(performers[AskPlanner])
         driver = Driver(
             store=store,
@@ -231,17 +239,19 @@ async def open_runtime(
 async def open_worker(
     client: Client, root: RunRow, database: Path, *, fleet_file: Path | None = None, model: ModelChoice | None = None
 ) -> AsyncIterator[Runtime]:
-    """A runtime that can go on with a run and those below it, with the devices and the model that the run began with.
+    """Open a runtime that can resume a run and its children, with the devices and model of the run.
 
     Args:
-        client: of the database.
-        root: a run without a parent.
-        database: the file.
-        fleet_file: another one than that of the run.
-        model: another one than that of the run; a conversation, which names none, has that of the environment by default.
+        client: client of the database.
+        root: row of a run without a parent.
+        database: path of the database.
+        fleet_file: replaces the fleet file of the run.
+        model: replaces the model of the run. A conversation has none; its default is the model of
+            the environment.
 
     Raises:
-        InvalidInput: the fleet file, or the definition of a loop, cannot be found or has become another one; names the run.
+        InvalidInput: the fleet file, or the definition of a loop, is missing or has changed; names
+            the run.
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
@@ -249,10 +259,10 @@ async def open_worker(
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
     await check_definitions(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))
-    async with open_model_services(model) as minds, open_devices(fleet_file, database) as (_, devices):
+    async with open_model_services(model) as services, open_devices(fleet_file, database) as (_, devices):
         await check_devices(client, root, devices)
         async with open_runtime(
-            client.store, devices, database, planner=minds.planner, extractor=minds.extractor, fleet_file=fleet_file
+            client.store, devices, database, planner=services.planner, extractor=services.extractor, fleet_file=fleet_file
         ) as runtime:
             yield runtime
 
@@ -265,19 +275,21 @@ async def connect(
     machines: Sequence[Registration] = (),
     create: bool = True,
 ) -> AsyncIterator[Client]:
-    """A client of a database: it submits runs, sends commands and answers, and reads; another process drives.
+    """Open a client of a database, to submit, command and read runs; another process drives them.
 
     Args:
-        database: file with the journals; by default where the commands have theirs.
-        fleet: fleet file with the devices of the constellations that are submitted; they are described, and not kept open.
-        machines: of the program's own, besides the built-in ones.
-        create: make the database if it is not there.
+        database: file with the journals; by default that of the commands.
+        fleet: fleet file with the devices of submitted constellations; the devices are described,
+            and not kept open.
+        machines: the program's own machines, in addition to the built-in ones.
+        create: make the database if it does not exist.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or a registered machine has a name that another one has.
-        StoreUnavailable: the database cannot be used, or is not there and not to be made.
+        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
+            one.
+        StoreUnavailable: the database cannot be used, or it does not exist and ``create`` is False.
     """
-    known = registered(MACHINES, machines)  # refused before a database is made
+    known = registered(MACHINES, machines)  # rejected before a database is made
     profiles = await read_fleet(Path(fleet)) if fleet is not None else {}
     async with open_store(database_path(Path(database) if database is not None else None), create=create) as store:
         yield Client(store, SystemClock(), known, fleet=profiles, fleet_file=str(fleet or ""))
@@ -293,21 +305,25 @@ async def open(  # noqa: A001 - `asterism.open()` is its name
     observers: Sequence[Observer] = (),
     machines: Sequence[Registration] = (),
 ) -> AsyncIterator[Runtime]:
-    """A runtime over a database, for programs; what is run within the ``async with`` and names no other runtime runs in it.
+    """Open a runtime over a database.
+
+    Within the ``async with``, everything that names no other runtime runs in it.
 
     Args:
-        database: file with the journals, made if it is not there; by default where the commands have theirs.
+        database: file with the journals, made if it does not exist; by default that of the
+            commands.
         fleet: fleet file with the devices; without one there are none.
-        planner: who plans; by default the planner without a model.
-        extractor: finds fields in what people say; by default the rules without a model.
-        observers: told of everything that happens.
-        machines: of the program's own, besides the built-in ones.
+        planner: by default the offline planner, which needs no model.
+        extractor: extracts fields from messages; by default by rules, without a model.
+        observers: notified of all appended entries and problems.
+        machines: the program's own machines, in addition to the built-in ones.
 
     Raises:
-        InvalidInput: the fleet file cannot be used, or a registered machine has a name that another one has.
+        InvalidInput: the fleet file cannot be used, or another machine has the name of a registered
+            one.
         StoreUnavailable: the database cannot be used.
     """
-    registered(MACHINES, machines)  # refused before a database is made
+    registered(MACHINES, machines)  # rejected before a database is made
     path = database_path(Path(database) if database is not None else None)
     async with contextlib.AsyncExitStack() as stack:
         _, devices = await stack.enter_async_context(open_devices(Path(fleet) if fleet is not None else None, path))

@@ -37,7 +37,8 @@ class IllegalTransition(AsterismError):
         machine: name of the machine.
         state: name of its state.
         event: name of the rejected event.
-        accepted: names of the events that this state accepts, or of the targets that the row allows.
+        accepted: names of the events that this state accepts, or of the targets that the row
+            allows.
         story: the last entries of the run, one line each, oldest first.
     """
 
@@ -83,7 +84,7 @@ class RunOwned(AsterismError):
 
 
 class RunNewer(AsterismError):
-    """A newer program has written to this run, in a format or by rules that this program does not know.
+    """A newer program has written to this run, in a format or by rules unknown to this program.
 
     Attributes:
         run_id: id of the run.
@@ -125,7 +126,7 @@ class StaleOwner(AsterismError):
 
 
 class StoreUnavailable(AsterismError):
-    """The database cannot be read or written now: full disk, no permission, or not an asterism database."""
+    """The database cannot be read or written: disk full, no permission, or not asterism's."""
 
 
 class Refused(AsterismError):
@@ -138,11 +139,12 @@ class Refused(AsterismError):
 
 
 VERSION_STEP = 1000
-"""The version of a run is VERSION_STEP times the version of the journal format, plus the version of the rules."""
+"""The version of a run is VERSION_STEP times the version of the journal format, plus the version of
+the rules."""
 
 
 def version_text(version: int) -> str:
-    """Return the version of a run as text: the version of the format and that of the rules, as in ``2.1``."""
+    """Return the version of a run as text, the format's and the rules', as in ``2.1``."""
     return "{}.{}".format(*divmod(version, VERSION_STEP))
 
 

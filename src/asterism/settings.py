@@ -14,7 +14,10 @@ REPLAY = "replay:"
 
 
 def database_path(given: Path | None = None, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the database: as given, else ``$ASTERISM_DATABASE``, else in the user's state folder."""
+    """Return the path of the database: as given, else ``$ASTERISM_DATABASE``, else the default.
+
+    The default is in the user's state folder.
+    """
     if given is not None:
         return given
     if named := environment.get(DATABASE_VARIABLE):
@@ -54,7 +57,7 @@ def model_choice(
 
 
 def _new_file(record: Path) -> Path:
-    """Return the path of a new recording; only the run that began an existing recording continues it."""
+    """Return the path of a new recording; an existing one belongs to the run that began it."""
     if record.exists():
         raise InvalidInput(f"--record {record}: the file exists already; name another file")
 

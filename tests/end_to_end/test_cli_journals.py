@@ -119,7 +119,7 @@ def test_a_number_may_be_larger_than_any_that_is_stored(desk: Desk) -> None:
     run = measured(desk)
     assert run in desk.do("runs", "--limit", LARGE).stdout
     assert desk.do("log", run, "--after", LARGE).stdout == ""
-    assert f"and no {LARGE}" in desk.do("fork", run, "--at", LARGE, code=2).stderr
+    assert f"no entry {LARGE}" in desk.do("fork", run, "--at", LARGE, code=2).stderr
     assert desk.do("prune", "--keep-mb", "1e308").stdout == "0 runs forgotten\n"
     assert desk.do("prune", "--older-than-days", "1e308").stdout == "0 runs forgotten\n"
 

@@ -48,7 +48,7 @@ def test_a_stale_answer_is_refused() -> None:
     world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=500, by="bob"))
     assert ending.outcome == "finished"
     assert [task for task, _ in started(world)] == ["a", "b"]
-    assert "not asked any more: approve by ada" in world.refusals[0]
+    assert "no longer open: approve by ada" in world.refusals[0]
 
 
 def test_a_second_yes_written_past_the_desk_is_noted_and_does_nothing() -> None:

@@ -122,7 +122,7 @@ def test_a_fork_records_its_origin_and_can_be_forked_itself() -> None:
 def test_an_entry_that_is_not_there_cannot_be_forked_at(at: int) -> None:
     async def scenario(house: House) -> None:
         await house.origin()
-        with pytest.raises(InvalidInput, match=f"entries 1 to {ENTRIES}, and no {at}"):
+        with pytest.raises(InvalidInput, match=f"no entry {at}; it has entries 1 to {ENTRIES}"):
             await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob")
 
     play(scenario)

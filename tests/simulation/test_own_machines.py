@@ -123,7 +123,7 @@ def test_a_performer_that_returns_no_outcome_of_its_effect_has_failed(returned: 
     careless = Registration(FERRY, {ferry.Carry: Careless(), ferry.Throw: Careless()})
     ending = World(7, machines=[careless]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.code) == ("failed", "lost")
-    assert "which is not a result of this effect" in ending.memory.reason
+    assert "which is not its result" in ending.memory.reason
 
 
 def departs_again(memory: ferry.Hold, event: Depart, context: StepContext) -> Any:

@@ -1,7 +1,8 @@
 """Commands: programs that a fleet file declares as skills. No shell is involved.
 
-An argument fills exactly one place in argv, whatever it contains. It is passed unchanged: to most programs a
-value that begins with ``-`` is an option, so put ``--`` before the placeholder where that matters.
+An argument fills exactly one place in argv, whatever it contains. It is passed unchanged: to most
+programs a value that begins with ``-`` is an option, so put ``--`` before the placeholder where
+that matters.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ _CHUNK_BYTES = 65536
 
 
 def placeholders(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in ``{name}``, in order of appearance. ``{{name}}`` is not a placeholder: it becomes ``{name}``."""
+    """Return the names in ``{name}``, in order of appearance.
+
+    ``{{name}}`` is not a placeholder: it becomes ``{name}``.
+    """
     return tuple(dict.fromkeys(match[2] for part in argv for match in _PLACEHOLDER.finditer(part) if match[2]))
 
 
@@ -42,7 +46,7 @@ def parameters_schema(argv: tuple[str, ...]) -> JsonSchema:
 
 
 def program_path(program: str, folder: Path) -> str:
-    """Return the path of a program: relative to the fleet's folder if its name has a slash, else looked up on the PATH."""
+    """Return the path of a program: relative to the folder with a slash, else on the PATH."""
     return str(folder / program) if os.sep in program else program
 
 
@@ -62,8 +66,8 @@ def perform(job: CommandJob, arguments: dict[str, Any], folder: Path, limit_byte
     """Run the program to its end and return its output.
 
     Raises:
-        AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is too large or not
-            JSON as declared, ``bad_arguments``.
+        AttemptError: ``raised`` for an exit code that is not 0, ``bad_result`` for output that is
+            too large or not JSON as declared, ``bad_arguments``.
     """
     argv = filled(job.argv, arguments)
     program = argv[0]

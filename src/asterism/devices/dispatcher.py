@@ -1,16 +1,17 @@
 """The dispatcher queues attempts for devices.
 
-It decides *when* a device starts an attempt and *for how long* it may run: slots, fair order, timeouts,
-deadlines, lost devices. It does not retry, choose devices, or know the reason for an attempt.
+It decides *when* a device starts an attempt and *for how long* it may run: slots, fair order,
+timeouts, deadlines, lost devices. It does not retry, choose devices, or know the reason for an
+attempt.
 
-An attempt is *waiting*, then *performing*, then over. While it performs, it may be *stopped* (timeout,
-deadline, cancel, device lost): the device's coroutine is cancelled, which kills the attempt. The caller gets
-its result when the coroutine has ended, so that nothing of the attempt still runs when the next one starts.
-A device that does not end within the grace period is stuck: the caller gets its result anyway, and the slot
-stays occupied until the device ends.
+An attempt is *waiting*, then *performing*, then over. While it performs, it may be *stopped*
+(timeout, deadline, cancel, device lost): the device's coroutine is cancelled, which kills the
+attempt. The caller gets its result when the coroutine has ended, so that nothing of the attempt
+still runs when the next one starts. A device that does not end within the grace period is stuck:
+the caller gets its result anyway, and the slot stays occupied until the device ends.
 
-Each attempt is performed in a task of a group that the dispatcher owns, because it must be able to outlive
-its caller. Everything else happens in callbacks of the loop: no task waits in a queue.
+Each attempt is performed in a task of a group that the dispatcher owns, because it must be able to
+outlive its caller. Everything else happens in callbacks of the loop: no task waits in a queue.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class DeviceNotice(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         device_id: the device.
-        kind: ``lost``; ``found`` again; ``stuck``: a stopped attempt does not end, and still occupies one of its slots.
+        kind: ``lost``; ``found`` again; ``stuck``: a stopped attempt does not end, and still
+            occupies one of its slots.
         message: the notice in words.
         key: key of the stuck attempt; else empty.
     """
@@ -54,7 +56,7 @@ Listener = Callable[[DeviceNotice], None]
 
 
 class _Item:
-    """One attempt: ``ticket`` while it waits, ``task`` from when it is performed, ``stopped`` when it has to end."""
+    """An attempt: ``ticket`` while waiting, ``task`` while it runs, ``stopped`` if it has to end."""
 
     __slots__ = ("attempt", "context", "end", "over", "stopped", "task", "throttle", "ticket", "timers")
 
@@ -136,18 +138,21 @@ class Dispatcher:
         self._open = False
         for lane in self._lanes.values():
             self._stop_all(lane, "cancelled", "the dispatcher was closed")
-        # Without the error: with it, the group would cancel again, and disturb devices that are killing attempts.
+        # Without the error: with it, the group would cancel again, and disturb devices that are
+        # killing attempts.
         await self._group.__aexit__(None, None, None)
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
         """Have its device perform an attempt, and return the result.
 
-        Cancelling this call removes the attempt from the queue or kills it; the cancellation passes on when the
-        attempt has ended or is stuck. Errors of the attempt are never raised. ``progress`` is throttled
-        (``throttle.py``), and is called in the loop and only before the end.
+        Cancelling this call removes the attempt from the queue or kills it; the cancellation passes
+        on when the attempt has ended or is stuck. Errors of the attempt are never raised.
+        ``progress`` is throttled (``throttle.py``), and is called in the loop and only before the
+        end.
 
-        Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device raised);
-        ``no_device`` (unknown device, or full queue); ``cancelled`` (the dispatcher is closed).
+        Errors in the result: ``timeout``, ``deadline``, ``device_lost``, ``crashed`` (the device
+        raised); ``no_device`` (unknown device, or full queue); ``cancelled`` (the dispatcher is
+        closed).
         """
         lane = self._lanes.get(attempt.device_id)
         rejection = self._rejection(lane, attempt)
@@ -195,7 +200,7 @@ class Dispatcher:
             self._notify(DeviceNotice(device_id=device_id, kind="found", message=f"device {device_id!r} is back"))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener in the loop with every device notice, until the returned function is called."""
+        """Call the listener in the loop with device notices; return a function that ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -204,11 +209,17 @@ class Dispatcher:
         return bool(self._lane(device_id).lost)
 
     def queue_depth(self, device_id: str) -> int:
-        """Return the number of attempts that wait for the device. InvalidInput if there is no such device."""
+        """Return the number of attempts that wait for the device.
+
+        InvalidInput if there is no such device.
+        """
         return len(self._lane(device_id).waiting)
 
     def running(self, device_id: str) -> int:
-        """Return the number of occupied slots, stuck ones included. InvalidInput if there is no such device."""
+        """Return the number of occupied slots, stuck ones included.
+
+        InvalidInput if there is no such device.
+        """
         return len(self._lane(device_id).performing)
 
     # -- one lane, one item ------------------------------------------------------------------------
@@ -267,7 +278,10 @@ class Dispatcher:
         self._stop(lane, item, TaskError(code="deadline", message=message))
 
     def _stop(self, lane: _Lane, item: _Item, error: TaskError) -> None:
-        """Stop an item with an error. The first error counts; a result that exists already takes precedence."""
+        """Stop an item with an error.
+
+        The first error counts; a result that exists already takes precedence.
+        """
         if item.ticket is not None:
             lane.waiting.remove(item.ticket)
             item.ticket = None

@@ -1,4 +1,6 @@
-"""The fleet file: TOML that lists devices. Each error is one line: file, key, problem and allowed values.
+"""The fleet file: TOML that lists devices.
+
+Each error is one line: file, key, problem and allowed values.
 
 A registry provides the kinds of devices, so that this module depends on none of them.
 """
@@ -22,7 +24,10 @@ Word = Annotated[str, Meta(pattern=r"^\S+$")]
 
 
 class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The keys of every ``[[devices]]`` table; each kind adds its own. See AgentProfile for their meaning."""
+    """The keys of every ``[[devices]]`` table; each kind adds its own.
+
+    See AgentProfile for their meaning.
+    """
 
     id: Word
     kind: str = "local"
@@ -38,8 +43,8 @@ class DeviceKind(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: type of its table, a DeviceEntry.
-        open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins with the key
-            relative to the table: ``skills[2]: …``.
+        open: opens the device of a table, given the fleet file's folder. Its InvalidInput begins
+            with the key relative to the table: ``skills[2]: …``.
     """
 
     entry: type[DeviceEntry]

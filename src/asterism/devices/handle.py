@@ -49,7 +49,10 @@ class WorkerHandle:
 
     @classmethod
     async def spawn(cls, folder: Path, limit_bytes: int) -> WorkerHandle:
-        """Start a worker whose sources are relative to ``folder``. Raises OSError if no process can be started."""
+        """Start a worker whose sources are relative to ``folder``.
+
+        Raises OSError if no process can be started.
+        """
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             here, there = socket.socketpair()
             ours.callback(here.close)
@@ -109,14 +112,18 @@ class WorkerHandle:
             self._logs.gate = None
 
     def kill_group(self) -> None:
-        """Send SIGKILL to the worker and all its processes, without waiting; :meth:`kill` also cleans up."""
+        """Send SIGKILL to the worker and its processes; :meth:`kill` also waits and cleans up."""
         _kill_group(self._process)
 
     async def kill(self) -> None:
-        """Kill the worker's process group and wait until it is gone. It may be repeated; cancelling does not undo it."""
+        """Kill the worker's process group and wait until it is gone.
+
+        It may be repeated; cancelling does not undo it.
+        """
         _kill_group(self._process)
         try:
-            # The socket closes when the last process of the group is gone. A child that left the group may hold it open.
+            # The socket closes when the last process of the group is gone. A child that left the
+            # group may hold it open.
             with contextlib.suppress(TimeoutError, OSError):
                 async with asyncio.timeout(_EXIT_NOTICE_S):
                     while await self._reader.read(1 << 16):
@@ -142,7 +149,8 @@ class WorkerHandle:
                 line = await self._reader.readuntil(b"\n")
             except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
                 return WorkerExited(None)
-            # A performer that dies in the middle of a line leaves half a line; WorkerExited comes next.
+            # A performer that dies in the middle of a line leaves half a line; WorkerExited comes
+            # next.
             with contextlib.suppress(msgspec.DecodeError, UnicodeError):
                 try:
                     return self._decoder.decode(line)

@@ -58,10 +58,10 @@ class SkillJob(msgspec.Struct, frozen=True):
 class LocalDevice:
     """A device whose skills run in workers of a pool."""
 
-    def __init__(self, profile: AgentProfile, performances: Mapping[str, SkillJob], kit: WorkerSettings, pool: WorkerPool) -> None:
+    def __init__(self, profile: AgentProfile, jobs: Mapping[str, SkillJob], settings: WorkerSettings, pool: WorkerPool) -> None:
         self._profile = profile
-        self._performances = performances
-        self._kit = kit
+        self._jobs = jobs
+        self._settings = settings
         self._pool = pool
 
     @property
@@ -69,18 +69,18 @@ class LocalDevice:
         return self._profile
 
     async def perform(self, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        performance = self._performances.get(attempt.skill)
-        if performance is None:
-            message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._performances) or 'none'}"
+        job = self._jobs.get(attempt.skill)
+        if job is None:
+            message = f"device {self._profile.device_id} has no skill {attempt.skill!r}; it has {', '.join(self._jobs) or 'none'}"
             return AttemptResult(error=TaskError(code="no_device", message=message))
-        bound = asyncio.timeout(performance.timeout_s)
+        bound = asyncio.timeout(job.timeout_s)
         try:
             async with bound:
-                return await self._pool.perform(self._kit, performance.job, attempt, progress)
+                return await self._pool.perform(self._settings, job.job, attempt, progress)
         except TimeoutError:
             if not bound.expired():
                 raise
-            message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {performance.timeout_s:g} s"
+            message = f"{attempt.skill} took longer than its timeout_s in the fleet file, {job.timeout_s:g} s"
             return AttemptResult(error=TaskError(code="timeout", message=message))
 
 
@@ -97,18 +97,18 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     """Open the device of a table. Raises InvalidInput that begins with the key."""
     for index, command in enumerate(entry.commands):
         _check_command(command, f"commands[{index}]", folder)
-    kit = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})))
-    answers = await pool.describe(kit, entry.skills) if entry.skills else ()
+    settings = WorkerSettings(folder, tuple(sorted({module_part(source) for source in entry.skills})))
+    answers = await pool.describe(settings, entry.skills) if entry.skills else ()
     skills: dict[str, Skill] = {}
-    performances: dict[str, SkillJob] = {}
+    jobs: dict[str, SkillJob] = {}
     for index, (source, answer) in enumerate(zip(entry.skills, answers, strict=True)):
         if isinstance(answer, str):
             raise InvalidInput(f"skills[{index}]: {source!r}: {answer}")
         _add(skills, answer, f"skills[{index}]")
-        performances[answer.name] = SkillJob(FunctionJob(source))
+        jobs[answer.name] = SkillJob(FunctionJob(source))
     for index, command in enumerate(entry.commands):
         _add(skills, _command_skill(command), f"commands[{index}].name")
-        performances[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
+        jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
     profile = AgentProfile(
         device_id=entry.id,
         kind=entry.kind,
@@ -119,7 +119,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
         concurrency=entry.concurrency,
         metadata=entry.metadata,
     )
-    return LocalDevice(profile, performances, kit, pool)
+    return LocalDevice(profile, jobs, settings, pool)
 
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:

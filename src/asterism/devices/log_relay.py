@@ -1,4 +1,4 @@
-"""The output of a skill as progress messages: limited in length and rate, without ever blocking the skill."""
+"""The output of a skill as progress messages, limited in length and rate; it never blocks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RateLimit:
 
 
 class LogReader:
-    """Reads the log pipe of one worker while it lives; lines go to ``gate``, and are discarded between attempts."""
+    """Reads the log pipe of one worker while it lives; lines go to ``gate``, if there is one."""
 
     def __init__(self, fd: int) -> None:
         os.set_blocking(fd, False)

@@ -1,8 +1,8 @@
-"""The pool of warm workers: one attempt at a time each, grouped by the sources that they may import.
+"""The pool of warm workers: one attempt at a time each, grouped by the sources they may import.
 
-A worker returns to the pool only if its attempt left nothing behind. Otherwise, and whenever an attempt is
-cancelled, its whole process group is killed, and nothing else. The dispatcher limits the concurrency of a
-device, and the time of an attempt.
+A worker returns to the pool only if its attempt left nothing behind. Otherwise, and whenever an
+attempt is cancelled, its whole process group is killed, and nothing else. The dispatcher limits the
+concurrency of a device, and the time of an attempt.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class WorkerPool:
         await self.close()
 
     async def close(self) -> None:
-        """Kill every worker. An attempt that still runs ends as ``crashed``, and cleans up its worker there."""
+        """Kill every worker.
+
+        An attempt that still runs ends as ``crashed``, and cleans up its worker there.
+        """
         idle = [worker for workers in self._idle.values() for worker in workers]
         self._idle.clear()
         self._open = False
@@ -79,20 +82,26 @@ class WorkerPool:
         for worker in idle:
             await self._discard(worker)
 
-    async def describe(self, kit: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
-        """Return for each source its skill, or its error in words. User code is imported only in a worker."""
+    async def describe(self, settings: WorkerSettings, sources: Sequence[str]) -> tuple[Skill | str, ...]:
+        """Return for each source its skill, or its error in words.
+
+        User code is imported only in a worker.
+        """
         order = DescribeSkills(tuple(sources))
         try:
             async with asyncio.timeout(IMPORT_TIMEOUT_S):
-                end = await self._lend(kit, lambda worker: worker.describe(order))
+                end = await self._lend(settings, lambda worker: worker.describe(order))
         except TimeoutError:
             return (f"its import took longer than {IMPORT_TIMEOUT_S:g} s",) * len(sources)
         except NeverStarted as error:
             return (f"does not import: {error}",) * len(sources)
         return end.answers if isinstance(end, SkillsDescribed) else (f"does not import: {exit_text(end)}",) * len(sources)
 
-    async def perform(self, kit: WorkerSettings, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
-        """Carry out one attempt. Cancelling it kills its process group before the cancellation passes on."""
+    async def perform(self, settings: WorkerSettings, job: Job, attempt: Attempt, progress: ProgressSink) -> AttemptResult:
+        """Carry out one attempt.
+
+        Cancelling it kills its process group before the cancellation passes on.
+        """
         order = Work(
             job=job,
             key=attempt.key,
@@ -108,36 +117,36 @@ class WorkerPool:
             progress(AttemptProgress(key=attempt.key, fraction=fraction, message=message))
 
         try:
-            return _ended(await self._lend(kit, lambda worker: worker.perform(order, say)))
+            return _ended(await self._lend(settings, lambda worker: worker.perform(order, say)))
         except NeverStarted as error:
             return AttemptResult(error=TaskError(code="crashed", message=f"it was not started: {error}"))
 
-    async def _lend(self, kit: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         """Use a worker. Raises NeverStarted if none can be started."""
         for _ in range(_START_TRIES - 1):
             with contextlib.suppress(NeverStarted):  # an idle worker may have died unnoticed
-                return await self._lend_once(kit, use)
-        return await self._lend_once(kit, use)
+                return await self._lend_once(settings, use)
+        return await self._lend_once(settings, use)
 
-    async def _lend_once(self, kit: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
+    async def _lend_once(self, settings: WorkerSettings, use: Callable[[WorkerHandle], Awaitable[End]]) -> End:
         async with self._slots:
-            worker = await self._take(kit)
+            worker = await self._take(settings)
             reusable = False
             try:
                 end = await use(worker)
                 reusable = isinstance(end, SkillsDescribed) or (not isinstance(end, WorkerExited) and end.reusable)
             finally:
-                await self._put_back(kit, worker, reusable=reusable)
+                await self._put_back(settings, worker, reusable=reusable)
             return end
 
-    async def _take(self, kit: WorkerSettings) -> WorkerHandle:
+    async def _take(self, settings: WorkerSettings) -> WorkerHandle:
         if not self._open:
             raise NeverStarted("the pool of workers is closed")
-        idle = self._idle.get(kit)
+        idle = self._idle.get(settings)
         if idle:
             return idle.pop()
         try:
-            worker = await WorkerHandle.spawn(kit.folder, self._result_bytes)
+            worker = await WorkerHandle.spawn(settings.folder, self._result_bytes)
         except OSError as error:
             raise NeverStarted(f"no worker could be started: {error}") from error
         self._workers.add(worker)
@@ -148,8 +157,8 @@ class WorkerPool:
             raise NeverStarted(str(error)) from error
         return worker
 
-    async def _put_back(self, kit: WorkerSettings, worker: WorkerHandle, *, reusable: bool) -> None:
-        idle = self._idle.setdefault(kit, [])
+    async def _put_back(self, settings: WorkerSettings, worker: WorkerHandle, *, reusable: bool) -> None:
+        idle = self._idle.setdefault(settings, [])
         if reusable and self._open and len(idle) < self._most_idle:
             idle.append(worker)
         else:

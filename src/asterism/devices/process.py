@@ -1,4 +1,4 @@
-"""The identity of a process: its pid with its start time, so that a reused pid is not mistaken for it."""
+"""The identity of a process: its pid with its start time, because pids are reused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _START_FIELD = 19
 
 
 def birth(pid: int) -> str | None:
-    """Return the start of a process as a word to compare; None if there is no such process, or only its zombie."""
+    """Return the start of a process as a word to compare; None if there is none, or a zombie."""
     if sys.platform != "linux":
         return _birth_by_ps(pid)
     fields = _stat(pid)
@@ -30,9 +30,10 @@ def group_lives(group: int) -> bool:
 
 
 def still_works(leader: int, born: str) -> bool:
-    """Return True if a process of that leader's group still runs, even if the leader itself is gone.
+    """Return True if a process of that leader's group still runs, even without the leader.
 
-    No process gets the number of a group that still exists, so the number means the same group until the next boot.
+    No process gets the number of a group that still exists, so the number means the same group
+    until the next boot.
     """
     found = birth(leader)
     return found == born or (found is None and born.endswith(_boot_mark()) and group_lives(leader))

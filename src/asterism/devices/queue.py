@@ -1,4 +1,7 @@
-"""The fair queue before a busy device. Runs take turns; within a run, higher priority goes first, then earlier arrival."""
+"""The fair queue before a busy device.
+
+Runs take turns; within a run, higher priority goes first, then earlier arrival.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,19 @@ T = TypeVar("T")
 
 
 class Ticket(NamedTuple):
-    """The place of an item in the queue, to remove it. ``order`` is (priority, minus the arrival), unique in its queue."""
+    """The place of an item in the queue, to remove it.
+
+    ``order`` is (priority, minus the arrival), unique in its queue.
+    """
 
     run_id: str
     order: tuple[int, int]
 
 
 class FairQueue(Generic[T]):
-    """A bounded queue, fair to all runs. Adding, taking and removing are O(log n), apart from one move in memory.
+    """A bounded queue, fair to all runs.
+
+    Adding, taking and removing are O(log n), apart from one move in memory.
 
     Args:
         limit: number of items that may wait; the caller checks ``full`` before it adds.
@@ -52,7 +60,8 @@ class FairQueue(Generic[T]):
         if not self._waiting:
             raise IndexError("take from an empty queue")
         if len(self._waiting) > 1 and self._last_run in self._waiting:
-            # A run that emptied its share and came back may be first again, though it was served last.
+            # A run that emptied its share and came back may be first again, though it was served
+            # last.
             self._waiting.move_to_end(self._last_run)
         run, items = self._waiting.popitem(last=False)
         _, item = items.pop()

@@ -1,6 +1,7 @@
-"""Skills: plain Python functions with declared parameters and result, and whether they are safe to repeat.
+"""Skills: plain Python functions with declared parameters, results and safety of repetition.
 
-User files import this module, so it imports little. ``source`` finds skills, and ``worker`` runs them.
+User files import this module, so it imports little. ``source`` finds skills, and ``worker`` runs
+them.
 """
 
 from __future__ import annotations
@@ -115,7 +116,10 @@ class Contract(msgspec.Struct, frozen=True):
     returns: Any = None
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, converted to the function's types. Raises msgspec.ValidationError."""
+        """Return the arguments by name, converted to the function's types.
+
+        Raises msgspec.ValidationError.
+        """
         given = msgspec.convert(arguments, self.arguments, strict=False, dec_hook=_revive)
         values = {name: getattr(given, name) for name in self.arguments.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
@@ -165,7 +169,10 @@ def describe(function: Callable[..., Any]) -> Skill:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON types that msgspec cannot convert: paths, and numbers of other libraries. Raises TypeError."""
+    """Return a value that msgspec cannot convert as JSON types: paths, and numbers of libraries.
+
+    Raises TypeError for any other value.
+    """
     match value:
         case Path():
             return str(value)
@@ -205,7 +212,7 @@ def _is_record(hint: object) -> bool:
 
 
 def _object_schema(record: type) -> JsonSchema:
-    """Return the JSON Schema of a record: the object at the top, and the types it refers to under ``$defs``."""
+    """Return the JSON Schema of a record, with the types that it refers to under ``$defs``."""
     (top,), components = msgspec.json.schema_components([record], schema_hook=_path_schema, ref_template="#/$defs/{name}")
     name = top["$ref"].removeprefix("#/$defs/")
     schema = {key: value for key, value in components[name].items() if key != "title"}

@@ -1,6 +1,7 @@
 """Sources of skills: ``file.py:function`` relative to a folder, or ``package.module:function``.
 
-This module imports user code: skills only inside workers, definitions of loops in the process that drives them.
+This module imports user code: skills only inside workers, definitions of loops in the process that
+drives them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
 
 
 def told(error: BaseException) -> str:
-    """Return ``TypeName: text (file:line)``, with the last line of user code that the error passed through."""
+    """Return ``TypeName: text (file:line)``, with the last line of user code in its traceback."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
     frames = traceback.extract_tb(error.__traceback__)
@@ -63,7 +64,7 @@ def told(error: BaseException) -> str:
 
 
 def line_of(error: BaseException) -> str:
-    """Return ``file:line``, the last line of user code that the error passed through; empty if there is none."""
+    """Return ``file:line``, the last line of user code in a traceback; empty if there is none."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_code(frame.filename)]
     return _line(ours[-1]) if ours else ""
 
@@ -98,7 +99,8 @@ def _import_file(path: Path) -> ModuleType:
     for module in tuple(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module
-    # Pickle and multiprocessing find a module under its plain name; if that is in use, its path becomes the name.
+    # Pickle and multiprocessing find a module under its plain name; if that is in use, its path
+    # becomes the name.
     name = str(path) if _is_taken(path) else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -14,11 +14,13 @@ MAX_MESSAGE_LENGTH = 500
 
 
 class Throttle:
-    """Passes on the first report at once, then at most one per ``REPORT_EVERY_S`` seconds, ``MAX_REPORTS`` in all.
+    """Passes on the first report at once, then at most one per ``REPORT_EVERY_S`` seconds.
 
-    Reports in between are merged: the latest fraction, and the last ``MAX_MESSAGES`` messages in order, one per
-    line, each cut at ``MAX_MESSAGE_LENGTH``, with a line that says how many were left out. The last report is
-    always passed on, at the latest by ``close``.
+    At most ``MAX_REPORTS`` are passed on in all.
+
+    Reports in between are merged: the latest fraction, and the last ``MAX_MESSAGES`` messages in
+    order, one per line, each cut at ``MAX_MESSAGE_LENGTH``, and the number of those that were left
+    out. The last report is always passed on, at the latest by ``close``.
     """
 
     __slots__ = ("_closed", "_fraction", "_key", "_left_out", "_messages", "_next_at", "_passed", "_pending", "_sink", "_timer")

@@ -1,9 +1,10 @@
 """The process that performs attempts: ``python -m asterism.devices.worker TALK LIFELINE FOLDER``.
 
-It is two processes in one process group. The *guardian*, its leader, runs no user code: it waits for the
-end of its parent (the lifeline closes, or it is adopted) and then kills the whole group, itself included.
-The *performer*, its child, imports skills and performs one attempt after the other. A guardian in a thread
-of the performer would not do: a skill that never releases the interpreter lock would outlive its parent.
+It is two processes in one process group. The *guardian*, its leader, runs no user code: it waits
+for the end of its parent (the lifeline closes, or it is adopted) and then kills the whole group,
+itself included. The *performer*, its child, imports skills and performs one attempt after the
+other. A guardian in a thread of the performer would not do: a skill that never releases the
+interpreter lock would outlive its parent.
 
 The ``pool`` decides what is performed, and when a worker is killed.
 """
@@ -75,7 +76,8 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
     reported = False
     while True:
         ready, _, _ = select.select([lifeline_fd, wake], [], [], _GUARD_INTERVAL_S)
-        # The lifeline alone is not enough: a child that the parent forked may hold its other end open.
+        # The lifeline alone is not enough: a child that the parent forked may hold its other end
+        # open.
         if lifeline_fd in ready or os.getppid() != parent:
             os.killpg(0, signal.SIGKILL)
         if wake in ready:
@@ -90,7 +92,10 @@ def _guard(performer: int, parent: int, talk: socket.socket, lifeline_fd: int, w
 
 
 def _die_with(guardian: int) -> None:
-    """On Linux: die with the guardian (it has one thread, and the signal follows the thread), and adopt orphaned descendants."""
+    """Let this process end with the guardian, and adopt orphaned descendants, on Linux.
+
+    The guardian has one thread; so the signal, which follows the thread, follows the process.
+    """
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
@@ -211,7 +216,10 @@ def _packed(result: object, limit_bytes: int) -> msgspec.Raw:
 
 
 def _check_promise(packed: msgspec.Raw, contract: Contract) -> None:
-    """Check a result against its declared type, as conditions and references were. Raises AttemptError ``bad_result``."""
+    """Check a result against its declared type, as conditions and references were.
+
+    Raises AttemptError ``bad_result``.
+    """
     if contract.returns is None:
         return
     try:

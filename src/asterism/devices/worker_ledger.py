@@ -1,4 +1,4 @@
-"""The ledger lists the workers of a process, so that another process can end them if their owner was killed.
+"""The ledger lists the workers of a process, so that others can end them if it was killed.
 
 One file per owner, ``<pid>_<birth>_<token>.workers``, one ``pid birth`` per line.
 """
@@ -38,7 +38,10 @@ class WorkerLedger:
         self._file = directory / f"{pid}_{birth(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
 
     def write(self, workers: Iterable[tuple[int, str]]) -> None:
-        """Replace the list by these (pid, birth); remove the file if there are none. The replacement is atomic."""
+        """Replace the list by these (pid, birth); remove the file if there are none.
+
+        The replacement is atomic.
+        """
         listed = "".join(f"{pid} {born}\n" for pid, born in workers)
         if not listed:
             self._file.unlink(missing_ok=True)
@@ -60,8 +63,8 @@ def _unavailable(directory: Path, error: OSError) -> StoreUnavailable:
 def reap_orphans(directory: Path) -> int:
     """Kill every worker whose owner is dead, with its process group; return how many there were.
 
-    The workers of a live owner are not touched, nor is a process that reuses the pid of a worker. The call waits
-    until they are gone, for 5 s at most.
+    The workers of a live owner are not touched, nor is a process that reuses the pid of a worker.
+    The call waits until they are gone, for 5 s at most.
     """
     orphans: list[int] = []
     for file in sorted(directory.glob(f"*{_SUFFIX}")):

@@ -1,6 +1,7 @@
 """Messages between a pool and its workers: one JSON object per line.
 
-Log lines are not among them: the output of a skill has a pipe of its own, and is never mistaken for a message.
+Log lines are not among them: the output of a skill has a pipe of its own, and is never mistaken for
+a message.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class FunctionJob(msgspec.Struct, frozen=True, tag="function"):
 
 
 class CommandJob(msgspec.Struct, frozen=True, tag="command"):
-    """A skill that is a program: its argv with ``{name}`` placeholders, and the format of its stdout."""
+    """A skill that is a program: its argv with ``{name}`` placeholders, and its output format."""
 
     argv: tuple[str, ...]
     output: OutputForm = "text"
@@ -38,7 +39,7 @@ class DescribeSkills(msgspec.Struct, frozen=True, tag="describe"):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
-    """Requests one attempt; answered by WorkStarted, any number of WorkProgress, and one WorkDone or WorkFailed.
+    """Requests one attempt; answered by WorkStarted, WorkProgress, and one WorkDone or WorkFailed.
 
     Attributes:
         limit_bytes: size limit of the result, as JSON.
@@ -91,7 +92,7 @@ class WorkFailed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class WorkerExited(msgspec.Struct, frozen=True, tag="exited"):
-    """The performing process ended: its exit code, or minus the signal that killed it; None if unknown."""
+    """The performing process ended: its exit code, or minus its signal; None if unknown."""
 
     code: int | None
 

@@ -1,11 +1,14 @@
 """The runtime: the shell around the pure machines, and the only loop that advances runs.
 
 - ``ports``: interfaces to stores, performers, observers, devices and planners.
-- ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``, ``effect_results``,
-  ``inquiries``, ``run_status`` and ``children`` are parts of that.
+- ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``,
+  ``effect_results``, ``inquiries``, ``run_status`` and ``children`` are parts of that.
 - ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one;
   ``current_runtime`` is the one that ``asterism.open()`` opened.
-- ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and follow journals.
-- ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a machine.
-- ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids. ``private_files``: file modes.
+- ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
+  follow journals.
+- ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a
+  machine.
+- ``lookup``: runs and questions by the beginning of an id. ``clock``: time and ids.
+  ``private_files``: file modes.
 """

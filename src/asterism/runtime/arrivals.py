@@ -1,4 +1,4 @@
-"""Arrivals, which a run processes in its next batch: commands, effect results, reports and device notices."""
+"""Arrivals, which a run processes in its next batch: commands, effect results and reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Arrival(msgspec.Struct, frozen=True):
 def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
     """Return the arrival to process instead of one that a move failed over.
 
-    An effect result, or a performer's report, fails the run; a command is rejected with a verdict for its sender.
+    An effect result, or a performer's report, fails the run; a command is rejected with a verdict
+    for its sender.
     """
     event = arrival.event
     effect_id = event.effect_id if isinstance(event, EffectResult) else arrival.by

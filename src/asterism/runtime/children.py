@@ -1,7 +1,8 @@
-"""Child runs: they are created once, driven in the process that drives their parent, and receive its signals.
+"""Child runs: created once, driven in the process of their parent, and signaled by it.
 
-A child has its own journal and its own recovery. It is owned for as long as its parent: when the parent
-parks or is released, so is the child, and the next owner of the root acquires both. A child has its own inbox.
+A child has its own journal and its own recovery. It is owned for as long as its parent: when the
+parent parks or is released, so is the child, and the next owner of the root acquires both. A child
+has its own inbox.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class ChildPerformer:
         self._host = host
 
     async def perform(self, effect_id: str, request: ChildRequest, report: Report) -> EffectResult:
-        """Create the child, or find it, and drive it to its end; report when it starts and stops to wait only for people.
+        """Create or find the child and drive it to its end; report when only people can advance it.
 
         Raises:
             InvalidInput: this program lacks its machine, or another run has the id.
@@ -155,6 +156,9 @@ class SignalPerformer:
 
 
 def inbox_row(effect_id: str, signal: SignalChild, at: float) -> InboxRow:
-    """Return the inbox row of a signal. Its key is the effect's id, so repeated sending inserts it once."""
+    """Return the inbox row of a signal.
+
+    Its key is the effect's id, so repeated sending inserts it once.
+    """
     body = msgspec.json.encode(signal.command).decode()
     return InboxRow(run_id=child_run_id(signal.effect_id), key=effect_id, actor=PARENT, kind=signal.command["type"], body=body, at=at)

@@ -1,6 +1,9 @@
-"""A client submits runs, sends them commands and answers, and reads them. It needs no devices, and never drives a run.
+"""A client submits runs, sends them commands and answers, and reads them.
 
-A command is a row in the inbox of a run. The worker that drives the run writes a verdict, and the client waits for it.
+It needs no devices, and never drives a run.
+
+A command is a row in the inbox of a run. The worker that drives the run writes a verdict, and the
+client waits for it.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ class Client:
         clock: time and fresh ids.
         machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
-        fleet_file: fleet file from which the worker of such a run opens these devices; empty for none.
+        fleet_file: fleet file from which the worker of such a run opens these devices; empty for
+            none.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class Client:
         self.fleet: Fleet = fleet or {}
         self.fleet_file = fleet_file
 
-    # -- new runs ------------------------------------------------------------------------------------
+    # -- new runs ----------------------------------------------------------------------------------
 
     async def submit(
         self, machine: Machine[Any], first: Event, *, title: str, actor: str, run_id: str = "", session: str = "", tenant: str = ""
@@ -100,9 +104,10 @@ class Client:
         return run_id
 
     async def fork(self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "") -> str:
-        """Write a new run that begins as a copy of another one up to an entry, and return its id; the origin is unchanged.
+        """Write a new run that begins as a copy of another one up to an entry, and return its id.
 
-        Effects that were in progress there are started again if that is safe; otherwise a person is asked.
+        Effects that were in progress there are started again if that is safe; otherwise a person is
+        asked.
 
         Args:
             run_id: id of the origin.
@@ -133,7 +138,7 @@ class Client:
         return new_id
 
     async def export(self, run_id: str) -> list[Journal]:
-        """Return the journals of a run and of the runs below it, the root's first; ``journal_lines`` writes them to a file.
+        """Return the journals of a run and of the runs below it, the root's first.
 
         Raises:
             RunNotFound: no such run.
@@ -148,18 +153,20 @@ class Client:
     async def import_journals(self, journals: Sequence[Journal], machines: Mapping[str, Machine[Any]] | None = None) -> None:
         """Import a tree of runs with their whole journals, as an exported file has them.
 
-        All runs are replayed before one is written, and the root is written last: an import that was interrupted can
-        be repeated.
+        All runs are replayed before one is written, and the root is written last: an import that
+        was interrupted can be repeated.
 
         Args:
             journals: journals of the tree, the root's first.
             machines: machines of the runs, by name; by default those of this client.
 
         Raises:
-            JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is written.
+            JournalMismatch: a journal cannot be replayed, or ends before its row says; nothing is
+                written.
             RunNewer: a newer program has written to one of them; nothing is written.
             UnknownMachine: the machine of a run is missing; nothing is written.
-            InvalidInput: an id is invalid, or another run has it that no interrupted import has left.
+            InvalidInput: an id is invalid, or another run has it that no interrupted import has
+                left.
         """
         known: dict[str, Machine[Any]] = {}
         for row, _ in journals:
@@ -179,16 +186,17 @@ class Client:
         for row, live, entries in reversed(missing):
             await submit_whole(self.store, row, live, entries)
 
-    # -- commands and answers ------------------------------------------------------------------------
+    # -- commands and answers ----------------------------------------------------------------------
 
     async def send(self, run_id: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
-        """Put an event into a run's inbox, and return the verdict of the worker that drives the run.
+        """Put an event into a run's inbox, and return the verdict of the run's worker.
 
         Args:
             run_id: id of the run.
             event: the event to send.
             actor: who sends it.
-            key: idempotency key: the same key again returns the same verdict; a fresh one by default.
+            key: idempotency key: the same key again returns the same verdict; a fresh one by
+                default.
             timeout_s: seconds to wait for the verdict.
 
         Returns:
@@ -197,7 +205,8 @@ class Client:
         Raises:
             RunNotFound: no such run.
             RunNewer: a newer program has written to the run; nothing is sent.
-            Refused: the run has ended, or the verdict is a rejection, or it did not come in time (the row stays in the inbox).
+            Refused: the run has ended, or the verdict is a rejection, or it did not come in time
+                (the row stays in the inbox).
         """
         await self._sendable(run_id)
         await self.post(run_id, event, actor=actor, key=(key := key or self.clock.new_id()))
@@ -213,7 +222,7 @@ class Client:
         return row
 
     async def post(self, run_id: str, event: Event, *, actor: str, key: str) -> InboxRow:
-        """Put an event into a run's inbox and return its row; an earlier row if the key was used before."""
+        """Put an event into a run's inbox; return its row, or the earlier one with the same key."""
         row = await self.store.send(self._row(run_id, event, actor=actor, key=key))
         self._sent()
         return row
@@ -245,16 +254,17 @@ class Client:
         return found[0]
 
     async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
-        """Answer an open inquiry; the answer is validated before it is written, and the first one written wins.
+        """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
-        If the run then rejects the answer (an edit of an argument that does not exist), the inquiry stays open.
+        If the run then rejects the answer (an edit of an argument that does not exist), the inquiry
+        stays open.
 
         Returns:
             The inbox row of the answer; its verdict will be under its key.
 
         Raises:
-            InvalidInput: no such inquiry, or an answer that it does not accept, or one of more than ``MAX_BYTES``. An
-                edit may be larger: it may contain a whole plan.
+            InvalidInput: no such inquiry, or an answer that it does not accept, or one of more than
+                ``MAX_BYTES``. An edit may be larger: it may contain a whole plan.
             Refused: the inquiry is closed or has expired, or another answer was first.
         """
         asked = await self.inquiry(inquiry_id)
@@ -287,7 +297,7 @@ class Client:
                 raise Refused(f"{inquiry_id} was answered already: {_verb_of(there)} by {there.actor}")
         raise Refused(f"{inquiry_id}: {MAX_ANSWERS} answers were rejected, and no more are accepted")
 
-    # -- reading -------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     async def runs(self, *, limit: int = 100, status: RunStatus | None = None, roots_only: bool = False) -> list[RunRow]:
         """Return runs, newest first."""
@@ -302,7 +312,7 @@ class Client:
         return await self.store.run(run_id)
 
     async def wait(self, run_id: str, *, timeout_s: float = 3600.0) -> RunRow:
-        """Wait until a run has ended or only people can advance it, or ``timeout_s`` is over; return its row.
+        """Wait until a run has ended or waits for people, or the time is over; return its row.
 
         Raises:
             RunNotFound: no such run.
@@ -316,7 +326,7 @@ class Client:
         return row
 
     async def inquiries(self, *, root: str | None = None) -> list[InquiryRow]:
-        """Return the open inquiries of a run and of the runs below it, or of all runs; oldest first."""
+        """Return the open inquiries of a run and of the runs below it, or of all; oldest first."""
         return await self.store.inquiries(root=root)
 
     async def records(self, run_id: str, *, after: int = 0) -> list[Record]:
@@ -325,7 +335,7 @@ class Client:
         return await self.store.records(run_id, after=after)
 
     async def load(self, run_id: str) -> Run[Any]:
-        """Return a run as its journal has it: its state, its memory (``memory.result()``), its outstanding effects.
+        """Return a run with its state, memory (``memory.result()``) and outstanding effects.
 
         Raises:
             RunNotFound, JournalMismatch: as named.
@@ -342,7 +352,7 @@ class Client:
         """
         return machine_of(row, self.machines)
 
-    # -- hooks for the driver of the same process -------------------------------------------------------
+    # -- hooks for the driver of the same process --------------------------------------------------
 
     def _submitted(self, live: Run[Any], entries: Sequence[Entry]) -> None:
         """Called when a new run is durable, with its live state."""

@@ -1,4 +1,4 @@
-"""The only place that reads the clock and generates ids; everything below the shell gets both as arguments."""
+"""The only module that reads the clock and generates ids; code below the shell is given both."""
 
 from __future__ import annotations
 
@@ -28,5 +28,8 @@ class SystemClock:
         return time.time()
 
     def new_id(self) -> str:
-        """Return the date and eight random hexadecimal digits, as in ``261121-9f3c01ab``: ids sort by day and are easy to type."""
+        """Return the date and eight random hexadecimal digits, as in ``261121-9f3c01ab``.
+
+        Such ids sort by day and are easy to type.
+        """
         return f"{dt.datetime.now(tz=dt.UTC):%y%m%d}-{secrets.token_hex(4)}"

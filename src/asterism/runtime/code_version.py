@@ -1,4 +1,4 @@
-"""A fingerprint of the code that advances the runs of a machine; a snapshot is used only under the same one."""
+"""A fingerprint of the code that advances the runs of a machine; snapshots depend on it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ MAX_SOURCES = 1000
 
 @functools.cache
 def code_version(machine: Machine[Any]) -> str:
-    """Return a fingerprint of the code that advances the runs of a machine; empty if it is unknown, as in an interactive session.
+    """Return a fingerprint of the code that advances the runs of a machine; empty if it is unknown.
 
-    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; for a program's own machine also the
-    modules of its states, moves, events, effects and memory, and the modules that these import from their own
-    folder or below it. After a change the whole journal is replayed.
+    It is unknown if a module has no file, as in an interactive session.
+
+    It covers ``kernel``, ``language``, ``constellation`` and ``machines``; for a program's own
+    machine also the modules of its states, moves, events, effects and memory, and the modules that
+    these import from their own folder or below it. After a change the whole journal is replayed.
     """
     sources = _own_sources(machine)
     if sources is None:
@@ -45,7 +47,7 @@ def _core() -> bytes:
 
 
 def _own_sources(machine: Machine[Any]) -> set[Path] | None:
-    """Return the files outside of asterism that define a machine; None if a module has no file, or there are too many."""
+    """Return a machine's source files outside of asterism; None if one is missing, or too many."""
     found: set[Path] = set()
     todo = {name: sys.modules.get(name) for name in _modules(machine)}
     seen = set(todo)

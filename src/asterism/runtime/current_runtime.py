@@ -26,7 +26,7 @@ async def current_runtime(
     machines: Mapping[str, Machine[Any]],
     performers: Mapping[type[Effect], Performer],
 ) -> AsyncIterator[Runtime]:
-    """Yield the runtime that was given, else that of the enclosing ``asterism.open()``, else a new one over ``store()``.
+    """Yield the given runtime, else that of the enclosing ``asterism.open()``, else a new one.
 
     Args:
         given: used as it is, and left open.

@@ -1,7 +1,7 @@
 """The driver: it acquires runs, delivers their inbox rows and device notices, and releases them.
 
-One driver serves many runs at once. It may be killed at any moment: the next owner of a run replays its
-journal and recovers its open effects. A new run is started in the same way.
+One driver serves many runs at once. It may be killed at any moment: the next owner of a run replays
+its journal and recovers its open effects. A new run is started in the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from asterism.runtime.run_executor import RunExecutor
 from asterism.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
 
 MAX_WARM_RUNS = 500
-"""Submitted runs, not driven yet, whose live state stays in memory; the oldest of more is read from its journal."""
+"""Submitted runs, not driven yet, whose live state stays in memory; the oldest of more is read from
+its journal."""
 MAX_TREE = 1_000_000
 """Runs of one tree that are checked before it is driven."""
 POLL_S = 0.2
@@ -35,7 +36,7 @@ POLL_S = 0.2
 
 @contextlib.asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """Open a task group that raises an error of its own body unwrapped, not in an exception group."""
+    """Open a task group that raises an error of its own body outside of any exception group."""
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
         try:
@@ -56,8 +57,10 @@ class Driver:
         performers: by kind of effect; the driver adds those for child runs.
         registrations: further machines, each with performers that serve it only.
         observers: notified of everything that is appended.
-        reap: called after a takeover and before any recovery; ends processes that a dead owner left behind.
-        news: returns the first events of a run that is acquired, as (event, actor): devices that are lost now.
+        reap: called after a takeover and before any recovery; ends processes that a dead owner left
+            behind.
+        news: returns the first events of a run that is acquired, as (event, actor): devices that
+            are lost now.
         owner: name of this driver in ``OwnershipAcquired``.
         poll_s: seconds between two reads of the inbox.
         spacing: minimum number of journal characters between two snapshots of a run.
@@ -120,7 +123,7 @@ class Driver:
                     task.cancel()
 
     def submitted(self, live: Run[Any]) -> None:
-        """Remember the live state of a run that this process wrote, so that its first owner need not replay it."""
+        """Remember a run that this process wrote, so that its first owner need not replay it."""
         self._warm[live.id] = live
         if len(self._warm) > MAX_WARM_RUNS:
             del self._warm[next(iter(self._warm))]
@@ -135,7 +138,10 @@ class Driver:
             self._observers.remove(observer)
 
     def notify(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """Notify the observers of entries that are durable now. One that fails is removed with a warning."""
+        """Notify the observers of entries that are durable now.
+
+        One that fails is removed with a warning.
+        """
         for observer in tuple(self._observers):
             try:
                 observer.appended(run_id, entries)
@@ -154,7 +160,7 @@ class Driver:
             executor.arrive(event, actor)
 
     def live(self, run_id: str) -> Run[Any] | None:
-        """Return the live state of a run that is driven here, for reading only; None if it is not driven here."""
+        """Return the live state of a run that is driven here, read-only; None for any other."""
         executor = self._executors.get(run_id)
         return executor.run if executor else None
 
@@ -170,12 +176,15 @@ class Driver:
             park: return when only people can advance the run; else return when it has ended.
 
         Returns:
-            The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or ``paused``.
+            The row of the run that was driven: status ``ended``, or (with ``park``) ``waiting`` or
+                ``paused``.
 
         Raises:
             RunNotFound, RunOwned, StaleOwner, StoreUnavailable, JournalMismatch: as named.
-            UnknownMachine: this program lacks the machine of the run, or of a run below it; nothing is written.
-            RunNewer: a newer program has written to the run, or to a run below it; nothing is written or performed.
+            UnknownMachine: this program lacks the machine of the run, or of a run below it; nothing
+                is written.
+            RunNewer: a newer program has written to the run, or to a run below it; nothing is
+                written or performed.
         """
         row = await self.store.run(run_id)
         if row.root != run_id:
@@ -190,7 +199,7 @@ class Driver:
         return row
 
     def start(self, run_id: str) -> asyncio.Future[RunRow]:
-        """Drive a run while this driver is open, in a task of its own; the future has what ``drive`` returns or raises."""
+        """Drive a run in a task of its own while this driver is open; return its future row."""
         if self._group is None:
             raise InvalidInput("this driver is not open; enter driver.opened() first")
         end: asyncio.Future[RunRow] = asyncio.get_running_loop().create_future()
@@ -219,7 +228,8 @@ class Driver:
 
         Args:
             run_id: its id.
-            on_blocked: called with True when the child starts to wait only for people, and with False when it stops.
+            on_blocked: called with True when the child starts to wait only for people, and with
+                False when it stops.
         """
         row = await self.store.run(run_id)
         if row.status == "ended":
@@ -236,7 +246,8 @@ class Driver:
 
         Raises:
             UnknownMachine: this program lacks one of the machines, and nobody drives the tree.
-            RunOwned: it lacks one, and another process drives the tree; that process accepts what is sent.
+            RunOwned: it lacks one, and another process drives the tree; that process accepts what
+                is sent.
             RunNewer: a newer program has written to one of the runs.
         """
         below = await self.store.runs(root=root.run_id, limit=MAX_TREE) if root.epoch else []  # never owned: no children

@@ -1,6 +1,7 @@
-"""Results of effects before a run takes them: from the performer, or from the effect if it was cancelled or lost.
+"""Results of effects before a run processes them: from the performer, or from the effect itself.
 
-Both may be user code. A run advances by what its journal gives back, so that a replay advances it alike.
+Both may be user code. A run advances by what its journal gives back, so that a replay advances it
+alike.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ def effect_result(effect_id: str, returned: object) -> EffectResult:
     """Return a performer's result as the journal gives it back.
 
     Raises:
-        TypeError: not a result of this effect, which would then stay open forever; or a journal cannot hold it.
+        TypeError: not a result of this effect, which would then stay open forever; or a journal
+            cannot hold it.
     """
     if not isinstance(returned, EffectResult) or returned.effect_id != effect_id:
-        raise TypeError(f"its performer returned {returned!r:.200}, which is not a result of this effect")
+        raise TypeError(f"its performer returned {returned!r:.200}, which is not its result")
     try:
         return read_back(returned)
     except InvalidInput as error:
@@ -26,12 +28,12 @@ def effect_result(effect_id: str, returned: object) -> EffectResult:
 
 
 def interrupted_result(effect_id: str, effect: Effect, why: str) -> EffectResult:
-    """Return the result of a cancelled or lost effect; ``TransitionFailed`` if the effect does not provide one."""
+    """Return the result of a cancelled or lost effect; ``TransitionFailed`` if it has none."""
     try:
         result: object = effect.interrupted(effect_id, why)
         if isinstance(result, EffectResult) and result.effect_id == effect_id:
             return read_back(result)
-        problem = f"its method interrupted returned {result!r:.200}, which is not a result of this effect"
+        problem = f"its method interrupted returned {result!r:.200}, which is not its result"
     except Exception as error:  # boundary: a defect in an effect's own code ends its run only, with its name
         problem = f"its method interrupted failed: {error_text(error)}".partition("\n")[0]
     return TransitionFailed(effect_id=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

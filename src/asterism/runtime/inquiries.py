@@ -32,7 +32,7 @@ def opened_inquiries(entry: Entry) -> list[InquiryRow]:
 
 
 def closed_inquiries(entry: Entry) -> list[tuple[str, str]]:
-    """Return the ids of the inquiries that an entry closes, each with its answer and who gave it, or ``withdrawn``."""
+    """Return the inquiries that an entry closes, as (id, answer and actor, or ``withdrawn``)."""
     if entry.note:
         return []
     match entry.event:

@@ -1,8 +1,8 @@
-"""Copy a journal under another id, write journals to a file, and read them back with every line verified.
+"""Copy a journal under another id, and write and read files of journals.
 
-A journal file is JSON lines: a header with the run's row, the records, and an end; then the same for each
-run below it. Each line carries a checksum of itself and everything before it, so that a line that was
-changed, removed or moved is found and named.
+A journal file is JSON lines: a header with the run's row, the records, and an end; then the same
+for each run below it. Each line carries a checksum of itself and everything before it, so that a
+line that was changed, removed or moved is found and named.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Journal = tuple[RunRow, list[Record]]
 
 
 class _End(msgspec.Struct, forbid_unknown_fields=True):
-    """The last line of one journal: its number of records, and the number of journals that follow."""
+    """The last line of one journal: the number of its records, and of the journals that follow."""
 
     end: int
     left: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -63,7 +63,7 @@ def with_run_id(records: Iterable[Record], old: str, new: str) -> list[Record]:
 
 
 def journal_lines(journals: Sequence[Journal]) -> Iterator[str]:
-    """Yield the lines of a journal file, each with its newline: the root's journal, then those of the runs below it."""
+    """Yield the lines of a journal file with their newlines, the root's journal first."""
     chain = hashlib.sha256()
     for number, (row, records) in enumerate(journals, 1):
         yield _sealed(chain, {"format": FORMAT, "run": msgspec.to_builtins(row)})
@@ -77,8 +77,8 @@ def read_journals(lines: Iterable[str]) -> list[Journal]:
     """Return the runs of a journal file with their records, the root first.
 
     Raises:
-        InvalidInput: not a journal file, an unsupported version, or a line that was changed, removed, moved or added;
-            names the line.
+        InvalidInput: not a journal file, an unsupported version, or a line that was changed,
+            removed, moved or added; names the line.
     """
     chain = hashlib.sha256()
     journals: list[Journal] = []

@@ -24,14 +24,15 @@ async def _poll() -> None:
 async def follow(
     store: Store, run_id: str, after: int = 0, *, until_now: bool = False, wait: Callable[[], Awaitable[None]] = _poll
 ) -> AsyncIterator[list[Record]]:
-    """Yield the records of a run after an entry, in batches, as they are written; end when the run has ended.
+    """Yield the records of a run after an entry in batches, as they are written, until it ends.
 
     Args:
         store: holds the journal.
         run_id: id of the run.
         after: seq of the last entry that the caller has.
         until_now: end with the last record that exists now, even if the run has not ended.
-        wait: called when all records were yielded; it returns when there may be more. By default it waits ``POLL_S``.
+        wait: called when all records were yielded; it returns when there may be more. By default it
+            waits ``POLL_S``.
 
     Raises:
         RunNotFound: no such run.
@@ -52,7 +53,7 @@ async def follow(
 
 
 async def follow_entries(store: Store, machine: Machine[Any], run_id: str, after: int = 0) -> AsyncIterator[list[Entry]]:
-    """Yield the entries of a run of a machine as ``follow`` yields its records: what a view reads."""
+    """Yield the entries of a run as ``follow`` yields its records, as views read them."""
     unpack = packer(machine).unpack
     async for records in follow(store, run_id, after):
         yield [unpack(record) for record in records]

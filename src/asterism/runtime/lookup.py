@@ -16,7 +16,9 @@ MAX_RUNS = 100_000
 
 
 async def find_run(store: Store, named: str) -> RunRow:
-    """Return the run with this id, or the only one whose id, or the part of it after the first ``-``, begins with it.
+    """Return the run with this id, or the only one whose id begins with it.
+
+    The part of an id after its first ``-`` counts as a beginning, too.
 
     Raises:
         RunNotFound: no run matches.
@@ -34,7 +36,7 @@ async def find_run(store: Store, named: str) -> RunRow:
 
 
 async def find_inquiry(store: Store, named: str) -> InquiryRow:
-    """Return the question with this id, else the only open one whose id begins with it, or that a run named so asks.
+    """Return the question with this id, else the only open one whose id, or whose run's, begins so.
 
     Raises:
         InvalidInput: no question matches, or more than one.
@@ -75,7 +77,8 @@ class UnownedRuns(msgspec.Struct, frozen=True, kw_only=True):
         active: runs that can be driven now.
         waiting: runs that only people can advance.
         paused: runs that were paused.
-        unknown: runs of a machine that this program lacks; one for each root that cannot be driven because of it.
+        unknown: runs of a machine that this program lacks; one for each root that cannot be driven
+            because of it.
     """
 
     active: list[RunRow]

@@ -30,5 +30,5 @@ def opener(path: str, flags: int) -> int:
 
 
 def opener_within(path: str, flags: int) -> int:
-    """Open a file, as the ``opener`` of ``open``; a new one has the read and write permissions of its folder."""
+    """Open a file, as the ``opener`` of ``open``; a new one has the permissions of its folder."""
     return os.open(path, flags, Path(path).parent.stat().st_mode & 0o666)

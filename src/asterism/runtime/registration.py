@@ -26,8 +26,10 @@ class Registration:
 
     Args:
         machine: made by ``asterism.machines.define_machine``.
-        performers: by kind of effect, an object that performs effects of this kind. They serve this machine only.
-        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows common to all machines.
+        performers: by kind of effect, an object that performs effects of this kind. They serve this
+            machine only.
+        view: class that shows its runs, an ``asterism.views.MachineView``; None for the rows common
+            to all machines.
 
     Raises:
         InvalidInput: the machine cannot be driven, or its performers do not fit its effects.

@@ -1,7 +1,7 @@
-"""The executor of one owned run: it takes arrivals, steps the machine, appends entries and starts effects.
+"""The executor of one owned run: it processes arrivals, appends entries and starts effects.
 
-This is the only loop that advances a run. What happens between two appends is pure (``kernel.run``);
-performers and the store do the rest.
+This is the only loop that advances a run. What happens between two appends is pure
+(``kernel.run``); performers and the store do the rest.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from asterism.runtime.run_status import is_stuck, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
 
 APPEND_TRIES = 8
-"""Attempts to write one append before the run is released, at growing intervals (about 30 s in all)."""
+"""Attempts to write one append before the run is released, at growing intervals (about 30 s in
+all)."""
 PAST_WAKE_DELAYS_S = (0.001, 1.0)
-"""First and longest delay before a past ``wake_at()`` is looked at again, if ``BatchEnded`` changed nothing at it."""
+"""First and longest delay before a past ``wake_at()`` is looked at again, if ``BatchEnded`` changed
+nothing at it."""
 CLOCK_DRIFT_S = 0.05
 """How far the wall clock may drift from the loop's time before a timer is set again."""
 MAX_BATCH = 1000
 """Arrivals in one batch; the rest wait for the next one."""
 _RELEASING_ERRORS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
-"""Errors from a child that are not its result: this process has to release the tree, and another one may resume it."""
+"""Errors from a child that are not its result: this process has to release the tree, and another
+one may resume it."""
 
 
 class RunExecutor:
@@ -50,7 +53,8 @@ class RunExecutor:
         on_appended: called with the run's id and the entries that are durable now.
         warn: called with the run's id and a problem that the executor is dealing with.
         group: owns the tasks that perform effects.
-        on_blocked: called with True when the run starts to wait only for people, and with False when it stops.
+        on_blocked: called with True when the run starts to wait only for people, and with False
+            when it stops.
     """
 
     def __init__(
@@ -110,10 +114,10 @@ class RunExecutor:
     # -- the loop ----------------------------------------------------------------------------------
 
     async def acquire(self, owner: str) -> None:
-        """Record the new owner and process the inbox, then retry the effects that the last owner left open.
+        """Record the new owner, process the inbox, and retry the effects that were left open.
 
-        The recovery policy of each effect says how. The inbox comes first: a cancel that was written while nobody owned
-        the run must prevent the retry.
+        The recovery policy of each effect says how. The inbox comes first: a cancel that was
+        written while nobody owned the run must prevent the retry.
         """
         left, cancelled = dict(self.run.outstanding), set(self.run.cancelled_effects)
         is_new = self.run.seq == 1  # nobody has owned it yet, so no effect of its first entry was started
@@ -139,7 +143,8 @@ class RunExecutor:
         """Drive the run until it has ended, or (with ``park``) until only people can advance it.
 
         Returns:
-            True if an event arrived during the release, as from a child that accepted an answer: acquire the run again.
+            True if an event arrived during the release, as from a child that accepted an answer:
+                acquire the run again.
 
         Raises:
             StaleOwner: another process has acquired the run, or a child of it.
@@ -185,7 +190,10 @@ class RunExecutor:
         await self._wakeup.wait()
 
     def _set_timer(self, wake_at: float | None) -> None:
-        """Wake the run at a time. A timer for the same time is reused: most waits of a run have the same one."""
+        """Wake the run at a time.
+
+        A timer for the same time is reused: most waits of a run have the same one.
+        """
         if self._timer is not None and self._timer[0] == wake_at and self._is_on_time(*self._timer):
             return
         self._drop_timer()
@@ -209,7 +217,10 @@ class RunExecutor:
         self._wakeup.set()
 
     def _seconds_until(self, wake_at: float) -> float:
-        """Return the seconds until a time; a growing delay for a time at which ``BatchEnded`` has changed nothing."""
+        """Return the seconds until a time.
+
+        For a time at which ``BatchEnded`` has changed nothing, return a growing delay.
+        """
         if wake_at > self._idle_at:
             self._backoff_s = 0.0
             return wake_at - self._clock.now()
@@ -283,7 +294,10 @@ class RunExecutor:
         return str(refused).partition("\n")[0]
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
-        """Write a batch, and retry a failed write with a warning. Effects start only after it, so a failure loses nothing."""
+        """Write a batch, and retry a failed write with a warning.
+
+        Effects start only after it, so a failure loses nothing.
+        """
         records = [self._packer.pack(entry) for entry in entries]
         commit = Commit(
             run_id=self.run.id,
@@ -364,7 +378,8 @@ class RunExecutor:
             return
 
         def finish(_: asyncio.Task[None]) -> None:
-            # A performer that returned at the last moment has delivered its own result, and has removed itself.
+            # A performer that returned at the last moment has delivered its own result, and has
+            # removed itself.
             if self._performing.pop(effect.effect_id, None):
                 self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
             self.arrive(cancelled, "system")
@@ -373,7 +388,7 @@ class RunExecutor:
         performing.cancel()
 
     def _cancel_reason(self) -> str:
-        """Return the reason for the results of cancelled effects, with why the run ends if it says so."""
+        """Return the reason for the results of cancelled effects; it includes why the run ends."""
         reason = self.run.memory.reason
         return f"called off: {reason}" if reason else "called off"
 

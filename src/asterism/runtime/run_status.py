@@ -24,7 +24,7 @@ def status_of(run: Run[Any]) -> RunStatus:
 
 
 def is_stuck(run: Run[Any]) -> bool:
-    """Return True if nothing can advance a run: no effect, no wake-up time, no answer, and no command of its machine."""
+    """Return True if nothing can advance a run: no effect, wake-up time, answer or command."""
     memory = run.memory
     if run.outstanding or run.ended or memory.paused or memory.has_pending_work() or memory.wake_at() is not None:
         return False

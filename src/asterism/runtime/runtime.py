@@ -31,20 +31,24 @@ class Runtime(Client):
         self.driver = driver
 
     async def drive(self, run_id: str, *, park: bool = True) -> RunRow:
-        """Acquire a run and drive it as far as it goes; see ``Driver.drive``. For a child, its root is driven."""
+        """Acquire a run and drive it as far as it goes; see ``Driver.drive``.
+
+        For a child, its root is driven.
+        """
         return await self.driver.drive(run_id, park=park)
 
     async def send(self, run_id: str, event: Event, *, actor: str, key: str = "", timeout_s: float = 30.0) -> str:
-        """Put an event into a run's inbox, drive the run if nobody else does, and return the verdict.
+        """Put an event into a run's inbox, drive the run if nobody else does; return the verdict.
 
-        If nobody owns the run (for a child: its root), it is driven here until it has processed the event and only
-        people can advance it.
+        If nobody owns the run (for a child: its root), it is driven here until it has processed the
+        event and only people can advance it.
 
         Args:
             run_id: id of the run.
             event: the event to send.
             actor: who sends it.
-            key: idempotency key: the same key again returns the same verdict; a fresh one by default.
+            key: idempotency key: the same key again returns the same verdict; a fresh one by
+                default.
             timeout_s: how long to wait for another owner's verdict.
 
         Returns:
@@ -52,7 +56,8 @@ class Runtime(Client):
 
         Raises:
             RunNotFound, RunNewer, Refused: as ``Client.send``.
-            UnknownMachine: nobody owns the run, and this program lacks its machine, or that of a run below it; nothing is written.
+            UnknownMachine: nobody owns the run, and this program lacks its machine, or that of a
+                run below it; nothing is written.
         """
         row = await self._sendable(run_id)
         root = row if row.root == run_id else await self.store.run(row.root)

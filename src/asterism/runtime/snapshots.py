@@ -1,7 +1,8 @@
 """Take snapshots of runs, and load a run from its latest snapshot and the journal after it.
 
-Before the next snapshot, the journal grows by at least the length of the last one. So all snapshots of a run
-together are no longer than its journal and the last snapshot: the total cost is O(n + e), however long the run.
+Before the next snapshot, the journal grows by at least the length of the last one. So all snapshots
+of a run together are no longer than its journal and the last snapshot: the total cost is O(n + e),
+however long the run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from asterism.runtime.code_version import code_version
 from asterism.runtime.ports.store import Store
 
 INTERVAL_CHARS = 64_000
-"""Minimum number of journal characters between two snapshots; fewer are replayed as fast as a snapshot is read."""
+"""Minimum number of journal characters between two snapshots; fewer are replayed as fast as a
+snapshot is read."""
 
 
 class SnapshotPolicy:
@@ -36,7 +38,10 @@ class SnapshotPolicy:
         self._last = last
 
     def after(self, run: Run[Any], records: Iterable[Record]) -> Snapshot | None:
-        """Return the snapshot to write with these records, or None if none is due. A run that has ended needs none."""
+        """Return the snapshot to write with these records, or None if none is due.
+
+        A run that has ended needs none.
+        """
         self._grown += sum(len(record.body) for record in records)
         if self._grown < max(self.interval_chars, self._last) or run.ended or not (made_by := code_version(run.machine)):
             return None

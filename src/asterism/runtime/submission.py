@@ -23,11 +23,12 @@ _BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")
 
 
 def check_id(run_id: str, parent: str = "") -> None:
-    """Check the id of a run: it is printed, typed at a command line, and part of the ids of its effects and children.
+    """Check the id of a run: it is printed, typed, and part of the ids of effects and children.
 
     Args:
         run_id: the id.
-        parent: the id of the run that starts it; empty for a root. A child's id follows from its effect (``child_run_id``).
+        parent: the id of the run that starts it; empty for a root. A child's id follows from its
+            effect (``child_run_id``).
 
     Raises:
         InvalidInput: a run may not have this id.

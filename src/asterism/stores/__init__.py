@@ -1,1 +1,1 @@
-"""Where journals live: SQLite, and memory for simulation."""
+"""Stores of journals: in SQLite, and in memory for simulations."""

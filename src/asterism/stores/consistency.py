@@ -1,4 +1,4 @@
-"""What every store refuses before it writes: a caller's mistakes, each a ``ValueError``."""
+"""Checks that every store makes before it writes: the caller's mistakes, each a ``ValueError``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
 
 
 def check_submission(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
-    """The records are of this run and go from 1 without gaps; so are the inquiries."""
+    """Check that the records and inquiries are of this run, and seqs go from 1 without gaps."""
     _check(row.run_id, records, 1, opened)
 
 
 def check_commit(commit: Commit) -> None:
-    """The records are of this run and go on from ``expected_seq`` without gaps; so are the inquiries."""
+    """Check that the records and inquiries are of this run, and seqs follow ``expected_seq``."""
     _check(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
 
 

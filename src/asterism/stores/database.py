@@ -1,8 +1,9 @@
-"""A SQLite file of ours: made, recognised, brought up to date, and its errors put into words.
+"""The SQLite file of a store: create it, recognise it, migrate it, and explain its errors.
 
-A new database is made in a folder beside it and linked into place when it is whole, so that a full disk
-leaves nothing behind and of two processes that make it at once one simply finds it there. Its maker holds a
-lock on the folder; the next one removes the folders of makers that were killed.
+A new database is made in a folder next to its path, and linked into place when it is complete. So a
+full disk leaves nothing behind, and of two processes that make it at once, one finds the other's
+file. The process that makes it holds a lock on the folder; the next one removes the folders of
+processes that were killed.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from asterism.errors import StoreUnavailable
 from asterism.runtime.private_files import make_folder, opener
 
 APPLICATION_ID = 0x41737465
-"""``Aste``, in the header of every database of ours."""
+"""``Aste``, in the header of every asterism database."""
 
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing."""
 
 DRAFT_TRIES = 5
-"""Folders that a maker tries to lock before somebody else takes them for abandoned."""
+"""Attempts to lock a new folder before another process removes it as abandoned."""
 
 FIRST_VERSIONED = 4
-"""The schema from which on journals say by which version of the rules they were written."""
+"""The first schema whose journals name the version of the rules they were written under."""
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 
@@ -39,11 +40,11 @@ _ADVICE = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
     sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable, or name another database",
     sqlite3.SQLITE_PERM: "it is read-only; make the file and its folder writable, or name another database",
-    sqlite3.SQLITE_BUSY: f"another process has kept it locked for {BUSY_TIMEOUT_S:.0f} s; try again when that one is done",
+    sqlite3.SQLITE_BUSY: f"another process has locked it for {BUSY_TIMEOUT_S:.0f} s; try again when that process is done",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file",
     sqlite3.SQLITE_CORRUPT: "it is damaged; restore it from a backup, or name another file",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; make the file and its folder readable and writable",
-    sqlite3.SQLITE_IOERR: "the disk refused to read or write; check it, and the space left on it, then try again",
+    sqlite3.SQLITE_IOERR: "reading or writing the disk failed; check the disk and its free space, then try again",
 }
 
 _SAME_AS = {
@@ -52,18 +53,19 @@ _SAME_AS = {
     errno.EROFS: sqlite3.SQLITE_READONLY,
     errno.EACCES: sqlite3.SQLITE_CANTOPEN,
 }
-"""What SQLite would have said where the operating system was asked directly."""
+"""SQLite's code for an error that the operating system reported directly."""
 
 
 def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Open the database at ``path``, at the newest schema; usable from one thread at a time, whichever.
+    """Open the database at ``path``, at the newest schema; any thread may use it, one at a time.
 
     Args:
         path: the file, symbolic links already resolved.
-        create: make it, and the folders above it, if there is none.
+        create: make the file and its folders if there is none.
 
     Raises:
-        StoreUnavailable: there is none, it is not ours, it is newer than we are, or it cannot be written.
+        StoreUnavailable: there is none, it is another program's, its schema is newer, or it cannot
+            be written.
     """
     log = Path(f"{path}-wal")
     try:
@@ -76,7 +78,7 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
         if not path.exists():
             if not create:
                 raise StoreUnavailable(f"database {path}: there is none; start a run to make it, or name another file")
-            if is_left:  # SQLite would play what it says of another file into this one
+            if is_left:  # SQLite would apply that log, which belongs to the removed file, to the new one
                 raise StoreUnavailable(
                     f"database {path}: it was removed, and its log {log.name} was not; remove that too, or bring it back"
                 )
@@ -95,7 +97,7 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def unavailable(path: Path, error: Exception) -> StoreUnavailable:
-    """What went wrong with the database, in words a user can act on."""
+    """Return a database error in words that a user can act on."""
     code = _SAME_AS.get(error.errno or 0) if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", None)
     if code is None:
         reason = getattr(error, "strerror", None) or str(error)
@@ -108,7 +110,7 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
 
 
 def newest_version() -> int:
-    """The schema version this program writes."""
+    """Return the schema version that this program writes."""
     return _migrations()[-1][0]
 
 
@@ -125,15 +127,15 @@ def _make(path: Path) -> None:
     folder, lock = _draft_folder(path)
     draft = folder / path.name
     try:
-        os.close(opener(str(draft), os.O_CREAT | os.O_WRONLY))  # SQLite gives its log and index the mode of the file
+        os.close(opener(str(draft), os.O_CREAT | os.O_WRONLY))  # SQLite gives its log and index the same mode
         with contextlib.closing(_connect(draft)) as connection:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before there is anything: pruning gives space back
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table: pruning reclaims space
             _prepare(connection, draft)
-            # Closing would do this too, and hide that it failed: the log that held the rest would be gone.
+            # Closing would checkpoint too, but hide a failure: the log with the rest would be gone.
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
                 raise StoreUnavailable(f"database {path}: {_ADVICE[sqlite3.SQLITE_BUSY]}")
-        # A link, unlike a rename, never replaces what another process has made meanwhile.
+        # A link, unlike a rename, never replaces a file that another process has made meanwhile.
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     except sqlite3.Error as error:
@@ -144,7 +146,7 @@ def _make(path: Path) -> None:
 
 
 def _draft_folder(path: Path) -> tuple[Path, int]:
-    """Make a folder beside ``path``, and lock it for this process; returns it and the descriptor that holds the lock."""
+    """Make a folder next to ``path`` and lock it; return it, and the descriptor of the lock."""
     for _ in range(DRAFT_TRIES):
         folder = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
         folder.mkdir(mode=0o700)
@@ -157,9 +159,9 @@ def _draft_folder(path: Path) -> tuple[Path, int]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the draft folders whose makers were killed."""
+    """Remove the draft folders of processes that were killed."""
     for folder in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.new"):
-        with contextlib.suppress(OSError):  # its maker holds the lock, or it is not ours to remove
+        with contextlib.suppress(OSError):  # its process holds the lock, or it belongs to another user
             lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
@@ -176,7 +178,7 @@ def _lock(folder: Path, how: int) -> int:
 
 
 def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
-    """Refuse a database that is not ours, before anything is written."""
+    """Reject a database that is not asterism's, before anything is written."""
     application = _number(connection, "PRAGMA application_id")
     version = _number(connection, "PRAGMA user_version")
     if application != APPLICATION_ID:
@@ -191,7 +193,7 @@ def _recognise(connection: sqlite3.Connection, path: Path, *, create: bool) -> N
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Set the connection up, and apply the migrations that are missing: all, or (the caller closes the connection) none."""
+    """Set the connection up, and apply all missing migrations or, with an error, none."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreUnavailable(f"database {path}: this file system does not allow SQLite's write-ahead log; name a file on a local disk")
@@ -199,7 +201,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if _number(connection, "PRAGMA user_version") == newest_version():
         return
     connection.execute("BEGIN IMMEDIATE")
-    # Read again: another process may have been at it.
+    # Read again: another process may have migrated it meanwhile.
     version = _number(connection, "PRAGMA user_version")
     if 0 < version < FIRST_VERSIONED and _number(connection, "SELECT EXISTS (SELECT 1 FROM runs)"):
         raise StoreUnavailable(
@@ -217,7 +219,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    # Not executescript: that commits the open transaction first.
+    # executescript would commit the open transaction first.
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

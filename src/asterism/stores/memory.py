@@ -1,8 +1,8 @@
-"""The store in memory: the same promises within one process, for simulations and tests.
+"""The store in memory: the same guarantees within one process, for simulations and tests.
 
-Several handles on one ``Memory`` stand for several processes on one database. Everything happens inline
-and in order; each operation yields to the event loop once, before it does anything, so that a simulated
-scheduler can interleave handles and a cancelled operation was not done.
+Several handles on one ``Memory`` stand for several processes on one database. Everything happens
+inline and in order. Each operation first yields to the event loop once, so that a simulated
+scheduler can interleave handles; an operation that was cancelled then has done nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, R
 from asterism.stores.consistency import check_commit, check_submission
 
 Fault = Callable[[str], Exception | None]
-"""Asked before each write with its name (``append``, …); an exception it returns is raised instead."""
+"""Called before each write with its name (``append``, …); if it returns an exception, that is
+raised instead."""
 
 
 class Memory:
-    """What all handles share. Runs, inquiries and inbox rows are in order of arrival."""
+    """The data that all handles share. Runs, inquiries and inbox rows are in order of arrival."""
 
     def __init__(self) -> None:
         self.runs: dict[str, RunRow] = {}
@@ -38,30 +39,30 @@ class Memory:
 
 @functools.cache
 def process_memory() -> Memory:
-    """The content that is shared by all of this process that names no other, and forgotten with it."""
+    """Return the memory that all stores of this process share by default."""
     return Memory()
 
 
 class MemoryStore:
-    """``Store`` in memory; one handle, which stands for one process.
+    """A ``Store`` in memory: one handle, which stands for one process.
 
     Args:
-        memory: what it shares with other handles; new if None.
-        name: what the others call it; a number if empty.
-        fail: consulted before each write of this handle.
+        memory: shared with other handles; a new one if None.
+        name: name of this handle as an owner; a number if empty.
+        fail: called before each write of this handle.
     """
 
     def __init__(self, memory: Memory | None = None, *, name: str = "", fail: Fault | None = None) -> None:
         self.memory = memory or Memory()
         self.memory.handles += 1
-        # The number keeps a name that is used again from being taken for the handle that had it before.
+        # The number distinguishes a handle from an earlier one of the same name.
         self._me = f"{name or 'process'} {self.memory.handles}"
         self._fail = fail
         self._closed = ""
         self.memory.living.add(self._me)
 
     def crash(self) -> None:
-        """Die as by kill -9: nothing is released, what it owned can be claimed, nothing works any more."""
+        """Die as from kill -9: release nothing, and let every further operation fail."""
         self._closed = "it crashed"
         self.memory.living.discard(self._me)
 
@@ -90,7 +91,7 @@ class MemoryStore:
         row = self.memory.runs.get(run_id)
         if row is None or row.epoch != epoch:
             return True
-        if not force and self._holds_mail(run_id):
+        if not force and self._has_unfolded(run_id):
             return False
         self.memory.runs[run_id] = msgspec.structs.replace(row, owner="")
         return True
@@ -197,7 +198,7 @@ class MemoryStore:
                     del memory.runs[run], memory.records[run]
                     memory.snapshots.pop(run, None)
                 memory.inquiries = {key: inquiry for key, inquiry in memory.inquiries.items() if inquiry.run_id not in tree}
-                memory.inbox = {key: letter for key, letter in memory.inbox.items() if letter.run_id not in tree}
+                memory.inbox = {key: row for key, row in memory.inbox.items() if row.run_id not in tree}
                 forgotten += 1
         return forgotten
 
@@ -218,8 +219,8 @@ class MemoryStore:
         except KeyError:
             raise RunNotFound(run_id) from None
 
-    def _holds_mail(self, run_id: str) -> bool:
-        """True when something unfolded is for the run, or for one below it that has not ended."""
+    def _has_unfolded(self, run_id: str) -> bool:
+        """Return True if a row is unfolded for the run, or for an unfinished run below it."""
         addressed = (self.memory.runs[row.run_id] for row in self.memory.inbox.values() if not row.verdict)
         return any(row.run_id == run_id or (row.root == run_id and row.status != "ended") for row in addressed)
 

@@ -1,11 +1,12 @@
-"""Which processes drive runs of one database, and which of them live.
+"""The owner processes of one database, and which of them are alive.
 
-A process that drives holds an exclusive ``flock`` on a file of its own for as long as it lives; the file's
-name is its id, which the runs it owns carry. The kernel lets the lock go with the process, whatever ends
-it, so "is it alive" is "can its file be locked". Nobody waits, and no clock is asked.
+A process that drives runs holds an exclusive ``flock`` on a file of its own while it lives. The
+file's name is the owner id in the runs it owns. The kernel releases the lock when the process ends,
+however it ends, so an owner is alive as long as its file cannot be locked. No timeout and no clock
+is involved.
 
-Who looks takes a shared lock, so that two who look at once do not take each other for the owner. Ids are
-never used twice, so a file found dead stays dead and can be removed by name.
+A check takes a shared lock, so that two checks at once do not mistake each other for the owner. Ids
+are never used twice, so a dead owner's file stays dead, and can be removed by name.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ _held: set[int] = set()
 """Locked files of this process."""
 
 
-def _let_go_in_child() -> None:
-    # A forked child shares the lock (an exec'd one does not) and would keep it when this process dies.
+def _close_in_child() -> None:
+    # A forked child shares the lock (an exec'd one does not), and would hold it after this process
+    # dies.
     for descriptor in _held:
         os.close(descriptor)
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """What an owner's file says."""
+    """The content of an owner's file."""
 
     pid: int
     host: str
@@ -46,7 +48,7 @@ class Owners:
     """The owners of one database.
 
     Args:
-        folder: where their files are; made when the first one enters.
+        folder: folder of their files; made when the first owner enters.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +57,7 @@ class Owners:
         self._me = ""
 
     def enter(self) -> str:
-        """Become an owner, once; the id.
+        """Make this process an owner, once, and return its id.
 
         Raises:
             StoreUnavailable: the file could not be made.
@@ -71,8 +73,8 @@ class Owners:
         return self._me
 
     def living(self, owner: str) -> str:
-        """Who an owner is, in words; empty when it is dead, and then its file is gone too."""
-        # The name comes from a database: it must not lead out of the folder.
+        """Return a live owner in words; empty if it is dead, and then its file is removed."""
+        # The name comes from a database, and must not lead out of the folder.
         if not owner.isalnum():
             return ""
         path = self._folder / owner
@@ -81,7 +83,7 @@ class Owners:
         except FileNotFoundError:
             return ""
         except OSError:
-            # Not ours to look at, so not ours to rob.
+            # The file cannot be read, so the run cannot be taken over either.
             return "a process of another user"
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -95,7 +97,7 @@ class Owners:
             os.close(descriptor)
 
     def leave(self) -> None:
-        """Stop being an owner; what is still owned can then be claimed by anybody."""
+        """Stop being an owner; other processes can acquire the runs that are still owned."""
         if self._descriptor in _held:
             with contextlib.suppress(OSError):
                 (self._folder / self._me).unlink()

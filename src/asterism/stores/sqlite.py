@@ -1,7 +1,7 @@
 """The store in a SQLite file: one writer thread, group commit, durable when a call returns.
 
-Any number of processes may open the same file. Who owns a run is told by ``owners``; the file next to the
-database, ``<database>.owners/<id>``, is made when a store first claims a run.
+Any number of processes may open the same file. ``owners`` knows which of them owns a run; the
+owner's file ``<database>.owners/<id>`` is made when a store first acquires a run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SELECT_RECORDS = """
 SELECT run, seq, at, actor, kind, state, body, key, note, version
 FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"""
 SELECT_INBOX_ROW = "SELECT run, key, actor, kind, body, at, verdict FROM inbox WHERE run = ? AND key = ?"
-# The unfolded come first and the wanted runs are only read out of their JSON if there is one.
+# Unfolded rows first: the list of runs is parsed from JSON only if there are any.
 SELECT_INBOX = """
 SELECT run, key, actor, kind, body, at, verdict FROM inbox INDEXED BY inbox_unfolded
 WHERE verdict = '' AND +run IN (SELECT value FROM json_each(?)) ORDER BY rowid"""
@@ -86,13 +86,16 @@ AND (?2 = '[]' OR outcome IN (SELECT value FROM json_each(?2)))
 AND owner NOT IN (SELECT value FROM json_each(?3)) ORDER BY updated_at LIMIT ?4"""
 PRUNED_TABLES = ("entries", "snapshots", "inquiries", "inbox", "runs")
 MAX_INTEGER = 2**63 - 1
-"""The largest number that SQLite takes; no row has more."""
+"""The largest integer in SQLite; no row has a greater number."""
 PRUNED_AT_A_TIME = 100
-"""Runs forgotten in one transaction, so that drivers do not wait long for their appends."""
+"""Runs deleted in one transaction; a small number, so that appends do not wait long."""
 
 
 class SqliteStore:
-    """``Store`` in a SQLite file. Use ``open``; close it, or its thread keeps the program from ending."""
+    """A ``Store`` in a SQLite file.
+
+    Use ``open``, and close it: its thread keeps the program from ending.
+    """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._owners = Owners(Path(f"{path}.owners"))
@@ -100,12 +103,13 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool) -> Self:
-        """Open the database at ``path``; with ``create`` make it, and the folders above it, if there is none.
+        """Open the database at ``path``; with ``create``, make it and its folders if there is none.
 
         Raises:
-            StoreUnavailable: it cannot be used; says why and what to do. Nothing was written.
+            StoreUnavailable: the database cannot be used, with the reason and what to do. Nothing
+                was written.
         """
-        # Whatever name it is called by, its owners must meet in one folder.
+        # Under whatever path it is opened, its owners share one folder.
         resolved = Path(os.path.realpath(path))
         return cls(resolved, open_database(resolved, create=create))
 
@@ -153,7 +157,7 @@ class SqliteStore:
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
         forgotten = 0
         wanted = msgspec.json.encode(list(outcomes)).decode()
-        while keep_bytes is None or await self._writer.read(_size) > keep_bytes:  # bounded: each round forgets runs, or is the last
+        while keep_bytes is None or await self._writer.read(_size) > keep_bytes:  # bounded: each round deletes runs, or is the last
             count = await self._writer.write(partial(_prune, self._owners, before, wanted))
             forgotten += count
             if not count:
@@ -165,7 +169,7 @@ class SqliteStore:
         self._owners.leave()
 
 
-# -- in the writer's thread; each refuses, if it does, before its first write ------------------------
+# -- in the writer's thread; an AsterismError is raised before the first write ---------------------
 
 
 def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow], connection: sqlite3.Connection) -> None:
@@ -185,7 +189,8 @@ def _claim(owners: Owners, run_id: str, newest: int, connection: sqlite3.Connect
         raise RunNewer(run_id, version, newest)
     if holder := owners.living(owner):
         raise RunOwned(run_id, holder)
-    # The write lock is held since the group began: nobody claims between this look and this update.
+    # The write lock has been held since the group began, so no process acquires the run before this
+    # update.
     connection.execute(CLAIM_RUN, (owners.enter(), run_id))
     return int(epoch) + 1
 
@@ -215,11 +220,12 @@ def _append(commit: Commit, connection: sqlite3.Connection) -> None:
 
 
 def _prune(owners: Owners, before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
-    # A process that was killed between a run's last entry and letting go of it is still named as its owner.
+    # A process that was killed between a run's last entry and its release is still its owner in the
+    # database.
     named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
     living = msgspec.json.encode([owner for (owner,) in named if owners.living(owner)]).decode()
     runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, living, PRUNED_AT_A_TIME))]
-    for table in PRUNED_TABLES:  # the rows that say who belongs to a tree go last
+    for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
         connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])  # noqa: S608 - our own names
     connection.execute("PRAGMA incremental_vacuum").fetchall()
     return len(runs)
@@ -257,14 +263,14 @@ def _snapshot(run_id: str, connection: sqlite3.Connection) -> Snapshot | None:
 
 def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:
     connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id))
-    present = _mail(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
+    present = _inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
     if not present:
         raise RunNotFound(row.run_id)
     return present[0]
 
 
 def _inbox(runs: Sequence[str], connection: sqlite3.Connection) -> list[InboxRow]:
-    return _mail(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
+    return _inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
 
 
 def _verdict(run_id: str, key: str, connection: sqlite3.Connection) -> str:
@@ -287,19 +293,19 @@ def _rows(of: type[Row], cursor: sqlite3.Cursor) -> list[Row]:
 
 
 def _row(of: type[Row], fields: dict[str, Any]) -> Row:
-    """A row, if it is as we write them: SQLite takes any value in any column, and so does whoever edits the file."""
+    """Convert a row to its type; users can edit the file, and SQLite allows any value."""
     try:
         return msgspec.convert(fields, of)
     except msgspec.ValidationError as error:
-        told, name = str(error).replace("`", ""), next(iter(fields))
+        problem, name = str(error).replace("`", ""), next(iter(fields))
         place = f", entry {fields['seq']!r:.60}," if of is Record else ""
         raise StoreUnavailable(
-            f"the database has a row of {name} {str(fields[name])[:60]!r}{place} that was changed: {told}; restore the file from a backup"
+            f"the database has a damaged row of {name} {str(fields[name])[:60]!r}{place}: {problem}; restore the file from a backup"
         ) from None
 
 
-def _mail(cursor: sqlite3.Cursor) -> list[InboxRow]:
-    """Rows of the inbox; one that cannot be read is handed on as nothing, so that its run refuses it and goes on."""
+def _inbox_rows(cursor: sqlite3.Cursor) -> list[InboxRow]:
+    """Convert rows of the inbox; an invalid one becomes an empty event, which its run rejects."""
     found = []
     for fields in _fields(cursor):
         try:

@@ -1,12 +1,13 @@
 """One thread that owns a SQLite connection and commits in groups.
 
-It takes everything that is queued, performs it in one transaction, commits once, and then tells each
-caller its own outcome. A caller is told nothing before the commit, so what it was told is durable, and
-reads in a group see nothing that could still be undone.
+It takes all queued operations, performs them in one transaction, commits once, and then returns
+each result to its caller. No caller gets a result before the commit. So every result is durable,
+and no read in a group sees data that could still be rolled back.
 
-Work that refuses raises an ``AsterismError`` *before* its first write; so a refusal costs the rest of its
-group nothing. Work that fails in any other way may have written half, so its group is rolled back and
-done again without it. When the database itself fails, so does the whole group.
+An operation that is rejected raises an ``AsterismError`` *before* its first write, so the rest of
+its group is not affected. An operation that fails in another way may have written half its data:
+its group is rolled back and repeated without it. An error of the database itself fails the whole
+group.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
 from asterism.stores.database import unavailable
 
 QUEUE_LIMIT = 65_536
-"""Operations that may wait; one more is refused with StoreUnavailable."""
+"""Operations that may wait; a further one raises StoreUnavailable."""
 
 GROUP_LIMIT = 512
 """Operations in one transaction."""
@@ -34,7 +35,7 @@ Work = Callable[[sqlite3.Connection], T]
 
 
 class Job(NamedTuple):
-    """One operation and who waits for it."""
+    """One operation with the future of its caller."""
 
     work: Work[Any]
     writes: bool
@@ -43,10 +44,10 @@ class Job(NamedTuple):
 
 
 class GroupWriter:
-    """The thread, its queue and its connection.
+    """The writer's thread, with its queue and its connection.
 
     Args:
-        connection: handed over; nobody else may use it from now on.
+        connection: used only by this writer from now on.
         path: the database, for messages.
     """
 
@@ -60,22 +61,22 @@ class GroupWriter:
         self._thread.start()
 
     async def write(self, work: Work[T]) -> T:
-        """Perform work that writes; durable when this returns.
+        """Perform an operation that writes; it is durable when this returns.
 
-        A caller that is cancelled while it waits cannot know whether the work was done.
+        If the caller is cancelled while it waits, the work may still be done.
 
         Raises:
-            StoreUnavailable: nothing of it was written.
-            Exception: whatever the work raised; nothing of it was written.
+            StoreUnavailable: the database failed; nothing was written.
+            Exception: the error of the work itself; nothing was written.
         """
         return await self._enqueue(work, writes=True)
 
     async def read(self, work: Work[T]) -> T:
-        """Perform work that only reads; it sees everything written before it."""
+        """Perform an operation that only reads; it sees everything written before it."""
         return await self._enqueue(work, writes=False)
 
     async def close(self) -> None:
-        """Perform what is queued, close the connection, end the thread. Again is harmless."""
+        """Perform what is queued, close the connection and end the thread. It may be repeated."""
         if not self._closing:
             self._closing = True
             self._queue.put(None)
@@ -102,7 +103,7 @@ class GroupWriter:
         self._connection.close()
 
     def _take(self) -> tuple[list[Job], bool]:
-        """Everything queued, up to the limit, at least one; and whether it is the end."""
+        """Return the queued jobs, from 1 to GROUP_LIMIT; and True if the writer is closing."""
         group: list[Job] = []
         job = self._queue.get()
         while job is not None:
@@ -116,15 +117,16 @@ class GroupWriter:
         return group, True
 
     def _perform(self, group: Sequence[Job]) -> Sequence[object]:
-        """The outcome of each job; an outcome that is an exception is to be raised."""
+        """Return the result of each job; an exception among them is to be raised."""
         faults: dict[int, Exception] = {}
         if any(job.writes for job in group) and _identity(self._path) != self._identity:
-            # SQLite would go on writing into a file that nobody can find any more.
-            gone = f"database {self._path}: it was removed or replaced while in use; what was written since cannot be found there"
+            # SQLite would keep writing to a file that no path leads to.
+            gone = f"database {self._path}: it was removed or replaced while in use; entries written since then are not in the file there"
             return [StoreUnavailable(gone) for _ in group]
         try:
             self._roll_back()
-            # Each round but the last finds one more fault, so there are not more rounds than jobs and one.
+            # Each round but the last finds one more fault, so there are at most as many rounds as
+            # jobs, plus one.
             while not (outcomes := self._attempt(group, faults)):
                 self._roll_back()
         except sqlite3.Error as error:
@@ -134,7 +136,10 @@ class GroupWriter:
         return outcomes
 
     def _attempt(self, group: Sequence[Job], faults: dict[int, Exception]) -> list[object]:
-        """One transaction over all but the faulty; nothing committed and an empty list if one more is."""
+        """Perform all jobs but the faulty ones in one transaction.
+
+        On a further fault, nothing is committed and the list is empty.
+        """
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in group) else "BEGIN")
         outcomes: list[object] = []
@@ -146,7 +151,7 @@ class GroupWriter:
                 outcomes.append(job.work(connection))
             except AsterismError as refusal:
                 outcomes.append(refusal)
-            except Exception as error:  # boundary: each caller gets what its own work raised
+            except Exception as error:  # boundary: each caller gets the error of its own operation
                 if _is_of_the_database(error):
                     raise
                 faults[index] = _in_words(error)
@@ -160,7 +165,7 @@ class GroupWriter:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file a path leads to; None where it leads to none."""
+    """Return the identity of the file at a path; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -169,7 +174,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_of_the_database(error: Exception) -> bool:
-    """Whether an error says something of the database, rather than of what was asked of it."""
+    """Return True if an error is about the database, not about one operation."""
     theirs = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
     return isinstance(error, sqlite3.Error) and not isinstance(error, theirs)
 
@@ -178,17 +183,17 @@ def _in_words(error: Exception) -> Exception:
     if isinstance(error, UnicodeEncodeError):
         return InvalidInput("a text to be stored is not valid Unicode; give it in UTF-8")
     if isinstance(error, sqlite3.Error):
-        return ValueError(f"this cannot be stored: {error}")
+        return ValueError(f"the database cannot store this: {error}")
     return error
 
 
 def _tell(group: Sequence[Job], outcomes: Sequence[object]) -> None:
-    """Hand out the outcomes, waking each event loop once."""
+    """Return the results to the callers, waking each event loop once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}
     for job, outcome in zip(group, outcomes, strict=True):
         by_loop.setdefault(job.loop, []).append((job.future, outcome))
     for loop, settled in by_loop.items():
-        # A loop that is closed has nobody left who waits.
+        # If a loop is closed, nobody waits any more.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_settle, settled)
 

@@ -1,6 +1,7 @@
-"""Log lines of runs: a transition is DEBUG, the end of a task or a run INFO, trouble WARNING.
+"""Log lines of runs: a transition is DEBUG, the end of a task or a run INFO, a problem WARNING.
 
-A program that uses this as a library sees lines only if it has configured structlog, and then by its own rules.
+A program that uses this as a library gets lines only if it has configured structlog, and by its own
+rules.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from asterism.kernel.machine import EffectResult, kind_of
 
 
 def configure_logs(level: str, stream: TextIO) -> None:
-    """Have lines written: as JSON, or in colour when the stream is a terminal; with them what the logger ``asterism`` is told.
+    """Write log lines as JSON, or in colour on a terminal; also those of the logger ``asterism``.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``; lines below it are dropped.
-        stream: where they go.
+        stream: receives the lines.
 
     Raises:
         InvalidInput: there is no such level.
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
-        raise InvalidInput(f"there is no log level {level!r}; take debug, info, warning or error")
+        raise InvalidInput(f"there is no log level {level!r}; use debug, info, warning or error")
     renderer = structlog.dev.ConsoleRenderer() if stream.isatty() else structlog.processors.JSONRenderer()
     first: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -50,18 +51,18 @@ def configure_logs(level: str, stream: TextIO) -> None:
 
 
 class LogWriter:
-    """Writes them. Nothing is written where structlog is not configured: its default would print on the user's screen."""
+    """Writes log lines if structlog is configured; its default would print to the terminal."""
 
     def __init__(self) -> None:
         self._logger = structlog.get_logger("asterism")
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anybody to write for."""
+        """True if structlog is configured."""
         return structlog.is_configured()
 
     def transition(self, entry: Entry) -> None:
-        """An entry; what it was about stays in the journal."""
+        """Log an entry without its content, which stays in the journal."""
         effect = {"effect_id": entry.event.effect_id} if isinstance(entry.event, EffectResult) else {}
         asked = {"asks_for": [kind_of(effect) for effect in entry.effects]} if entry.effects else {}
         noted = {"noted": True} if entry.note else {}
@@ -70,7 +71,7 @@ class LogWriter:
         )
 
     def task_ended(self, run_id: str, seq: int, task: TaskStar, *, effect_id: str = "", outcome: str = "") -> None:
-        """A task has settled, or (it is not settled yet) an attempt at it has ended."""
+        """Log the end of a task, or of an attempt if the task goes on."""
         said = {"effect_id": effect_id, "outcome": outcome} if effect_id else {}
         code = {"code": task.error.code} if task.error else {}
         self._logger.info(
@@ -86,9 +87,9 @@ class LogWriter:
         )
 
     def run_ended(self, run_id: str, seq: int, outcome: str, tasks: dict[str, int]) -> None:
-        """A run has ended: how, and how many tasks in which status."""
+        """Log the end of a run, with its outcome and the number of tasks in each status."""
         self._logger.info("run ended", run=run_id, seq=seq, outcome=outcome, tasks=tasks)
 
     def trouble(self, run_id: str, message: str) -> None:
-        """Something is wrong that is being dealt with."""
+        """Log a problem that the driver is dealing with."""
         self._logger.warning("trouble", run=run_id, message=message)

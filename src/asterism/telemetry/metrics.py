@@ -1,4 +1,7 @@
-"""What is counted and timed. Attributes are names of a fleet and words of ours, never ids: each new value is a new series."""
+"""Metrics of runs.
+
+Attributes are names of a fleet or fixed words, never ids: each new value is a new series.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,34 @@ from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 QueueDepths = Callable[[], Mapping[str, int]]
-"""How many attempts wait, by device. Called by whoever collects, from any thread."""
+"""Returns the number of waiting attempts by device. A collector may call it from any thread."""
 
 
 class Instruments:
-    """The instruments of one meter provider; seconds where they time something.
+    """The instruments of one meter provider; durations are in seconds.
 
     Attributes:
         depths: the queues of the runtimes that are open now.
-        on: whether there is a provider that records.
+        on: True if the provider records.
     """
 
     def __init__(self, meter_provider: MeterProvider | None) -> None:
         self._provider = meter_provider
         self.on = False
         meter = metrics.get_meter("asterism", meter_provider=meter_provider)
-        self.runs_started = meter.create_counter("asterism.runs.started", "{run}", "Runs that were claimed for the first time.")
+        self.runs_started = meter.create_counter("asterism.runs.started", "{run}", "Runs that were started.")
         self.runs_ended = meter.create_counter("asterism.runs.ended", "{run}", "Runs that have ended, by outcome.")
         self.tasks = meter.create_counter("asterism.tasks", "{task}", "Tasks of runs that have ended, by their final status.")
         self.attempts = meter.create_counter("asterism.attempts", "{attempt}", "Attempts that have ended, by device, skill and outcome.")
-        self.attempt_s = meter.create_histogram("asterism.attempt.duration", "s", "From asking for an attempt to taking its end.")
-        self.queue_s = meter.create_histogram("asterism.queue.wait", "s", "From asking for an attempt to its device beginning it.")
-        self.people_s = meter.create_histogram("asterism.people.wait", "s", "From asking a person to taking the answer.")
-        self.append_s = meter.create_histogram("asterism.append.duration", "s", "From stepping with an event to its being durable.")
+        self.attempt_s = meter.create_histogram("asterism.attempt.duration", "s", "From the request of an attempt to its result.")
+        self.queue_s = meter.create_histogram("asterism.queue.wait", "s", "From the request of an attempt to its start on the device.")
+        self.people_s = meter.create_histogram("asterism.people.wait", "s", "From a question to a person to the answer.")
+        self.append_s = meter.create_histogram("asterism.append.duration", "s", "From the transition of an event to its durable append.")
         self.depths: list[QueueDepths] = []
         meter.create_observable_gauge("asterism.queue.depth", [self._observe], "{attempt}", "Attempts that wait for a device.")
 
     def look(self) -> None:
-        """See whether somebody has configured a provider by now. Those that come with the API itself record nothing."""
+        """Check if a provider is configured by now. Those of the API itself record nothing."""
         provider = self._provider or metrics.get_meter_provider()
         self.on = not type(provider).__module__.startswith("opentelemetry.metrics")
 
@@ -50,5 +53,8 @@ class Instruments:
 
 @functools.lru_cache(maxsize=8)
 def instruments(meter_provider: MeterProvider | None) -> Instruments:
-    """The instruments of a provider (None: the global one); made once, as a provider drops the callbacks of a second gauge."""
+    """Return the instruments of a provider (None: the global one).
+
+    They are cached, because a provider drops the callbacks of a second gauge.
+    """
     return Instruments(meter_provider)

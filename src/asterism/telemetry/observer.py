@@ -1,10 +1,12 @@
-"""Telemetry: follows the runs of one runtime from what they append.
+"""Telemetry: an observer that follows the runs of one runtime through their appended entries.
 
-One span per transition and one per effect, from the entry that asks for it to the entry that takes its outcome. An effect's
-span is a child of the transition that asked for it; the transition that takes its outcome is a child of the effect's span;
-all others, and the effects that another process asked for, hang under the run (``spans.run_context``).
+There is one span per transition, and one per effect, from the entry that issues it to the entry
+with its result. An effect's span is a child of the transition that issued it, and the transition
+with its result is a child of the effect's span. All other spans, and effects that another process
+issued, are children of the run (``spans.run_context``).
 
-A process that dies writes no span for what it had under way; the one that goes on writes it, from when it took over.
+A process that dies writes no span for its open effects; the next owner writes them, from its
+takeover on.
 """
 
 from __future__ import annotations
@@ -31,11 +33,12 @@ from asterism.telemetry.metrics import QueueDepths, instruments
 from asterism.telemetry.spans import Spans, UnderWay, effect_name, nanoseconds, outcome_of, run_context, under
 
 MAX_RUNS = 5_000
-"""Runs with something under way that are followed at once; of one more, the one that was silent longest is left."""
+"""Runs with open effects that are followed at once; beyond it, the run without an entry for longest
+is dropped."""
 
 
 class _Followed:
-    """A run with effects under way, by id."""
+    """A run with its open effects, by id."""
 
     __slots__ = ("context", "under_way")
 
@@ -45,7 +48,7 @@ class _Followed:
 
 
 class _Within:
-    """Performs effects within the context of their span."""
+    """Performs effects in the context of their spans."""
 
     def __init__(self, performer: Performer, context_of: Callable[[str], Context]) -> None:
         self._performer = performer
@@ -64,11 +67,12 @@ class Telemetry:
     """An observer that writes spans, metrics and log lines.
 
     Args:
-        live: the live state of a run that is driven here (``Driver.live``).
-        now: seconds since the epoch.
-        queue_depths: how many attempts wait, by device.
-        starter_of: id of the effect that started a run which is driven here as a child; empty for any other. A tree is one
-            trace, and a child hangs under the span of that effect.
+        live: returns the live state of a run that is driven here (``Driver.live``).
+        now: returns the seconds since the epoch.
+        queue_depths: returns the number of waiting attempts by device.
+        starter_of: returns the id of the effect that started a child which is driven here; empty
+            for any other run. A tree is one trace, and a child's spans are below that effect's
+            span.
         tracer_provider, meter_provider: the global ones by default.
     """
 
@@ -90,20 +94,20 @@ class Telemetry:
         self._instruments = instruments(meter_provider)
         self._instruments.depths.append(queue_depths)
         self._lines = LogWriter()
-        self._runs: dict[str, _Followed] = {}  # the one that was silent longest first
+        self._runs: dict[str, _Followed] = {}  # the run without an entry for longest is first
         self._look()
 
     def close(self) -> None:
-        """The runs are let go: end what is open as left open."""
+        """End all open spans as left open: the runs are released."""
         if self._queue_depths in self._instruments.depths:
             self._instruments.depths.remove(self._queue_depths)
         for run in tuple(self._runs):
             self._leave(run)
 
-    # -- what it is told -----------------------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------------
 
     def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """These entries are durable now."""
+        """Record entries that are durable now."""
         if entries and isinstance(entries[0].event, OwnershipAcquired):
             self._look()
         if not entries or not self._is_wanted:
@@ -125,12 +129,12 @@ class Telemetry:
             self._end(run_id)
 
     def trouble(self, run_id: str, message: str) -> None:
-        """Something is wrong that the driver is dealing with."""
+        """Log a problem that the driver is dealing with."""
         if self._lines.wanted:
             self._lines.trouble(run_id, message)
 
     def taken(self, attempt: Attempt) -> None:
-        """A device begins an attempt: its wait in the queue is over."""
+        """Record that a device started an attempt: its wait in the queue is over."""
         followed = self._runs.get(attempt.run_id)
         under_way = followed.under_way.get(attempt.key) if followed else None
         if under_way is not None:
@@ -139,7 +143,7 @@ class Telemetry:
             under_way.span.add_event("taken", timestamp=nanoseconds(now))
 
     def _context_of(self, run_id: str) -> Context:
-        """What a run's spans hang under: the effect that started it, or the root."""
+        """Return the parent context of a run's spans: the effect that started it, or its root."""
         starter, root = self._starter_of(run_id), run_id
         while above := self._starter_of(root):
             root = run_id_of(above)
@@ -148,11 +152,11 @@ class Telemetry:
         return under(under_way.span, run_context(root)) if under_way else run_context(root)
 
     def within(self, performer: Performer) -> Performer:
-        """A performer whose effects have their span as the current one, so that what is traced meanwhile hangs under it."""
+        """Return a performer that makes each effect's span the current one for nested spans."""
         return _Within(performer, self._context_in)
 
     def _context_in(self, effect_id: str) -> Context:
-        """What hangs under an effect."""
+        """Return the context of the spans below an effect."""
         run = run_id_of(effect_id)
         followed = self._runs.get(run)
         under_way = followed.under_way.get(effect_id) if followed else None
@@ -160,12 +164,15 @@ class Telemetry:
         return under(under_way.span, context) if under_way else context
 
     def _look(self) -> None:
-        """See whether anybody would get to know what is followed. Looked at with each claim: it costs more than following does."""
+        """Check if anything records telemetry.
+
+        Done at each takeover only, because it costs more than recording an entry.
+        """
         self._instruments.look()
         self._spans.look()
         self._is_wanted = self._spans.on or self._instruments.on or self._lines.wanted
 
-    # -- one entry -----------------------------------------------------------------------------------
+    # -- one entry ---------------------------------------------------------------------------------
 
     def _take(self, followed: _Followed, entry: Entry) -> None:
         event, parent = entry.event, followed.context
@@ -185,7 +192,7 @@ class Telemetry:
                     target.call_off()
 
     def _take_over(self, followed: _Followed, entry: Entry) -> None:
-        """This process has the run from this entry on: what is outstanding is its business, and nothing else is."""
+        """Adjust the open effects to those of a run that this process has acquired."""
         if isinstance(entry.event, OwnershipAcquired) and entry.event.epoch == 1:
             self._instruments.runs_started.add(1)
         live = self._live(entry.run_id)
@@ -199,7 +206,7 @@ class Telemetry:
                 followed.under_way[asked] = UnderWay(effect, entry.at, span, asked_here=False)
 
     def _unknown(self, followed: _Followed, event: EffectResult, at: float) -> UnderWay:
-        """An effect that another process asked for and whose outcome came with the claim: only its end is known."""
+        """Open the span of an effect that another process issued; only its end is observed."""
         span = self._spans.effect(event.effect_id, None, followed.context, at, name=effect_name(event))
         return UnderWay(None, at, span, asked_here=False)
 
@@ -216,17 +223,17 @@ class Telemetry:
             self._lines.task_ended(entry.run_id, entry.seq, task, effect_id=event.effect_id, outcome=outcome_of(event))
 
     def _task(self, run_id: str, effect: Effect | None) -> TaskStar | None:
-        """The task an effect is for, as it stands after the batch."""
+        """Return the task of an effect, as it is after the batch."""
         live = self._live(run_id)
         if live is None or not isinstance(live.memory, ConstellationMemory):
             return None
         task_id = effect.task_id if isinstance(effect, Dispatch) else effect.subject.get("task_id") if isinstance(effect, AskPerson) else ""
         return live.memory.constellation.tasks.get(str(task_id))
 
-    # -- the end -------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def _end(self, run_id: str) -> None:
-        """Nothing is under way: it has ended, or waits for a time to come."""
+        """Record the end of a run without open effects, if it has ended."""
         live = self._live(run_id)
         if live is None or not live.ended:
             return
@@ -238,12 +245,12 @@ class Telemetry:
             self._instruments.tasks.add(count, {"asterism.status": status})
         if self._lines.wanted:
             for task in tasks:
-                if not task.started_at:  # skipped or called off: no outcome has told of it
+                if not task.started_at:  # skipped or cancelled: no result was logged
                     self._lines.task_ended(run_id, live.seq, task)
             self._lines.run_ended(run_id, live.seq, outcome, dict(counts))
 
     def _leave(self, run_id: str) -> None:
-        """Forget a run; what is under way there is somebody else's, or nobody's yet."""
+        """Forget a run and leave its spans open; its effects continue elsewhere, or later."""
         now = self._now()
         for under_way in self._runs.pop(run_id).under_way.values():
             under_way.leave(now)

@@ -1,10 +1,12 @@
-"""What a transition and an effect look like in a trace: names, attributes, parents, times.
+"""Transitions and effects as spans of a trace: names, attributes, parents, times.
 
-A span never holds an argument, a result, a prompt or the text of an error: those are the journal's, and may be secret.
+A span never contains an argument, a result, a prompt or the text of an error: these may be secret,
+and stay in the journal.
 
-Nobody can keep a span open across processes, so each run hangs under a parent that was never written: its ids are derived
-from the run's, so that every process that ever drives the run writes into one trace. That parent says *sampled*; to keep
-fewer traces take a sampler that goes by the trace's id (``traceidratio``), about which all those processes agree.
+No span can stay open across processes. So each run has a parent span that is never written: its ids
+are derived from the run's id, and every process that drives the run writes to the same trace. That
+parent is marked as *sampled*. To record fewer traces, use a sampler that decides by the trace's id
+(``traceidratio``): all these processes then decide alike.
 """
 
 from __future__ import annotations
@@ -34,17 +36,17 @@ from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnde
 from asterism.machines.run_control import Answered, AskPerson, TransitionFailed
 
 LEFT_OPEN = "left open"
-"""Outcome of an effect whose own outcome this process will not see."""
+"""Outcome of an effect whose result this process will not see."""
 
 
 class UnderWay:
-    """An effect without an outcome.
+    """An effect without a result.
 
     Attributes:
-        effect: what is being done; None where only its end is known.
+        effect: the effect; None if only its end is known.
         since: when it was asked for, or when this process took it over, in seconds since the epoch.
-        asked_here: which of the two.
-        span: its span, open.
+        asked_here: True if this process asked for it, False if it took the run over later.
+        span: its open span.
     """
 
     __slots__ = ("asked_here", "effect", "since", "span")
@@ -56,7 +58,7 @@ class UnderWay:
         self.asked_here = asked_here
 
     def settle(self, event: EffectResult, at: float) -> None:
-        """Its outcome was taken."""
+        """End the span with the result of the effect."""
         self.span.set_attribute("asterism.outcome", outcome_of(event))
         failed = isinstance(event, ChildEnded) and event.outcome != "finished"
         if failed or isinstance(event, PlanningFailed | TransitionFailed) or (isinstance(event, AttemptEnded) and event.error is not None):
@@ -64,20 +66,20 @@ class UnderWay:
         self.span.end(nanoseconds(at))
 
     def call_off(self) -> None:
-        """Its outcome will be that it was called off, if it has no other by then."""
+        """Mark the effect as being cancelled; it may still return a result of its own."""
         self.span.set_attribute("asterism.called_off", True)  # noqa: FBT003 - the value of an attribute
 
     def leave(self, at: float) -> None:
-        """Its outcome will be taken elsewhere, or later."""
+        """End the span of an effect whose result is recorded later, or by another process."""
         self.span.set_attribute("asterism.outcome", LEFT_OPEN)
         self.span.end(nanoseconds(at))
 
 
 class Spans:
-    """Writes spans to a tracer provider (None: the global one), and takes no trouble over them while there is none.
+    """Writes spans to a tracer provider (None: the global one); does nothing if none is configured.
 
     Attributes:
-        on: whether there is one.
+        on: True if a provider is configured.
     """
 
     def __init__(self, tracer_provider: TracerProvider | None) -> None:
@@ -86,12 +88,12 @@ class Spans:
         self.on = False
 
     def look(self) -> None:
-        """See whether somebody has configured a provider by now."""
+        """Check if a provider is configured by now."""
         provider = self._provider or trace.get_tracer_provider()
         self.on = not isinstance(provider, ProxyTracerProvider | NoOpTracerProvider)
 
     def transition(self, entry: Entry, parent: Context) -> Span:
-        """The span of an entry: a moment. A noted event is marked as one."""
+        """Write the span of an entry, which has no duration. A noted event is marked."""
         if not self.on:
             return INVALID_SPAN
         at = nanoseconds(entry.at)
@@ -109,7 +111,7 @@ class Spans:
         return span
 
     def effect(self, effect_id: str, effect: Effect | None, parent: Context, at: float, *, name: str = "") -> Span:
-        """The span of an effect, open; named after it."""
+        """Open the span of an effect, with its kind as the name."""
         if not self.on:
             return INVALID_SPAN
         attributes: dict[str, AttributeValue] = {
@@ -133,12 +135,12 @@ class Spans:
 
 
 def nanoseconds(at: float) -> int:
-    """Seconds since the epoch as OpenTelemetry counts them."""
+    """Return seconds since the epoch as the nanoseconds of OpenTelemetry."""
     return round(at * 1e9)
 
 
 def run_context(root: str) -> Context:
-    """The context under which a run's spans hang, derived from the id of the root of its tree of runs."""
+    """Return the context of a run's spans, derived from the id of the root of its tree."""
     digest = hashlib.sha256(root.encode()).digest()
     parent = SpanContext(
         trace_id=int.from_bytes(digest[:16], "big"),
@@ -150,12 +152,12 @@ def run_context(root: str) -> Context:
 
 
 def under(span: Span, run: Context) -> Context:
-    """The context of that span's children; the run's, where there was no provider yet when the span should have begun."""
+    """Return the context of a span's children; the run's if the span was not recorded."""
     return run if span is INVALID_SPAN else trace.set_span_in_context(span, Context())
 
 
 def effect_name(event: EffectResult) -> str:
-    """The kind of effect an outcome is of, where the effect itself is not at hand."""
+    """Return the kind of effect that a result belongs to, if the effect itself is unknown."""
     match event:
         case AttemptEnded():
             return kind_of(Dispatch)
@@ -172,7 +174,7 @@ def effect_name(event: EffectResult) -> str:
 
 
 def outcome_of(event: EffectResult) -> str:
-    """How an effect ended, in one word that says nothing of what it returned."""
+    """Return the end of an effect as one word without its content."""
     match event:
         case AttemptEnded():
             return event.error.code if event.error else "completed"

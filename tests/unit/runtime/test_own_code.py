@@ -156,11 +156,11 @@ class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
 @pytest.mark.parametrize(
     ("buy", "problem"),
     [
-        (Mute, "its method interrupted returned None, which is not a result of this effect"),
+        (Mute, "its method interrupted returned None, which is not its result"),
         (Broken, "its method interrupted failed: LookupError: no words"),
         (
             Mistaken,
-            "its method interrupted returned Bought(effect_id='another', what='', price=0.0, tags=()), which is not a result of this effect",
+            "its method interrupted returned Bought(effect_id='another', what='', price=0.0, tags=()), which is not its result",
         ),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_database_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: p
     path.touch()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StoreUnavailable, match="another process has kept it locked"):
+        with pytest.raises(StoreUnavailable, match="another process has locked it"):
             open_database(path, create=True)
 
 
@@ -307,7 +307,7 @@ def test_when_the_disk_refuses_to_write_no_database_is_left_behind(tmp_path: Pat
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (36_864, hard))
     try:
-        with pytest.raises(StoreUnavailable, match="the disk refused"):
+        with pytest.raises(StoreUnavailable, match="reading or writing the disk failed"):
             open_database(tmp_path / "runs.db", create=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -324,7 +324,7 @@ def test_a_disk_that_fills_before_the_log_is_copied_leaves_no_database_without_i
 
     monkeypatch.setattr(database, "_prepare", then_fill)
     try:
-        with pytest.raises(StoreUnavailable, match="the disk refused"):
+        with pytest.raises(StoreUnavailable, match="reading or writing the disk failed"):
             open_database(tmp_path / "runs.db", create=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -139,7 +139,7 @@ def test_when_the_commit_fails_the_whole_group_is_told_and_may_be_tried_again(tm
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert [type(error) for error in errors] == [StoreUnavailable] * 3
-        assert "the disk refused to read or write" in str(errors[0])
+        assert "reading or writing the disk failed" in str(errors[0])
         assert await writer.read(contents) == [1]
         assert await in_one_group(writer, [insert(2), insert(3)]) == [None, None]
         assert await writer.read(contents) == [1, 2, 3]
@@ -168,7 +168,7 @@ def test_a_group_that_gets_no_lock_is_told_so(tmp_path: Path, monkeypatch: pytes
         try:
             other.execute("BEGIN IMMEDIATE")
             errors = await in_one_group(writer, [insert(1), insert(2)])
-            assert ["another process has kept it locked" in str(error) for error in errors] == [True, True]
+            assert ["another process has locked it" in str(error) for error in errors] == [True, True]
             other.execute("ROLLBACK")
             assert await in_one_group(writer, [insert(1), insert(2)]) == [None, None]
         finally:

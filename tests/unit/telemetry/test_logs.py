@@ -128,7 +128,7 @@ def test_a_terminal_gets_words_and_no_json() -> None:
 
 
 def test_a_level_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="'loud'; take debug"):
+    with pytest.raises(InvalidInput, match="'loud'; use debug"):
         configure_logs("loud", io.StringIO())
 
 

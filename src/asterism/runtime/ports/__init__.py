@@ -1,5 +1,6 @@
 """The ports of the runtime: protocols that adapters implement.
 
-``store`` holds journals, ``performer`` performs effects, ``observer`` watches runs, ``device`` carries out
-attempts, ``planner`` plans. Stores and devices each have a contract suite in ``tests/contracts`` for all adapters.
+``store`` holds journals, ``performer`` performs effects, ``observer`` watches runs, ``device``
+carries out attempts, ``planner`` plans. Stores and devices each have a contract suite in
+``tests/contracts`` for all adapters.
 """

@@ -26,7 +26,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         priority: higher goes first on a busy device.
         timeout_s: time limit from the moment the device starts it; None for no limit.
         deadline: seconds since the epoch at which it must end; None for no deadline.
-        folder: base of relative paths in the arguments: where the run was started; empty for the device's own.
+        folder: base of relative paths in the arguments: where the run was started; empty for the
+            device's own.
     """
 
     key: str
@@ -65,9 +66,9 @@ ProgressSink = Callable[[AttemptProgress], None]
 class Device(Protocol):
     """Carries out attempts.
 
-    ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error. When its
-    coroutine is cancelled, it kills this attempt only, and then lets the cancellation pass. It may report
-    progress until it returns.
+    ``perform`` never raises for what a skill does; it returns an ``AttemptResult`` with an error.
+    When its coroutine is cancelled, it kills this attempt only, and then lets the cancellation
+    pass. It may report progress until it returns.
     """
 
     @property

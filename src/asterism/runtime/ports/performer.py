@@ -15,12 +15,14 @@ class Performer(Protocol):
     """Performs one kind of effect."""
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        """Perform an effect within a time limit and return its result. Cancelling the coroutine cancels the effect for good.
+        """Perform an effect within a time limit and return its result.
+
+        Cancelling the coroutine cancels the effect for good.
 
         Args:
             effect_id: id of the effect, its idempotency key.
-            request: all data that the effect needs: the effect itself, or what its machine derives from it
-                (``Machine.requests``). It does not change while the run goes on.
+            request: all data that the effect needs: the effect itself, or what its machine derives
+                from it (``Machine.requests``). It does not change while the run goes on.
             report: sends events to the run meanwhile.
         """
         ...

@@ -15,7 +15,10 @@ __all__ = ["Planner", "PlannerQuestion", "PlanningUnavailable", "Proposal"]
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A planner's answer: a constellation or edits, its reasoning, and the status it proposes. Fields as in ``Planned``."""
+    """A planner's answer: a constellation or edits, its reasoning, and the status it proposes.
+
+    Fields as in ``Planned``.
+    """
 
     thought: str = ""
     observation: str = ""

@@ -50,8 +50,8 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
         inquiry_id: id of the effect that asked it, and the inbox key of its answer.
         prompt: the question, in words.
         subject: JSON text of exactly what needs the answer.
-        schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties are rejected.
-            Empty for any value.
+        schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
+            are rejected. Empty for any value.
         verbs: the answers that it accepts.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
@@ -125,12 +125,16 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     """Holds journals. Every operation is durable when it returns.
 
-    Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named; ``StoreUnavailable`` if the
-    database cannot be written or read (an append may be retried with the same commit).
+    Errors: ``RunNotFound``, ``RunOwned``, ``RunNewer``, ``StaleOwner`` as named;
+    ``StoreUnavailable`` if the database cannot be written or read (an append may be retried with
+    the same commit).
     """
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
-        """Create a run with its first records (from seq 1, no gaps) and open inquiries, epoch 0, no owner; InvalidInput if it exists."""
+        """Create a run with its first records and open inquiries, epoch 0 and no owner.
+
+        The records go from seq 1 without gaps. Raises InvalidInput if the run exists.
+        """
         ...
 
     async def claim(self, run_id: str, *, newest: int) -> int:
@@ -150,9 +154,9 @@ class Store(Protocol):
     async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
         """Release a run; return True if it was released.
 
-        If its inbox, or that of an unfinished run below it, has unfolded rows, the run is not released. The runs
-        below it are those whose root it is. With ``force`` the run is always released. With a stale epoch, nothing
-        changes and the result is True.
+        If its inbox, or that of an unfinished run below it, has unfolded rows, the run is not
+        released. The runs below it are those whose root it is. With ``force`` the run is always
+        released. With a stale epoch, nothing changes and the result is True.
         """
         ...
 
@@ -160,7 +164,8 @@ class Store(Protocol):
         """Write a commit.
 
         Raises:
-            StaleOwner: the epoch or the seq does not match; nothing of this commit was written (others in its group were).
+            StaleOwner: the epoch or the seq does not match; nothing of this commit was written
+                (others in its group were).
         """
         ...
 
@@ -171,7 +176,7 @@ class Store(Protocol):
     async def runs(
         self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
     ) -> list[RunRow]:
-        """Return runs, newest first; with ``root``, the runs of its tree and itself; with ``roots_only``, no children."""
+        """Return runs, newest first; with ``root`` its tree; with ``roots_only`` no children."""
         ...
 
     async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
@@ -203,7 +208,7 @@ class Store(Protocol):
         ...
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
-        """Delete ended runs with their children and all their rows, oldest first, and reclaim the space.
+        """Delete ended runs with their children and rows, oldest first, and reclaim the space.
 
         Args:
             before: only runs that ended before this time, in seconds since the epoch.
@@ -211,8 +216,8 @@ class Store(Protocol):
             keep_bytes: stop when the database is no larger than this.
 
         Returns:
-            The number of trees that were deleted. A run that is owned or has not ended is never deleted; a child is
-            deleted with its root.
+            The number of trees that were deleted. A run that is owned or has not ended is never
+            deleted; a child is deleted with its root.
         """
         ...
 
