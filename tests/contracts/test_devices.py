@@ -102,7 +102,7 @@ def test_a_result_is_the_end_of_an_attempt(play: Play) -> None:
 
 
 @pytest.mark.parametrize(("skill", "code"), [("raise", "raised"), ("crash", "crashed")])
-def test_what_goes_wrong_is_an_end_and_not_an_exception_and_the_device_goes_on(play: Play, skill: str, code: str) -> None:
+def test_an_error_is_a_result_and_not_an_exception_and_the_device_goes_on(play: Play, skill: str, code: str) -> None:
     async def scenario(device: Device) -> None:
         end = await device.perform(attempt(skill), Heard())
         assert end.result is None

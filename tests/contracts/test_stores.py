@@ -152,7 +152,7 @@ def test_a_submitted_run_reads_back_with_its_first_record_and_without_an_owner(p
     play(scenario)
 
 
-def test_the_same_run_again_is_refused_and_changes_nothing(play: Play) -> None:
+def test_a_duplicate_run_is_rejected_and_changes_nothing(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
@@ -175,7 +175,7 @@ def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Pla
     play(scenario)
 
 
-def test_a_run_that_is_not_there_is_said_not_to_be_there(play: Play) -> None:
+def test_a_missing_run_is_reported_as_missing(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         for ask in (store.run("nope"), store.claim("nope", newest=0), store.send(letter(run_id="nope"))):
@@ -244,7 +244,7 @@ def test_what_was_written_is_there_after_reopening(play: Play) -> None:
 # -- owning ------------------------------------------------------------------------------------------
 
 
-def test_claiming_raises_the_epoch_and_names_the_owner_in_words(play: Play) -> None:
+def test_acquiring_a_run_raises_the_epoch_and_names_the_owner_in_words(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
@@ -257,7 +257,7 @@ def test_claiming_raises_the_epoch_and_names_the_owner_in_words(play: Play) -> N
     play(scenario)
 
 
-def test_a_live_owner_is_not_robbed_not_even_by_itself(play: Play) -> None:
+def test_a_run_of_a_live_owner_cannot_be_acquired_not_even_by_the_owner(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
@@ -286,7 +286,7 @@ def test_a_run_has_the_newest_version_that_has_written_to_it(play: Play) -> None
     play(scenario)
 
 
-def test_a_run_of_a_newer_version_cannot_be_claimed_and_stays_as_it_is(play: Play) -> None:
+def test_a_run_of_a_newer_version_cannot_be_acquired_and_is_not_changed(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(msgspec.structs.replace(row(), version=2001), record())
@@ -301,7 +301,7 @@ def test_a_run_of_a_newer_version_cannot_be_claimed_and_stays_as_it_is(play: Pla
     play(scenario)
 
 
-def test_what_its_owner_has_raised_refuses_the_next_one(play: Play) -> None:
+def test_a_version_that_the_owner_raised_keeps_older_programs_out(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(msgspec.structs.replace(row(), version=1001), record())
@@ -314,7 +314,7 @@ def test_what_its_owner_has_raised_refuses_the_next_one(play: Play) -> None:
     play(scenario)
 
 
-def test_a_released_run_can_be_claimed_by_another(play: Play) -> None:
+def test_a_released_run_can_be_acquired_by_another_owner(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
@@ -325,7 +325,7 @@ def test_a_released_run_can_be_claimed_by_another(play: Play) -> None:
     play(scenario)
 
 
-def test_the_runs_of_a_dead_owner_can_be_claimed_and_it_is_not_named_any_more(play: Play) -> None:
+def test_the_runs_of_a_dead_owner_can_be_acquired_and_no_longer_name_it(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         for name in ("r1", "r2"):
@@ -370,7 +370,7 @@ def test_a_release_with_a_stale_epoch_changes_nothing(play: Play) -> None:
     play(scenario)
 
 
-def test_many_claims_at_once_have_one_winner(play: Play) -> None:
+def test_of_many_takeovers_at_once_one_wins(play: Play) -> None:
     async def scenario(world: World) -> None:
         stores = [await world.open() for _ in range(8)]
         await stores[0].submit(row(), record())
@@ -393,7 +393,7 @@ def test_many_claims_at_once_have_one_winner(play: Play) -> None:
 # -- appending ---------------------------------------------------------------------------------------
 
 
-def test_an_append_moves_the_row_and_writes_its_records(play: Play) -> None:
+def test_an_append_updates_the_row_and_writes_its_records(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
@@ -407,7 +407,7 @@ def test_an_append_moves_the_row_and_writes_its_records(play: Play) -> None:
 
 
 @pytest.mark.parametrize(("epoch", "after"), [(0, 1), (2, 1), (1, 0), (1, 2)])
-def test_an_append_whose_guard_does_not_hold_is_refused_whole(play: Play, epoch: int, after: int) -> None:
+def test_an_append_whose_guard_fails_writes_nothing(play: Play, epoch: int, after: int) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
@@ -526,7 +526,7 @@ def test_sending_the_same_key_again_returns_the_row_that_is_there_and_later_its_
     play(scenario)
 
 
-def test_of_two_answers_with_one_key_one_wins_and_both_are_told_which(play: Play) -> None:
+def test_of_two_answers_with_one_key_one_wins_and_both_senders_get_it(play: Play) -> None:
     async def scenario(world: World) -> None:
         stores = [await world.open(), await world.open()]
         await stores[0].submit(row(), record())
@@ -616,7 +616,7 @@ def submitted(path: Path, names: Sequence[str]) -> None:
     on(path, act)
 
 
-def test_after_kill_9_of_its_owner_a_run_is_claimed_by_the_next_and_its_journal_is_whole(tmp_path: Path) -> None:
+def test_after_kill_9_of_its_owner_a_run_is_acquired_by_the_next_with_its_whole_journal(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     submitted(path, ["r1"])
 
@@ -640,7 +640,7 @@ def test_after_kill_9_of_its_owner_a_run_is_claimed_by_the_next_and_its_journal_
     assert list((tmp_path / "runs.db.owners").iterdir()) == []
 
 
-def test_of_processes_that_claim_at_once_exactly_one_wins_each_run(tmp_path: Path) -> None:
+def test_of_processes_that_acquire_a_run_at_once_exactly_one_wins(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     names = [f"r{number}" for number in range(20)]
     submitted(path, names)
@@ -662,7 +662,7 @@ def test_of_processes_that_claim_at_once_exactly_one_wins_each_run(tmp_path: Pat
         assert all(outcome.startswith("RunOwned") for outcome in lost)
 
 
-def test_a_child_that_outlives_its_parent_does_not_keep_the_parents_runs(tmp_path: Path) -> None:
+def test_a_child_process_that_outlives_its_parent_does_not_own_the_parents_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     submitted(path, ["r1"])
     program = """
@@ -718,7 +718,7 @@ def test_a_run_submitted_with_a_whole_journal_reads_back_with_its_open_questions
     play(scenario)
 
 
-def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_them(play: Play) -> None:
+def test_pruning_deletes_ended_runs_by_age_and_outcome_with_all_their_rows(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await end(store, "old", at=100.0)
@@ -735,7 +735,7 @@ def test_pruning_forgets_ended_runs_by_age_and_outcome_with_all_that_belongs_to_
     play(scenario)
 
 
-def test_the_last_snapshot_is_kept_as_long_as_its_run_goes_on(play: Play) -> None:
+def test_the_last_snapshot_is_stored_until_its_run_ends(play: Play) -> None:
     first, second = (Snapshot(run_id="r1", seq=seq, code_version="these", body=f'{{"seq": {seq}}}') for seq in (2, 3))
 
     async def scenario(world: World) -> None:
@@ -772,7 +772,7 @@ def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) 
     play(scenario)
 
 
-def test_a_run_whose_owner_died_before_it_let_go_of_it_can_be_forgotten(play: Play) -> None:
+def test_a_run_whose_owner_died_before_its_release_can_be_pruned(play: Play) -> None:
     async def scenario(world: World) -> None:
         store, other = await world.open(), await world.open()
         await end(store, "over", at=1.0)
@@ -808,7 +808,7 @@ async def plant(store: Store) -> None:
     await store.submit(row("other"), record("other"), opened=(inquiry("other:1.0", "other"),))
 
 
-def test_a_run_that_nobody_started_is_its_own_root_and_a_tree_is_listed_by_it(play: Play) -> None:
+def test_a_run_without_a_parent_is_its_own_root_and_lists_its_tree(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await plant(store)

@@ -17,14 +17,14 @@ def test_a_public_name_resolves_to_the_object_in_its_home(name: str) -> None:
     assert getattr(asterism, name) is getattr(sys.modules[asterism._HOME_OF[name]], name)
 
 
-def test_type_checkers_are_told_the_same_names_and_homes() -> None:
+def test_type_checkers_see_the_same_names_and_modules() -> None:
     tree = ast.parse(Path(asterism.__file__).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     told = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert told == asterism._HOME_OF
 
 
-def test_a_name_that_is_not_public_is_refused_with_those_that_are() -> None:
+def test_a_name_that_is_not_public_is_rejected_with_those_that_are() -> None:
     with pytest.raises(AttributeError, match=r"no public name 'skil'; it has .*skill"):
         asterism.skil  # noqa: B018  # looking it up is the test
 

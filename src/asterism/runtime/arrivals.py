@@ -1,10 +1,16 @@
-"""Arrivals, which a run processes in its next batch: commands, effect results and reports."""
+"""Arrivals, which a run processes in its next batch: commands, effect results and reports.
+
+Performers and effects may be user code. A run advances by what its journal gives back, so that a
+replay advances it alike.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from asterism.kernel.machine import EffectResult, Event, kind_of
+from asterism.errors import InvalidInput
+from asterism.kernel.data import error_text, read_back
+from asterism.kernel.machine import Effect, EffectResult, Event, kind_of
 from asterism.machines.run_control import TransitionFailed
 
 
@@ -36,3 +42,30 @@ def replacement(arrival: Arrival, reason: str, error: Exception) -> Arrival:
     if not arrival.key or isinstance(event, EffectResult):
         raise error
     return msgspec.structs.replace(arrival, failure=f"a defect of asterism: {kind_of(event)} could not be taken: {reason}")
+
+
+def effect_result(effect_id: str, returned: object) -> EffectResult:
+    """Return a performer's result as the journal gives it back.
+
+    Raises:
+        TypeError: not a result of this effect, which would then stay open forever; or a journal
+            cannot hold it.
+    """
+    if not isinstance(returned, EffectResult) or returned.effect_id != effect_id:
+        raise TypeError(f"its performer returned {returned!r:.200}, which is not its result")
+    try:
+        return read_back(returned)
+    except InvalidInput as error:
+        raise TypeError(f"its performer returned {returned!r:.200}: {error}") from None
+
+
+def interrupted_result(effect_id: str, effect: Effect, why: str) -> EffectResult:
+    """Return the result of a cancelled or lost effect; ``TransitionFailed`` if it has none."""
+    try:
+        result: object = effect.interrupted(effect_id, why)
+        if isinstance(result, EffectResult) and result.effect_id == effect_id:
+            return read_back(result)
+        problem = f"its method interrupted returned {result!r:.200}, which is not its result"
+    except Exception as error:  # boundary: a defect in an effect's own code ends its run only, with its name
+        problem = f"its method interrupted failed: {error_text(error)}".partition("\n")[0]
+    return TransitionFailed(effect_id=effect_id, event=kind_of(effect), reason=f"{why}; {problem}")

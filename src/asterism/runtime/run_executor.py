@@ -19,9 +19,8 @@ from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy,
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, OwnershipAcquired
-from asterism.runtime.arrivals import Arrival, replacement
+from asterism.runtime.arrivals import Arrival, effect_result, interrupted_result, replacement
 from asterism.runtime.clock import Clock
-from asterism.runtime.effect_results import effect_result, interrupted_result
 from asterism.runtime.inquiries import closed_inquiries, opened_inquiries
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store

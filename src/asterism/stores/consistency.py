@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asterism.kernel.journal import Record
-from asterism.runtime.ports.store import Commit, InquiryRow, RunRow
+from asterism.runtime.ports.store import InquiryRow
 
 
-def check_submission(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
-    """Check that the records and inquiries are of this run, and seqs go from 1 without gaps."""
-    _check(row.run_id, records, 1, opened)
-
-
-def check_commit(commit: Commit) -> None:
-    """Check that the records and inquiries are of this run, and seqs follow ``expected_seq``."""
-    _check(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
-
-
-def _check(run_id: str, records: Sequence[Record], start: int, opened: Sequence[InquiryRow]) -> None:
-    for seq, record in enumerate(records, start):
+def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: Sequence[InquiryRow]) -> None:
+    """Check that the records and inquiries are of this run, and seqs go from the first without gaps."""
+    for seq, record in enumerate(records, first_seq):
         if record.seq != seq or record.run_id != run_id:
             raise ValueError(f"run {run_id}: there is record {record.run_id}#{record.seq} where {run_id}#{seq} belongs")
     for inquiry in opened:

@@ -17,7 +17,7 @@ from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, Stale
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
-from asterism.stores.consistency import check_commit, check_submission
+from asterism.stores.consistency import check_rows
 
 Fault = Callable[[str], Exception | None]
 """Called before each write with its name (``append``, …); if it returns an exception, that is
@@ -68,7 +68,7 @@ class MemoryStore:
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         records = [first, *more]
-        check_submission(row, records, opened)
+        check_rows(row.run_id, records, 1, opened)
         await self._begin("submit")
         if row.run_id in self.memory.runs:
             raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
@@ -97,7 +97,7 @@ class MemoryStore:
         return True
 
     async def append(self, commit: Commit) -> None:
-        check_commit(commit)
+        check_rows(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
         await self._begin("append")
         memory, run = self.memory, commit.run_id
         row = memory.runs.get(run)
@@ -163,7 +163,8 @@ class MemoryStore:
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         await self._begin()
-        return self._unfolded(set(runs))
+        wanted = set(runs)
+        return [row for row in self.memory.inbox.values() if row.run_id in wanted and not row.verdict]
 
     async def verdict(self, run_id: str, key: str) -> str:
         await self._begin()
@@ -229,6 +230,3 @@ class MemoryStore:
 
     def _shown(self, row: RunRow) -> RunRow:
         return row if row.owner in self.memory.living else msgspec.structs.replace(row, owner="")
-
-    def _unfolded(self, runs: set[str]) -> list[InboxRow]:
-        return [row for row in self.memory.inbox.values() if row.run_id in runs and not row.verdict]

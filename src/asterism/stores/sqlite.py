@@ -19,7 +19,7 @@ from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, Stale
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
-from asterism.stores.consistency import check_commit, check_submission
+from asterism.stores.consistency import check_rows
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
 from asterism.stores.writer import GroupWriter
@@ -115,7 +115,7 @@ class SqliteStore:
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         records = (first, *more)
-        check_submission(row, records, opened)
+        check_rows(row.run_id, records, 1, opened)
         await self._writer.write(partial(_submit, row, records, opened))
 
     async def claim(self, run_id: str, *, newest: int) -> int:
@@ -125,7 +125,7 @@ class SqliteStore:
         return await self._writer.write(partial(_release, run_id, epoch, force))
 
     async def append(self, commit: Commit) -> None:
-        check_commit(commit)
+        check_rows(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
         await self._writer.write(partial(_append, commit))
 
     async def run(self, run_id: str) -> RunRow:

@@ -108,7 +108,7 @@ def test_a_free_device_starts_at_once_and_its_result_comes_back() -> None:
     assert world.ends == {"a": (3.0, AttemptResult(result={"rows": 7}))}
 
 
-def test_what_a_skill_says_went_wrong_comes_back_as_it_is() -> None:
+def test_the_error_of_a_skill_is_returned_unchanged() -> None:
     error = TaskError(code="raised", message="ValueError: no")
     world = World(by_skill({"a": Behaviour(error=error)}))
     live(world, begin(world, "a"))
@@ -209,7 +209,7 @@ def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answ
 # -- bounds in time ----------------------------------------------------------------------------------
 
 
-def test_a_timeout_counts_from_the_moment_the_device_takes_it_and_kills() -> None:
+def test_a_timeout_counts_from_the_start_on_the_device_and_kills() -> None:
     world = World(by_skill({"slow": Behaviour(hangs=True)}, Behaviour(duration_s=5)))
     live(world, begin(world, "first"), begin(world, "slow", timeout_s=2.5), begin(world, "next", timeout_s=6))
     assert world.ends["slow"] == (7.5, AttemptResult(error=TaskError(code="timeout", message="it took longer than its timeout of 2.5 s")))
@@ -231,20 +231,20 @@ def test_a_deadline_while_it_is_performed_kills() -> None:
     assert world.ended("a") == (4, "deadline")
 
 
-def test_a_deadline_that_has_passed_is_said_at_once() -> None:
+def test_a_deadline_that_has_passed_is_reported_at_once() -> None:
     world = World()
     live(world, begin(world, "a", deadline=EPOCH))
     assert world.ended("a") == (0, "deadline")
     assert world.started() == []
 
 
-def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
+def test_the_first_reason_to_stop_is_the_one_that_is_reported() -> None:
     world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=5)}))
     live(world, begin(world, "a", timeout_s=1, deadline=EPOCH + 2))
     assert world.ends["a"] == (6.0, AttemptResult(error=TaskError(code="timeout", message="it took longer than its timeout of 1 s")))
 
 
-def test_bounds_that_are_kept_leave_no_trace() -> None:
+def test_limits_that_are_not_reached_have_no_effect() -> None:
     world = World()
     live(world, begin(world, "a", deadline=EPOCH + 4, timeout_s=5), at(20, lambda: None))
     assert world.ended("a") == (1, "completed")
@@ -268,7 +268,7 @@ def test_a_cancel_while_it_is_performed_kills_and_then_frees_the_slot() -> None:
     assert "a" not in world.ends
 
 
-def test_a_cancel_comes_through_only_when_the_device_has_let_go() -> None:
+def test_a_cancellation_passes_on_only_when_the_device_has_ended() -> None:
     world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=3)}))
     came_through: list[float] = []
 
@@ -317,7 +317,7 @@ def test_a_cancel_before_the_device_made_its_first_step_never_touches_it() -> No
 # -- devices that misbehave --------------------------------------------------------------------------
 
 
-def test_a_stubborn_device_keeps_its_slot_but_the_caller_gets_the_answer() -> None:
+def test_a_stuck_device_occupies_its_slot_but_the_caller_gets_the_result() -> None:
     world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=60)}), grace_s=10)
     live(world, begin(world, "a", timeout_s=5), begin(world, "b"))
     at_s, end = world.ends["a"]
@@ -393,7 +393,7 @@ def test_a_lost_device_ends_what_it_performs_and_what_waits_for_it() -> None:
     assert [(when, notice.kind) for when, notice in world.notices] == [(3, "lost"), (5, "found")]
 
 
-def test_losing_and_finding_twice_is_told_once() -> None:
+def test_losing_and_finding_twice_is_reported_once() -> None:
     world = World()
     dispatcher = world.dispatcher
     acts = (dispatcher.lose, dispatcher.lose, dispatcher.find, dispatcher.find)
@@ -402,7 +402,7 @@ def test_losing_and_finding_twice_is_told_once() -> None:
     assert not dispatcher.is_lost("laptop")
 
 
-def test_who_has_unsubscribed_is_not_told() -> None:
+def test_an_unsubscribed_listener_is_not_notified() -> None:
     dispatcher = Dispatcher({"laptop": Clumsy()}, clock)
     told: list[DeviceNotice] = []
     dispatcher.subscribe(told.append)()
@@ -420,7 +420,7 @@ def test_an_unknown_device_is_named_with_those_there_are() -> None:
             ask("lapdog")
 
 
-def test_a_full_queue_says_so() -> None:
+def test_a_full_queue_is_reported() -> None:
     world = World(queue_limit=2)
     live(world, *(begin(world, key) for key in "abcd"))
     assert world.ended("d") == (0, "no_device")
@@ -430,7 +430,7 @@ def test_a_full_queue_says_so() -> None:
     assert [world.ended(key)[1] for key in "abc"] == ["completed"] * 3
 
 
-def test_a_device_without_a_slot_is_refused() -> None:
+def test_a_device_without_a_slot_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="concurrency is 0"):
         World(concurrency=0)
 
@@ -443,7 +443,7 @@ def test_depth_and_running_say_what_is_there() -> None:
     assert seen == [(2, 3)]
 
 
-def test_closing_stops_everything_and_waits_until_the_devices_have_let_go() -> None:
+def test_closing_stops_everything_and_waits_until_the_devices_have_ended() -> None:
     world = World(by_skill({}, Behaviour(hangs=True, ignores_cancel_s=4)))
 
     async def main() -> float:
@@ -471,12 +471,12 @@ def reports(behaviour: Behaviour, **fields: Any) -> list[tuple[float, float | No
     return seen
 
 
-def test_the_first_report_passes_at_once_the_rest_merged_four_times_a_second() -> None:
+def test_the_first_report_passes_at_once_and_later_ones_are_merged_four_times_a_second() -> None:
     marks = ((0.0, 0.0, "begin"), (0.1, 0.1, "one"), (0.125, 0.2, ""), (0.2, None, "two"), (0.5, 0.5, "three"))
     assert reports(Behaviour(duration_s=2, marks=marks)) == [(0, 0.0, "begin"), (0.25, 0.2, "one\ntwo"), (0.5, 0.5, "three")]
 
 
-def test_the_last_report_is_kept_and_comes_before_the_end() -> None:
+def test_the_last_report_is_never_dropped_and_comes_before_the_end() -> None:
     assert reports(Behaviour(duration_s=0.125, marks=((0, 0.1, ""), (0.125, 1.0, "done")))) == [(0, 0.1, ""), (0.125, 1.0, "done")]
     assert reports(Behaviour(hangs=True, marks=((0, 0.1, ""), (0.125, 0.9, "nearly"))), timeout_s=0.2) == [
         (0, 0.1, ""),

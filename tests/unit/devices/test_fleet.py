@@ -136,7 +136,7 @@ def test_a_fleet_is_named_by_itself_or_by_its_file(tmp_path: Path) -> None:
         ("[[devices]]\nid = 'a'\naliases = ['b']\n[[devices]]\nid = 'b'", "devices[1] (b).id: 'b' already names device 'a'"),
     ],
 )
-def test_what_is_wrong_with_a_fleet_file_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+def test_an_error_in_a_fleet_file_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
     file = written(tmp_path, text)
     with pytest.raises(InvalidInput) as refused:
         read_fleet(file, KINDS)
@@ -183,7 +183,7 @@ def test_a_fleet_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_skill_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+def test_an_error_in_a_skill_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         opened(tmp_path, "[[devices]]\nid = 'a'\n" + text)
     message = str(refused.value)
@@ -192,7 +192,7 @@ def test_what_is_wrong_with_a_skill_is_one_line_with_file_and_key(tmp_path: Path
     assert len(message.splitlines()) == 1
 
 
-def test_a_skill_may_come_from_a_package_beside_the_fleet_file(tmp_path: Path) -> None:
+def test_a_skill_may_come_from_a_package_next_to_the_fleet_file(tmp_path: Path) -> None:
     (tmp_path / "office_tools").mkdir()
     (tmp_path / "office_tools" / "paper.py").write_text("from asterism import skill\n@skill\ndef fold(): ...\n")
     (tmp_path / "office_tools" / "near.py").write_text("from paper import fold\n")

@@ -8,7 +8,7 @@ import os
 from asterism.devices.log_relay import MESSAGE_CHARS, MESSAGES_PER_S, LogReader, RateLimit
 
 
-def test_a_gate_passes_so_many_a_second_and_tells_how_many_it_dropped() -> None:
+def test_a_rate_limit_passes_so_many_a_second_and_reports_how_many_it_dropped() -> None:
     now = [0.0]
     heard: list[str] = []
     gate = RateLimit(lambda _, message: heard.append(message), lambda: now[0], "line")
@@ -40,7 +40,7 @@ def test_lines_are_put_together_and_cut() -> None:
     assert asyncio.run(scenario()) == ["one", "two", "x" * MESSAGE_CHARS + "…", "größer 星", "the rest\ufffd"]
 
 
-def test_between_attempts_nobody_hears() -> None:
+def test_output_between_attempts_is_discarded() -> None:
     async def scenario() -> list[str]:
         read, write = os.pipe()
         heard: list[str] = []

@@ -69,7 +69,7 @@ def test_the_decorated_function_stays_itself() -> None:
     assert download("u", Path("t"), tries=5) == {"model": "u", "accuracy": 0.5}
 
 
-def test_the_decorator_takes_a_name_tags_examples_and_idempotent() -> None:
+def test_the_decorator_accepts_a_name_tags_examples_and_idempotent() -> None:
     @skill(name="fetch", idempotent=True, tags=["net"], examples=["get it"])
     async def anything() -> None:
         """Fetch."""
@@ -79,7 +79,7 @@ def test_the_decorator_takes_a_name_tags_examples_and_idempotent() -> None:
     assert described.output is None
 
 
-def test_a_parameter_without_a_hint_takes_anything() -> None:
+def test_a_parameter_without_a_hint_accepts_anything() -> None:
     @skill
     def loose(value, other=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         return value, other
@@ -111,7 +111,7 @@ def test_arguments_become_the_types_the_function_asks_for() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"url": "u"}, {"url": "u", "target": 3}, {"url": "u", "target": "t", "more": 1}])
-def test_wrong_arguments_are_refused(arguments: dict[str, Any]) -> None:
+def test_wrong_arguments_are_rejected(arguments: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         contract_of(download).values(arguments)
 
@@ -127,7 +127,7 @@ def test_a_recursive_output_keeps_its_definition() -> None:
     assert "Tree" in output["$defs"]
 
 
-def test_parameters_that_have_no_name_are_refused_with_the_functions_name() -> None:
+def test_parameters_without_a_name_are_rejected_with_the_functions_name() -> None:
     with pytest.raises(InvalidInput, match=r"skill .*star: its parameter `\*args` cannot be passed by name"):
 
         @skill
@@ -149,7 +149,7 @@ def test_only_functions_are_skills() -> None:
         skill(Box)
 
 
-def test_hints_without_a_schema_are_refused_with_the_skills_name() -> None:
+def test_hints_without_a_schema_are_rejected_with_the_skills_name() -> None:
     class Odd: ...
 
     def odd(value: Any) -> None: ...

@@ -79,7 +79,7 @@ def test_a_first_entry_that_is_a_note_says_it_too() -> None:
     assert replayed(SECOND, entries).rules == 2
 
 
-def test_a_correction_holds_from_the_claim_that_brought_it() -> None:
+def test_a_correction_applies_from_the_takeover_that_brought_it() -> None:
     entries = half_a_litre()
     run = replayed(SECOND, entries)
     assert run.rules == 1

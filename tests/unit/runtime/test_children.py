@@ -84,7 +84,7 @@ def test_a_command_waits_for_a_child_that_is_being_created() -> None:
     run_in_virtual_time(scene())
 
 
-def test_a_child_finds_the_commands_that_came_before_it_when_it_begins() -> None:
+def test_a_new_child_finds_the_commands_that_were_sent_before_it_existed() -> None:
     async def scene() -> None:
         known, waiting = await nursery()
         await begin(known, {"r:2.0": signal_child(START, Cancel())})
@@ -93,7 +93,7 @@ def test_a_child_finds_the_commands_that_came_before_it_when_it_begins() -> None
     run_in_virtual_time(scene())
 
 
-def test_a_command_for_a_child_that_nobody_creates_is_not_waited_for() -> None:
+def test_a_signal_does_not_wait_for_a_child_that_is_not_being_created() -> None:
     async def scene() -> None:
         known, _ = await nursery()
         before = asyncio.get_running_loop().time()

@@ -62,7 +62,7 @@ def test_a_run_is_waited_for_no_longer_than_it_is_active_or_the_time_that_is_giv
     asyncio.run(scene())
 
 
-def test_a_worker_takes_what_a_client_sends(tmp_path: Path) -> None:
+def test_a_worker_processes_the_commands_of_a_client(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
 
     async def scene() -> None:
@@ -100,7 +100,7 @@ def test_a_client_forks_exports_and_imports() -> None:
     asyncio.run(scene())
 
 
-def test_a_client_refuses_a_run_of_a_machine_that_it_does_not_know() -> None:
+def test_a_client_rejects_a_run_of_an_unknown_machine() -> None:
     async def scene() -> None:
         client, stranger = client_of(FERRY), client_of()
         run = await begun(client)

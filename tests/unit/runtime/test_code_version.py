@@ -121,7 +121,7 @@ def total(machine: Machine[Any], entries: list[Any], snapshot: Snapshot | None) 
     return asyncio.run(main())
 
 
-def test_a_snapshot_is_not_believed_after_the_source_of_a_move_has_changed(counter: Counter) -> None:
+def test_a_snapshot_is_ignored_after_the_source_of_a_move_has_changed(counter: Counter) -> None:
     machine, hear = counter.loaded()
     run, entries = counting(machine, hear)
     snapshot = take_snapshot(run, code_version(machine))
@@ -165,7 +165,7 @@ def test_a_hook_that_nothing_else_names_is_covered(counter: Counter) -> None:
     assert code_version(counter.loaded()[0]) != before
 
 
-def test_a_machine_without_source_is_not_frozen(counter: Counter) -> None:
+def test_no_snapshots_are_taken_of_a_machine_without_source(counter: Counter) -> None:
     machine, hear = counter.loaded()
     hear.__dict__.pop("__file__")
     run, _ = counting(machine, hear)

@@ -16,7 +16,7 @@ async def at_hand(given: Runtime | None = None) -> Runtime:
         return runtime
 
 
-def test_the_opened_runtime_is_at_hand_within_its_context_and_not_after(tmp_path: Path) -> None:
+def test_the_opened_runtime_is_current_within_its_context_and_not_after(tmp_path: Path) -> None:
     async def scene() -> None:
         async with asterism.open(tmp_path / "runs.db") as opened:
             assert await at_hand() is opened
@@ -37,7 +37,7 @@ def test_a_runtime_that_is_given_goes_before_the_opened_one(tmp_path: Path) -> N
     asyncio.run(scene())
 
 
-def test_one_opened_within_another_is_at_hand_until_it_is_left(tmp_path: Path) -> None:
+def test_a_nested_runtime_is_current_until_it_is_closed(tmp_path: Path) -> None:
     async def scene() -> None:
         async with asterism.open(tmp_path / "a.db") as outer:
             async with asterism.open(tmp_path / "b.db") as inner:

@@ -106,7 +106,7 @@ def test_a_run_that_waits_for_a_person_is_released_once() -> None:
     assert store.forced == [False]
 
 
-def test_a_run_whose_driving_fails_is_let_go_of_all_the_same() -> None:
+def test_a_run_is_released_when_driving_it_fails() -> None:
     store = Stuck()
     with pytest.raises(StoreUnavailable):
         driven(store, FIRST)
@@ -129,7 +129,7 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
     assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not asked any more"]
 
 
-def test_a_second_cancel_is_told_that_the_run_is_ending_already() -> None:
+def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None:
     store = MemoryStore()
 
     async def main() -> None:
@@ -146,7 +146,7 @@ def test_a_second_cancel_is_told_that_the_run_is_ending_already() -> None:
     assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "run r is ending already (cancelled)"]
 
 
-def test_a_tree_whose_child_takes_an_answer_while_its_root_is_released_goes_on() -> None:
+def test_a_tree_goes_on_when_a_child_accepts_an_answer_during_the_release_of_its_root() -> None:
     async def main() -> str:
         store, clock = Answering(), SystemClock()
         machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}

@@ -33,7 +33,7 @@ class Watcher:
         self.troubles.append(message)
 
 
-def test_a_request_that_cannot_be_made_is_the_outcome_of_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_cannot_be_built_is_the_result_of_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(run: Any, effect_id: str, effect: Any) -> Any:
         raise KeyError("a")
 

@@ -16,7 +16,7 @@ from asterism.stores.memory import MemoryStore
 from tests.errand import Basket, Leave, errand, in_memory, stays_out
 
 
-def test_what_goes_wrong_is_told_to_who_waits_and_ends_nothing_else() -> None:
+def test_an_error_reaches_the_waiting_caller_and_ends_no_other_run() -> None:
     async def main() -> None:
         driver = Driver(store=MemoryStore(), clock=SystemClock(), machines={}, performers={})
         with pytest.raises(InvalidInput, match="not open"):

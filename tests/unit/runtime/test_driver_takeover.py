@@ -60,7 +60,7 @@ class Scene:
             await asyncio.wait([driving])
 
 
-def test_the_first_claim_of_a_run_reaps_nothing() -> None:
+def test_the_first_owner_of_a_run_reaps_nothing() -> None:
     async def main() -> list[str]:
         scene = Scene()
         await scene.is_killed()

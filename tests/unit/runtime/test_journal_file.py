@@ -73,7 +73,7 @@ def test_what_only_mentions_an_effect_is_left_alone() -> None:
         (lambda lines: [], "the end is missing"),
     ],
 )
-def test_a_line_that_was_changed_lost_moved_or_added_is_named(change: object, told: str) -> None:
+def test_a_line_that_was_changed_removed_moved_or_added_is_named(change: object, told: str) -> None:
     lines = list(journal_lines([(ROW, records())]))
     with pytest.raises(InvalidInput, match=told):
         read_journals(change(lines))  # type: ignore[operator]
@@ -111,7 +111,7 @@ def test_a_file_that_another_program_has_sealed_is_read() -> None:
 
 
 @pytest.mark.parametrize("run_id", ["", "a\x1b]0;x\x07\nb", "a\u202e", "../../x", "--help", "a b", "a:1", "x" * 101, ".", "ünder"])
-def test_a_run_whose_id_none_may_have_is_not_taken_in(run_id: str) -> None:
+def test_a_run_with_an_invalid_id_is_not_imported(run_id: str) -> None:
     with pytest.raises(InvalidInput, match=r"line 1: .* cannot be the id of a run") as refused:
         read_journals(sealed(*contents({"run": run_id}, {"run": run_id}, {})))
     assert str(refused.value).isprintable()
@@ -119,7 +119,7 @@ def test_a_run_whose_id_none_may_have_is_not_taken_in(run_id: str) -> None:
 
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 1, 0])
-def test_a_journal_of_a_version_that_cannot_be_read_is_refused_in_one_line(version: int) -> None:
+def test_a_journal_of_an_unsupported_version_is_rejected_in_one_line(version: int) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_journals(sealed(*contents({}, {"version": version}, {})))
     assert str(refused.value) == (
@@ -128,21 +128,21 @@ def test_a_journal_of_a_version_that_cannot_be_read_is_refused_in_one_line(versi
     )
 
 
-def test_a_journal_of_an_earlier_version_that_steps_lead_on_from_is_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_of_an_earlier_version_with_upgrade_steps_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "UPGRADES", {SCHEMA_VERSION - 1: lambda record: record})
     ((_, read),) = read_journals(sealed(*contents({}, {"version": SCHEMA_VERSION - 1}, {})))
     assert [record.version for record in read] == [SCHEMA_VERSION - 1]
 
 
 @pytest.mark.parametrize("run_id", ["r", "r.1", "r.1.0.", "r.1.0\x1b", "r.a.b", "s.1.0", "r.1.0.1.0"])
-def test_a_run_below_whose_id_does_not_follow_from_its_parent_is_not_taken_in(run_id: str) -> None:
+def test_a_child_whose_id_does_not_follow_from_its_parent_is_not_imported(run_id: str) -> None:
     with pytest.raises(InvalidInput, match=r"cannot be the id of a child of run 'r'"):
         read_journals(tree_of(TOP, (run_id, "r", "r")))
 
 
 @pytest.mark.parametrize("at", [1e300, -1.0, 253_370_764_800, 10**30])
 @pytest.mark.parametrize("field", ["created_at", "updated_at", "at"])
-def test_a_time_that_no_clock_has_told_is_not_taken_in(field: str, at: float) -> None:
+def test_an_invalid_time_is_not_imported(field: str, at: float) -> None:
     line = 2 if field == "at" else 1
     with pytest.raises(InvalidInput, match=f"line {line}: .* is not a valid time"):
         read_journals(sealed(*contents({field: at} if line == 1 else {}, {field: at} if line == 2 else {}, {})))
@@ -168,7 +168,7 @@ TOP, BELOW, DEEP = ("r", "", "r"), ("r.1.0", "r", "r"), ("r.1.0.1.0", "r.1.0", "
         ((TOP, ("r.1.0", "r", "elsewhere")), "run r.1.0 is a child of r, which is not in the file"),
     ],
 )
-def test_runs_that_are_no_tree_are_not_taken_in(rows: tuple[tuple[str, str, str], ...], told: str) -> None:
+def test_runs_that_are_no_tree_are_not_imported(rows: tuple[tuple[str, str, str], ...], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         read_journals(tree_of(*rows))
 
@@ -202,12 +202,12 @@ def adoptable() -> list[Journal]:
     return [(row, with_run_id(records(), "r", row.run_id)) for row in rows]
 
 
-def test_of_a_tree_with_one_journal_that_cannot_be_replayed_nothing_is_taken_in() -> None:
+def test_nothing_is_imported_of_a_tree_with_a_journal_that_cannot_be_replayed() -> None:
     (top, journal), below = adoptable()
     assert taken_in([], [(top, journal[:1] + journal[2:]), below]) == set()
 
 
-def test_a_tree_whose_taking_in_was_cut_short_is_taken_in_by_doing_it_again() -> None:
+def test_an_import_that_was_interrupted_can_be_repeated() -> None:
     tree = adoptable()
     assert taken_in([], tree) == {"r", "r.1.0"}
     assert taken_in(tree[1:], tree) == {"r", "r.1.0"}

@@ -65,7 +65,7 @@ def test_entries_are_followed_as_a_view_reads_them() -> None:
     assert asyncio.run(main()) == list(range(3, len(JOURNAL) + 1))
 
 
-def test_a_journal_that_ends_before_its_row_says_is_not_believed() -> None:
+def test_a_journal_that_ends_before_the_seq_of_its_row_is_rejected() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.submit(ROW, *JOURNAL)

@@ -79,7 +79,7 @@ def in_one_line(run_id: str) -> str:
 
 
 @pytest.mark.parametrize("who", ["the root", "its child"])
-def test_a_newer_run_anywhere_in_a_tree_refuses_its_drive_and_nothing_is_performed(who: str) -> None:
+def test_a_newer_run_anywhere_in_a_tree_prevents_its_drive_and_every_effect(who: str) -> None:
     async def main() -> None:
         memory = Memory()
         below = await parked(memory)
@@ -98,7 +98,7 @@ def test_a_newer_run_anywhere_in_a_tree_refuses_its_drive_and_nothing_is_perform
     asyncio.run(main())
 
 
-def test_a_child_that_becomes_newer_after_it_was_looked_at_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_becomes_newer_after_the_check_is_not_acquired(monkeypatch: pytest.MonkeyPatch) -> None:
     async def looked_at(driver: Driver, root: str) -> None:
         """Found nothing."""
 
@@ -131,7 +131,7 @@ def test_a_command_to_a_newer_run_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_newer_run_is_neither_copied_nor_taken_in() -> None:
+def test_a_newer_run_is_neither_forked_nor_imported() -> None:
     async def main() -> None:
         memory, elsewhere = Memory(), Memory()
         below = await parked(memory)

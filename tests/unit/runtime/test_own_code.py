@@ -36,7 +36,7 @@ def asks_for_the_price(memory: Basket, event: Bought, context: StepContext) -> S
     return State.BACK
 
 
-def test_a_run_moves_by_the_outcome_that_its_journal_gives_back(tmp_path: Path) -> None:
+def test_a_run_advances_by_the_effect_result_that_its_journal_gives_back(tmp_path: Path) -> None:
     async def main() -> str:
         machine = errand(bought=asks_for_the_price, back=waits)
         async with opened(tmp_path, machine, lambda effect_id, effect: Bought(effect_id=effect_id, price=5, tags=["a"])) as runtime:  # type: ignore[arg-type]
@@ -71,7 +71,9 @@ def test_a_run_begins_with_the_event_that_its_journal_gives_back(tmp_path: Path)
         ({"price": float("nan")}, "Expected `float`, got `null` - at `$.price`"),
     ],
 )
-def test_an_outcome_that_a_journal_cannot_hold_is_a_failure_of_its_performer(tmp_path: Path, more: dict[str, Any], problem: str) -> None:
+def test_an_effect_result_that_a_journal_cannot_hold_is_a_failure_of_its_performer(
+    tmp_path: Path, more: dict[str, Any], problem: str
+) -> None:
     row, memory = run(tmp_path, errand(), lambda effect_id, effect: Bought(effect_id=effect_id, **more))
     assert row.outcome == "finished"
     assert memory.what.startswith("TypeError: its performer returned Bought(effect_id='r:1.0', ")
@@ -85,7 +87,7 @@ def test_what_a_performer_raises_may_be_no_unicode(tmp_path: Path) -> None:
     assert run(tmp_path, errand(), sells)[1].what == "OSError: no file \\udc80"
 
 
-def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_asks_for_it(tmp_path: Path) -> None:
+def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_schedules_it(tmp_path: Path) -> None:
     def again(memory: Basket, event: Bought, context: StepContext) -> State:
         context.schedule(Buy(note=5))  # type: ignore[arg-type]
         return State.BACK
@@ -121,7 +123,7 @@ def buys_once(memory: Basket, event: Leave, context: StepContext) -> State:
     return State.OUT
 
 
-def test_what_the_first_move_asks_for_is_performed_though_it_must_never_be_repeated(tmp_path: Path) -> None:
+def test_an_effect_of_the_first_move_is_performed_even_if_it_must_never_be_retried(tmp_path: Path) -> None:
     row, memory = run(tmp_path, errand(buy=Once, leave=buys_once))
     assert (row.outcome, memory.what) == ("finished", "tea")
 
@@ -164,7 +166,7 @@ class Mistaken(Buy, tag="mistaken", frozen=True, kw_only=True):
         ),
     ],
 )
-def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_name(tmp_path: Path, buy: type[Buy], problem: str) -> None:
+def test_an_effect_without_a_valid_interrupted_result_fails_its_run_by_name(tmp_path: Path, buy: type[Buy], problem: str) -> None:
     def sells(effect_id: str, effect: Buy) -> EffectResult:
         raise OSError("shut")
 
@@ -181,7 +183,7 @@ def test_an_effect_that_does_not_say_what_an_interruption_means_ends_its_run_by_
 NO_CODE = "errand ends in DONE: its memory has no code; set it to 'finished', 'cancelled', or a word for what went wrong"
 
 
-def test_a_move_that_ends_a_run_and_does_not_say_how_is_a_defect(tmp_path: Path) -> None:
+def test_a_move_that_ends_a_run_without_an_outcome_is_a_defect(tmp_path: Path) -> None:
     def ends(memory: Basket, event: Bought, context: StepContext) -> State:
         return State.DONE
 
@@ -227,7 +229,7 @@ STUCK = (
 )
 
 
-def test_a_run_that_waits_for_nothing_says_so_and_goes_on_when_its_move_is_corrected(tmp_path: Path) -> None:
+def test_a_stuck_run_is_reported_and_resumes_when_its_move_is_corrected(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, errand(back=waits)) as runtime:
             with pytest.raises(RunStuck) as raised:
@@ -239,7 +241,7 @@ def test_a_run_that_waits_for_nothing_says_so_and_goes_on_when_its_move_is_corre
     asyncio.run(main())
 
 
-def test_a_run_that_waits_for_nothing_takes_all_that_has_arrived_before_it_says_so() -> None:
+def test_a_stuck_run_processes_all_arrivals_before_it_is_reported() -> None:
     async def main() -> str:
         machine = errand(leave=stays_out)
         async with in_memory(machine) as runtime:
@@ -308,7 +310,7 @@ class Call(Event, tag="call", frozen=True, kw_only=True):
     from_outside: ClassVar[bool] = True
 
 
-def test_a_run_that_takes_a_command_of_its_own_waits_for_it(tmp_path: Path) -> None:
+def test_a_run_that_accepts_a_command_of_its_machine_waits_for_it(tmp_path: Path) -> None:
     def called(memory: Basket, event: Call, context: StepContext) -> State:
         memory.code = "finished"
         return State.DONE
@@ -335,7 +337,7 @@ def test_a_run_that_takes_a_command_of_its_own_waits_for_it(tmp_path: Path) -> N
     asyncio.run(main())
 
 
-def test_a_run_that_begins_with_what_a_journal_cannot_hold_is_refused_and_not_written(tmp_path: Path) -> None:
+def test_a_first_event_that_a_journal_cannot_hold_is_rejected_and_not_written(tmp_path: Path) -> None:
     async def main() -> None:
         machine = errand()
         async with opened(tmp_path, machine) as runtime:

@@ -22,7 +22,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_folders_that_are_made_are_private_and_those_that_are_there_keep_their_mode(tmp_path: Path) -> None:
+def test_new_folders_are_private_and_existing_ones_keep_their_mode(tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir(mode=0o755)
     make_folder(there / "new" / "newer")
@@ -38,7 +38,7 @@ def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
         make_folder(tmp_path / "file" / "below")
 
 
-def test_a_file_that_is_made_is_private_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_new_file_is_private_and_an_existing_one_keeps_its_mode(tmp_path: Path) -> None:
     for name in ("new", "there"):
         if name == "there":
             (tmp_path / name).touch(mode=0o644)
@@ -48,7 +48,7 @@ def test_a_file_that_is_made_is_private_and_one_that_is_there_keeps_its_mode(tmp
 
 
 @pytest.mark.parametrize(("folder", "file"), [(0o700, 0o600), (0o755, 0o644), (0o750, 0o640)])
-def test_a_file_beside_the_database_is_as_private_as_its_folder(tmp_path: Path, folder: int, file: int) -> None:
+def test_a_file_next_to_the_database_is_as_private_as_its_folder(tmp_path: Path, folder: int, file: int) -> None:
     tmp_path.chmod(folder)
     os.close(opener_within(str(tmp_path / "new"), os.O_CREAT | os.O_WRONLY))
     assert mode(tmp_path / "new") == file

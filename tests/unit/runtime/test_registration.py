@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[Any, dict[Any, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_registration_that_cannot_work_is_refused_in_one_line(what: str) -> None:
+def test_an_invalid_registration_is_rejected_in_one_line(what: str) -> None:
     given, performers, words = REFUSED[what]
     with pytest.raises(InvalidInput) as refused:
         Registration(given, performers)
@@ -143,7 +143,7 @@ def test_a_machine_without_effects_of_its_own_needs_no_performer() -> None:
 
 
 @pytest.mark.parametrize("name", [*MACHINES, "own"])
-def test_a_name_that_another_machine_has_is_refused_before_anything_is_opened(name: str, tmp_path: Any) -> None:
+def test_a_duplicate_machine_name_is_rejected_before_anything_is_opened(name: str, tmp_path: Any) -> None:
     machines = [Registration(machine("own")), Registration(machine(name))]
 
     async def opened() -> None:
@@ -155,12 +155,12 @@ def test_a_name_that_another_machine_has_is_refused_before_anything_is_opened(na
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_machine_in_place_of_its_registration_is_refused() -> None:
+def test_a_machine_in_place_of_a_registration_is_rejected() -> None:
     with pytest.raises(InvalidInput, match=r"machines\[0\]: .* is not a Registration; give Registration\(machine, performers=\{…\}\)"):
         registered(MACHINES, [machine()])  # type: ignore[list-item]
 
 
-def test_a_run_of_a_machine_that_is_not_known_says_what_to_do() -> None:
+def test_the_error_for_an_unknown_machine_says_what_to_do() -> None:
     with pytest.raises(InvalidInput) as refused:
         machine_of(RunRow(run_id="r", machine="ferry", title="t", state="DONE"), MACHINES)
     words = "its machine 'ferry' is not known here; use the program that registers it, with asterism.open(machines=[Registration(…)])"
@@ -181,7 +181,7 @@ class Manifest(BaseView):
         return {"over": True} if kind == "parcel" else super().row(kind, key)
 
 
-def test_a_view_that_cannot_show_runs_is_refused() -> None:
+def test_a_view_that_cannot_show_runs_is_rejected() -> None:
     with pytest.raises(InvalidInput, match=r"^machine 'ferry': its view is .*; give a class with the methods at and read"):
         Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Crew)
 
@@ -198,7 +198,7 @@ def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: 
     assert asyncio.run(shown(None)) == ["run"]
 
 
-def test_a_world_finds_a_move_of_ones_own_that_does_not_say_what_it_has_touched() -> None:
+def test_a_simulation_finds_a_custom_move_that_does_not_declare_its_changes() -> None:
     world = World(0, machines=[Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
     with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, and \{'over': True\} by its memory"):
         world.run_machine(FERRY, Depart(parcels=("a",)))

@@ -40,7 +40,7 @@ def asked_while_it_works() -> tuple[Agent, str]:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_the_question_after_a_crash_is_the_question_before_it(*, frozen: bool) -> None:
+def test_the_planner_question_is_the_same_after_a_crash(*, frozen: bool) -> None:
     agent, question = asked_while_it_works()
     before: PlannerQuestion = agent.run.request(question)
     snapshot = take_snapshot(agent.run, code_version(CONSTELLATION_AGENT)) if frozen else None
@@ -94,7 +94,7 @@ def test_what_a_supervisor_and_a_model_are_given_stays_as_it_is() -> None:
     assert [finding.output for finding in seen.view.findings] == ["found"]
 
 
-def test_what_a_handler_is_given_stays_as_it_is_and_after_a_crash_says_how_far_it_had_come() -> None:
+def test_a_handler_call_is_immutable_and_after_a_crash_has_the_progress_made_before() -> None:
     talk = Talk()
     handler = talk.memory.handler_effect
     assert isinstance(talk.run.outstanding[handler], CallHandler)

@@ -20,7 +20,7 @@ def test_a_run_that_works_is_active() -> None:
     assert status_of(Agent(plan("a")).run) == "active"
 
 
-def test_a_run_that_only_a_person_can_move_on_waits() -> None:
+def test_a_run_that_only_people_can_advance_is_waiting() -> None:
     assert status_of(asking().run) == "waiting"
 
 
@@ -44,7 +44,7 @@ def test_a_run_with_a_question_and_a_backoff_is_active() -> None:
     assert status_of(agent.run) == "active"
 
 
-def test_a_paused_run_says_so() -> None:
+def test_a_paused_run_has_status_paused() -> None:
     agent = asking()
     agent.take(Pause())
     assert status_of(agent.run) == "paused"

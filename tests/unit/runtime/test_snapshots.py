@@ -120,7 +120,7 @@ def test_snapshots_lie_so_far_apart_that_all_of_them_are_no_longer_than_the_jour
     assert sum(lengths) <= journal + lengths[-1]
 
 
-def test_a_run_that_has_ended_is_not_frozen_any_more() -> None:
+def test_no_snapshot_is_taken_of_a_run_that_has_ended() -> None:
     agent = Agent(plan("a"))
     agent.ends("a")
     assert agent.run.ended

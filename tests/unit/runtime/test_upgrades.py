@@ -57,7 +57,7 @@ def journal(memory: Memory, machine: Machine[Any]) -> list[Entry]:
 
 @pytest.mark.parametrize("parks", [until_a_person_is_asked, until_it_is_killed])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_correction_holds_from_the_claim_that_brought_it(name: str, parks: Parks) -> None:
+def test_a_correction_applies_from_the_takeover_that_brought_it(name: str, parks: Parks) -> None:
     later = next_version()
 
     async def main() -> Memory:
@@ -96,7 +96,7 @@ def test_the_same_correction_strands_a_run_where_it_does_not_ask_for_the_version
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_older_program_gives_up_a_run_that_the_newer_one_has_taken_up(name: str) -> None:
+def test_the_older_program_stops_driving_a_run_that_the_newer_one_has_resumed(name: str) -> None:
     async def main() -> None:
         memory = Memory()
         await until_a_person_is_asked(memory, name)
@@ -112,7 +112,7 @@ def test_the_older_program_gives_up_a_run_that_the_newer_one_has_taken_up(name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str) -> None:
+def test_a_fork_follows_the_rules_of_its_entries_until_it_is_acquired(name: str) -> None:
     later = next_version()
 
     async def main() -> Memory:
@@ -131,7 +131,7 @@ def test_a_fork_moves_by_the_rules_of_its_entries_until_it_is_claimed(name: str)
     assert all(by_rules(entries)[later[name].rules])
 
 
-def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_outcome_of_its_parent() -> None:
+def test_a_child_that_cannot_be_replayed_stops_its_tree_and_is_no_result_for_its_parent() -> None:
     async def main() -> None:
         memory = Memory()
         below = await parked(memory)

@@ -84,7 +84,7 @@ def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, statemen
     assert path.read_bytes() == before
 
 
-def test_a_newer_schema_is_refused_with_both_versions_named(tmp_path: Path) -> None:
+def test_a_newer_schema_is_rejected_with_both_versions_named(tmp_path: Path) -> None:
     path = made(tmp_path / "runs.db")
     with closing(sqlite3.connect(path)) as later:
         later.execute("PRAGMA user_version = 99")
@@ -107,7 +107,7 @@ def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
         open_database(tmp_path / "file" / "runs.db", create=True)
 
 
-def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported_as_damaged(tmp_path: Path) -> None:
     path = made(tmp_path / "runs.db")
     content = bytearray(path.read_bytes())
     content[100:4096] = b"\xff" * 3996
@@ -177,7 +177,7 @@ def before_versions(path: Path, *, runs: int) -> Path:
     return path
 
 
-def test_a_database_whose_runs_have_no_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_database_whose_runs_have_no_version_is_rejected_and_not_changed(tmp_path: Path) -> None:
     path = before_versions(tmp_path / "runs.db", runs=2)
     before = path.read_bytes()
     with pytest.raises(StoreUnavailable, match="before the first release"):
@@ -199,7 +199,7 @@ def test_a_database_without_runs_is_brought_up_to_date_however_old_it_is(tmp_pat
         assert connection.execute("SELECT version FROM runs").fetchall() == []
 
 
-def test_the_log_of_a_database_that_was_removed_is_not_played_into_a_new_one(tmp_path: Path) -> None:
+def test_the_log_of_a_removed_database_is_not_applied_to_a_new_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     (tmp_path / "a.db-wal").write_bytes(b"of another file")
     with pytest.raises(StoreUnavailable, match=r"it was removed, and its log a\.db-wal was not; remove that too, or bring it back"):
@@ -254,7 +254,7 @@ def making(path: Path) -> Iterator[subprocess.Popen[str]]:
             maker.kill()
 
 
-def test_what_a_killed_maker_has_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+def test_the_draft_of_a_killed_process_is_removed_by_the_next_one(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with making(path):
         pass
@@ -264,7 +264,7 @@ def test_what_a_killed_maker_has_left_is_removed_by_the_next_one(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_maker_has_left_that_was_killed_after_the_link_is_removed_too(tmp_path: Path) -> None:
+def test_the_draft_of_a_process_that_was_killed_after_the_link_is_removed_too(tmp_path: Path) -> None:
     path = made(tmp_path / "runs.db")
     draft = tmp_path / ".runs.db.0123abcd.new"
     draft.mkdir()
@@ -303,7 +303,7 @@ def test_a_draft_that_is_removed_before_it_is_locked_is_made_again(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_when_the_disk_refuses_to_write_no_database_is_left_behind(tmp_path: Path) -> None:
+def test_no_database_is_left_behind_when_writing_fails(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (36_864, hard))
     try:
@@ -347,7 +347,7 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("room", ["16k", "64k", "100k", "112k", "128k", "144k", "160k"])
-def test_a_full_disk_is_said_and_no_database_is_left_behind(tmp_path: Path, room: str) -> None:
+def test_a_full_disk_is_reported_and_no_database_is_left_behind(tmp_path: Path, room: str) -> None:
     small = tmp_path / "small"
     with mounted(small, room):
         with pytest.raises(StoreUnavailable, match="the disk is full; free some space"):
@@ -355,7 +355,7 @@ def test_a_full_disk_is_said_and_no_database_is_left_behind(tmp_path: Path, room
         assert list(small.iterdir()) == []
 
 
-def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     with read_only(folder) as lock:
         path = made(folder / "runs.db")
@@ -368,7 +368,7 @@ def test_a_read_only_folder_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
-def test_a_read_only_file_is_said(tmp_path: Path) -> None:
+def test_a_read_only_file_is_reported(tmp_path: Path) -> None:
     path = made(tmp_path / "runs.db")
     path.chmod(0o444)
     with pytest.raises(StoreUnavailable, match="it is read-only; make the file and its folder writable"):

@@ -14,7 +14,7 @@ from asterism.errors import StoreUnavailable
 from asterism.stores.owners import Owners
 
 
-def test_an_owner_lives_until_it_leaves_and_says_which_process_it_is(tmp_path: Path) -> None:
+def test_an_owner_is_alive_until_it_leaves_and_names_its_process(tmp_path: Path) -> None:
     one, other = Owners(tmp_path / "owners"), Owners(tmp_path / "owners")
     me = one.enter()
     words = f"process {os.getpid()} on {os.uname().nodename}"
@@ -46,13 +46,13 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_finds_an_owner_dead_removes_its_file(tmp_path: Path) -> None:
+def test_the_check_that_finds_a_dead_owner_removes_its_file(tmp_path: Path) -> None:
     (tmp_path / "abc").write_text('{"pid": 1, "host": "gone"}')
     assert Owners(tmp_path).living("abc") == ""
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_who_look_at_once_do_not_take_each_other_for_the_owner(tmp_path: Path) -> None:
+def test_two_checks_at_once_do_not_mistake_each_other_for_the_owner(tmp_path: Path) -> None:
     import fcntl  # noqa: PLC0415
 
     (tmp_path / "abc").touch()
@@ -61,7 +61,7 @@ def test_two_who_look_at_once_do_not_take_each_other_for_the_owner(tmp_path: Pat
         assert Owners(tmp_path).living("abc") == ""
 
 
-def test_an_id_that_leads_out_of_the_folder_is_nobody(tmp_path: Path) -> None:
+def test_an_id_that_leads_out_of_the_folder_is_no_owner(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     assert Owners(tmp_path / "owners").living("../precious") == ""
     assert (tmp_path / "precious").exists()
@@ -75,7 +75,7 @@ def test_a_living_owner_whose_file_cannot_be_read_is_still_alive(tmp_path: Path)
     one.leave()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "owners").touch()
     with pytest.raises(StoreUnavailable, match=r"owners folder .*: File exists"):
         Owners(tmp_path / "owners").enter()

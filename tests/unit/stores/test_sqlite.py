@@ -77,7 +77,7 @@ def test_one_database_under_two_names_has_one_set_of_owners(tmp_path: Path) -> N
     on(tmp_path / "a.db", act)
 
 
-def test_an_owner_whose_lock_was_taken_away_is_stale_once_another_has_claimed(tmp_path: Path) -> None:
+def test_an_owner_that_lost_its_lock_is_stale_once_another_has_acquired_the_run(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
 
     async def act(store: SqliteStore) -> None:
@@ -123,7 +123,7 @@ def test_a_quiet_inbox_is_one_seek(tmp_path: Path) -> None:
     assert steps < 30
 
 
-def test_a_database_that_is_removed_in_use_is_said_to_be_gone(tmp_path: Path) -> None:
+def test_a_database_that_is_removed_in_use_is_reported_as_gone(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
 
     async def act(store: SqliteStore) -> None:

@@ -75,7 +75,7 @@ async def in_one_group(writer: GroupWriter, works: list[Callable[[sqlite3.Connec
     return errors
 
 
-def test_work_that_fails_half_done_is_undone_and_the_rest_of_its_group_is_written(tmp_path: Path) -> None:
+def test_work_that_fails_halfway_is_rolled_back_and_the_rest_of_its_group_is_written(tmp_path: Path) -> None:
     def half(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO t VALUES ('half')")
         connection.execute("INSERT INTO t VALUES (1)")
@@ -111,7 +111,7 @@ def test_a_group_is_one_transaction(tmp_path: Path) -> None:
     assert began == ["BEGIN", "COMMIT", "BEGIN IMMEDIATE", "COMMIT"]
 
 
-def test_when_the_database_is_full_the_whole_group_is_told_and_nothing_of_it_is_written(tmp_path: Path) -> None:
+def test_when_the_database_is_full_the_whole_group_fails_and_nothing_of_it_is_written(tmp_path: Path) -> None:
     async def act(writer: GroupWriter) -> None:
         def limit(pages: int) -> Callable[[sqlite3.Connection], object]:
             return lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchone()
@@ -129,7 +129,7 @@ def test_when_the_database_is_full_the_whole_group_is_told_and_nothing_of_it_is_
     with_writer(tmp_path / "a.db", act)
 
 
-def test_when_the_commit_fails_the_whole_group_is_told_and_may_be_tried_again(tmp_path: Path) -> None:
+def test_when_the_commit_fails_the_whole_group_fails_and_may_be_retried(tmp_path: Path) -> None:
     async def act(writer: GroupWriter) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         await writer.write(insert(1))
@@ -160,7 +160,7 @@ def test_a_read_waits_for_no_lock_while_another_process_writes(tmp_path: Path) -
     with_writer(tmp_path / "a.db", act)
 
 
-def test_a_group_that_gets_no_lock_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_gets_no_lock_fails_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.01)
 
     async def act(writer: GroupWriter) -> None:
@@ -193,7 +193,7 @@ def test_a_cancelled_caller_does_not_disturb_the_others(tmp_path: Path) -> None:
     with_writer(tmp_path / "a.db", act)
 
 
-def test_one_more_than_the_queue_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_beyond_the_queue_limit_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 2)
 
     async def act(writer: GroupWriter) -> None:
@@ -213,7 +213,7 @@ def test_more_than_one_group_may_wait(tmp_path: Path, monkeypatch: pytest.Monkey
     with_writer(tmp_path / "a.db", act)
 
 
-def test_closing_writes_what_is_queued_ends_the_thread_and_refuses_the_rest(tmp_path: Path) -> None:
+def test_closing_writes_what_is_queued_ends_the_thread_and_rejects_further_work(tmp_path: Path) -> None:
     async def act(writer: GroupWriter) -> None:
         async with asyncio.TaskGroup() as group:
             queued = [group.create_task(writer.write(insert(number))) for number in range(5)]

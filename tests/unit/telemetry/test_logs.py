@@ -66,7 +66,7 @@ def told(level: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_nothing_is_said_where_nobody_has_configured_logs(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_logged_if_logs_are_not_configured(capfd: pytest.CaptureFixture[str]) -> None:
     tell(a_run())
     assert capfd.readouterr() == ("", "")
 
@@ -127,7 +127,7 @@ def test_a_terminal_gets_words_and_no_json() -> None:
     assert '{"' not in stream.getvalue()
 
 
-def test_a_level_that_is_none_is_refused_by_name() -> None:
+def test_an_unknown_level_is_rejected_by_name() -> None:
     with pytest.raises(InvalidInput, match="'loud'; use debug"):
         configure_logs("loud", io.StringIO())
 

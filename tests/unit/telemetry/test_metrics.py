@@ -106,7 +106,7 @@ def test_the_wait_for_a_person_is_timed() -> None:
     scene.close()
 
 
-def test_what_another_process_has_begun_is_counted_and_not_timed() -> None:
+def test_an_effect_that_another_process_began_is_counted_and_not_timed() -> None:
     agent = Agent(plan("a", device="s", skill="again"))
     scene = Scene(agent)
     scene.told = len(agent.entries)

@@ -73,7 +73,7 @@ def agent() -> Agent:
     return Agent(plan("a b", "a>b", device="s", skill="again"))
 
 
-def test_effects_hang_under_what_asked_for_them_and_their_outcomes_under_them(agent: Agent) -> None:
+def test_effects_are_children_of_their_transition_and_parents_of_their_results(agent: Agent) -> None:
     agent.ends("a")
     agent.ends("b")
     told = Told(agent)
@@ -182,7 +182,7 @@ def test_a_noted_event_is_marked_and_hangs_under_the_run(agent: Agent) -> None:
     assert [said(span, "note") for span in told.spans].count(True) == 1
 
 
-def test_what_is_called_off_says_so(agent: Agent) -> None:
+def test_a_cancelled_effect_is_marked(agent: Agent) -> None:
     agent.take(Cancel())
     agent.call_off()
     told = Told(agent)
@@ -193,7 +193,7 @@ def test_what_is_called_off_says_so(agent: Agent) -> None:
     assert len(told.spans) == len(agent.entries) + 2
 
 
-def test_after_a_crash_what_was_under_way_hangs_under_the_run_from_the_claim_on(agent: Agent) -> None:
+def test_after_a_crash_open_effects_are_children_of_the_run_from_the_takeover_on(agent: Agent) -> None:
     before = Told(agent)
     before.tell()
     after = Told(agent)
@@ -232,7 +232,7 @@ def test_closing_leaves_open_what_is_under_way(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["answered before the claim", "answered after"])
-def test_a_run_that_is_let_go_and_claimed_again_here_keeps_its_spans(*, at_once: bool) -> None:
+def test_a_run_that_is_released_and_acquired_again_here_keeps_its_spans(*, at_once: bool) -> None:
     agent = Agent(plan("a", requires_approval=True))
     told = Told(agent)
     told.tell()
@@ -286,7 +286,7 @@ def test_a_device_that_begins_an_attempt_is_an_event_of_its_span(agent: Agent) -
     assert [event.name for event in told.effect("r:2.0").events] == ["taken"]
 
 
-def test_a_provider_that_is_configured_later_is_seen_at_the_next_claim(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_is_configured_later_is_used_from_the_next_takeover(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told(agent)
     late = Telemetry(lambda _: agent.run, lambda: agent.now)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: told.provider)
@@ -369,5 +369,5 @@ def test_what_is_traced_while_an_effect_is_performed_hangs_under_it(agent: Agent
     assert parent_of(inside) == id_of(told.effect(effect))
 
 
-def test_what_is_traced_for_an_effect_that_nobody_knows_hangs_under_its_run(agent: Agent) -> None:
+def test_spans_of_an_unknown_effect_are_children_of_its_run(agent: Agent) -> None:
     assert parent_of(performed(Told(agent), "r:99.0")) == RUN

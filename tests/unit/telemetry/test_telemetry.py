@@ -27,7 +27,7 @@ def test_telemetry_is_wanted_when_a_variable_of_opentelemetry_or_a_level_is_set(
     assert telemetry_wanted(environment) is wanted
 
 
-def test_whoever_does_not_ask_for_telemetry_does_not_load_its_libraries() -> None:
+def test_without_telemetry_its_libraries_are_not_loaded() -> None:
     script = "import sys, asterism.bootstrap, asterism.telemetry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert {name.partition(".")[0] for name in done.stdout.split()}.isdisjoint({"opentelemetry", "structlog"})
