@@ -1,4 +1,4 @@
-"""A process that drives a SQLite store, told what to do line by line; it says how each went.
+"""A process that drives a SQLite store by commands, one per line, and replies with each result.
 
 Lines in: ``claim RUN``, ``append RUN EPOCH SEQ``. Lines out: ``ready``, then one word or sentence for each.
 """

@@ -1,4 +1,4 @@
-"""What every device promises, played on each of them. A new device joins by a world in ``WORLDS``.
+"""Contract of devices, tested on each of them. A new device joins by a world in ``WORLDS``.
 
 A world's device has these skills: ``answer`` returns ``{"answer": 42}``; ``raise`` raises; ``crash`` loses its
 process; ``talk`` reports a quarter and returns; ``wait`` reports ``waiting`` and never ends.
@@ -69,7 +69,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
 
 class Heard(list[AttemptProgress]):
-    """What was reported, and an event for ``waiting``."""
+    """The reports of an attempt, and an event for ``waiting``."""
 
     def __init__(self) -> None:
         super().__init__()

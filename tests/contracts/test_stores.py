@@ -1,4 +1,4 @@
-"""What every store promises, played on each of them. A new store joins by a ``World`` in ``WORLDS``."""
+"""Contract of stores, tested on each of them. A new store joins by a ``World`` in ``WORLDS``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SqliteWorld:
         return SqliteStore.open(self._path, create=True)
 
     async def kill(self, store: Store) -> None:
-        # What others see of a death: the lock is gone, the row is as it was. Real kills are below.
+        # A death as others see it: the lock is gone, the row has not changed. Real kills are below.
         await store.close()
 
 
@@ -578,7 +578,7 @@ def test_closing_twice_is_harmless(play: Play) -> None:
 
 @contextmanager
 def driver(path: Path) -> Iterator[Callable[[str], str]]:
-    """Another process on that database; calling it sends a line and returns what it says. It is killed at the end."""
+    """Another process on that database; calling it sends a line and returns its reply. It is killed at the end."""
     script = Path(__file__).with_name("store_process.py")
     with subprocess.Popen([sys.executable, str(script), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin

@@ -34,7 +34,7 @@ def test_a_fork_is_driven_on_and_shown_beside_its_origin(desk: Desk) -> None:
 
 def test_a_fork_of_what_is_not_there_is_refused(desk: Desk) -> None:
     origin = measured(desk)
-    assert "and no 99" in desk.do("fork", origin, "--at", "99", code=2).stderr
+    assert "no entry 99" in desk.do("fork", origin, "--at", "99", code=2).stderr
     assert "there is no run 'nope'" in desk.do("fork", "nope", "--at", "1", code=2).stderr
     assert len(desk.runs()) == 1
 
@@ -46,7 +46,7 @@ def test_a_run_goes_to_another_database_as_a_file(desk: Desk) -> None:
     assert desk.do("export", run).stdout == file.read_text(encoding="utf-8")
     assert "5 entries taken in" in desk.do("import", file, "--database", other).stdout
     assert desk.do("log", run, "--database", other).stdout == desk.do("log", run).stdout
-    assert "there is a run" in desk.do("import", file, "--database", other, code=2).stderr
+    assert "exists already" in desk.do("import", file, "--database", other, code=2).stderr
     assert desk.do("import", "none.jsonl", code=2).stderr == "asterism: none.jsonl: No such file or directory\n"
 
 

@@ -57,7 +57,7 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
     ("options", "told"),
     [
         (["--record", "new.jsonl"], "--record records the replies of a model; name one with --model"),
-        (["--model", "openai:gpt-4o", "--record", "fleet.toml"], "--record fleet.toml: it is there already"),
+        (["--model", "openai:gpt-4o", "--record", "fleet.toml"], "--record fleet.toml: the file exists already"),
         (["--model", "openai:gpt-4o", "--record", "no/new.jsonl"], "there is no folder no"),
         (["--model", "replay:none.jsonl"], "No such file"),
         (["--model", "replay:fleet.toml"], "is not one that --record has written"),

@@ -70,7 +70,7 @@ def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: py
             run = await runtime.submit(
                 CONSTELLATION_AGENT, ConstellationSubmitted(request="a heron", fleet=()), title="a heron", actor="ada"
             )
-            await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # somebody has owned it
+            await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # it had an owner
             assert reaped == []
             await runtime.drive(run)
         assert reaped == [workers_folder(database)]
@@ -99,7 +99,7 @@ class Seen:
 
 
 def within(database: Path, scenario: Callable[[Runtime], Awaitable[T]], machines: Sequence[Registration] = ()) -> T:
-    """What a scenario returns that has a runtime over the database."""
+    """Return the result of a scenario that has a runtime over the database."""
 
     async def main() -> T:
         async with asterism.open(database, machines=machines) as runtime:
@@ -188,7 +188,7 @@ def test_a_tree_with_a_child_of_a_machine_that_is_not_registered_is_left_alone(t
     tug = Registration(twin, {Carry: Crew(), Throw: Crew()})
 
     async def begin(runtime: Runtime) -> str:
-        run = await runtime.submit(twin, Depart(tows=("c",)), title="over", actor="ann")  # it tows a ferry, which rests for 10 s
+        run = await runtime.submit(twin, Depart(tows=("c",)), title="over", actor="ann")  # it tows a ferry, which pauses for 10 s
         rests = Seen(lambda of, entry: of != run and entry.state == "RESTING")
         runtime.driver.observe(rests)
         _ = runtime.driver.start(run)
@@ -206,7 +206,7 @@ def test_a_tree_with_a_child_of_a_machine_that_is_not_registered_is_left_alone(t
 
 
 def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine(tmp_path: Path) -> None:
-    """Its parent has not taken its end yet: the tree is released, and the program that knows both goes on."""
+    """Its parent has not processed its end yet: the tree is released, and a program with both machines resumes it."""
     database, twin = tmp_path / "a.db", copy.copy(FERRY)
     twin.name = "twin"
     tug = Registration(twin, {Carry: Crew(), Throw: Crew()})

@@ -1,9 +1,7 @@
-"""A client submits runs, sends them commands and answers, and reads them.
+"""A client submits runs, sends them commands and answers, and reads them; it never drives a run.
 
-It needs no devices, and never drives a run.
-
-A command is a row in the inbox of a run. The worker that drives the run writes a verdict, and the
-client waits for it.
+A command is a row in a run's inbox. The worker that drives the run writes a verdict, and the client
+waits for it.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ class Client:
         clock: time and fresh ids.
         machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
-        fleet_file: fleet file from which the worker of such a run opens these devices; empty for
-            none.
+        fleet_file: fleet file with these devices, for the worker of such a run; empty for none.
     """
 
     def __init__(
@@ -106,8 +103,7 @@ class Client:
     async def fork(self, run_id: str, at: int, *, machine: Machine[Any] | None = None, actor: str, new_id: str = "") -> str:
         """Write a new run that begins as a copy of another one up to an entry, and return its id.
 
-        Effects that were in progress there are started again if that is safe; otherwise a person is
-        asked.
+        Effects that were in progress there are restarted if that is safe; else a person is asked.
 
         Args:
             run_id: id of the origin.
@@ -195,8 +191,7 @@ class Client:
             run_id: id of the run.
             event: the event to send.
             actor: who sends it.
-            key: idempotency key: the same key again returns the same verdict; a fresh one by
-                default.
+            key: idempotency key: the same key returns the same verdict; a fresh one by default.
             timeout_s: seconds to wait for the verdict.
 
         Returns:
@@ -256,8 +251,7 @@ class Client:
     async def post_answer(self, inquiry_id: str, verb: Verb, *, actor: str, value: Any = None, reason: str = "") -> InboxRow:
         """Answer an open inquiry. The answer is validated first, and the first one written wins.
 
-        If the run then rejects the answer (an edit of an argument that does not exist), the inquiry
-        stays open.
+        If the run rejects the answer (an edit of an unknown argument), the inquiry stays open.
 
         Returns:
             The inbox row of the answer; its verdict will be under its key.

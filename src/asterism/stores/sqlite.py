@@ -298,7 +298,7 @@ def _row(of: type[Row], fields: dict[str, Any]) -> Row:
         return msgspec.convert(fields, of)
     except msgspec.ValidationError as error:
         problem, name = str(error).replace("`", ""), next(iter(fields))
-        place = f", entry {fields['seq']!r:.60}," if of is Record else ""
+        place = f", entry {fields['seq']!r:.60}" if of is Record else ""
         raise StoreUnavailable(
             f"the database has a damaged row of {name} {str(fields[name])[:60]!r}{place}: {problem}; restore the file from a backup"
         ) from None

@@ -32,7 +32,7 @@ def clock() -> float:
 
 
 class World:
-    """One device, the laptop, and its dispatcher, with what was seen of both. Times are seconds from the start."""
+    """One device, the laptop, and its dispatcher, with a record of both. Times are seconds from the start."""
 
     def __init__(self, script: Script | None = None, concurrency: int = 1, faults: Faults | None = None, **options: Any) -> None:
         self.ledger = PerformanceLog(clock)
@@ -60,7 +60,7 @@ class World:
 
 
 def live(world: World, *steps: Callable[[asyncio.TaskGroup], Awaitable[None] | None], seed: int = 0) -> None:
-    """Take the steps inside the open dispatcher and wait for every task they began; then nothing may be left."""
+    """Run the steps inside the open dispatcher and wait for all their tasks; check that nothing is left."""
 
     async def main() -> None:
         async with world.dispatcher, asyncio.TaskGroup() as group:

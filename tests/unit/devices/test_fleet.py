@@ -1,4 +1,4 @@
-"""Fleet files: what they become, and the one line that says what is wrong with one."""
+"""Fleet files: their devices, and the one-line errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local devices: what is theirs beside the pool."""
+"""Local devices, without their pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decorated function says of itself, and what it is called with."""
+"""Descriptions of decorated functions, and their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands for children: each reaches a child that is being created, and nobody waits for one that nobody creates."""
+"""Signals for children: each reaches a child that is being created; no signal waits for any other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Slow(MemoryStore):
 
 
 async def nursery() -> tuple[Any, list[list[str]]]:
-    """What children need, with a parent; and the keys in a child's inbox whenever it begins to be driven."""
+    """A host of children with a parent; records the keys in a child's inbox when its drive begins."""
     store, waiting = Slow(), list[list[str]]()
     first = packer(CONSTELLATION_AGENT).pack(Agent(plan("a")).entries[0])
     await store.submit(RunRow(run_id=PARENT, machine=CONSTELLATION_AGENT.name, title="", state="START"), first)

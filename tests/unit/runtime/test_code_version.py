@@ -106,7 +106,7 @@ def counting(machine: Machine[Any], hear: ModuleType) -> tuple[Run[Any], list[An
 
 
 def total(machine: Machine[Any], entries: list[Any], snapshot: Snapshot | None) -> int:
-    """What the run remembers, as a store with this snapshot gives it back."""
+    """Return the memory of the run from a store with this snapshot."""
 
     async def main() -> int:
         store = MemoryStore()
@@ -134,7 +134,7 @@ def test_a_snapshot_is_ignored_after_the_source_of_a_move_has_changed(counter: C
 def test_a_snapshot_of_the_same_source_is_believed_by_another_process(counter: Counter) -> None:
     machine, hear = counter.loaded()
     run, entries = counting(machine, hear)
-    run.memory.total = 100  # what only the snapshot says
+    run.memory.total = 100  # found only in the snapshot
     snapshot = take_snapshot(run, code_version(machine))
     machine, _ = counter.loaded()
     assert total(machine, entries, snapshot) == 100

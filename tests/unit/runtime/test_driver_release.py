@@ -1,4 +1,4 @@
-"""A run is let go of when it comes to rest, or when what drove it fails: once, for each costs a commit."""
+"""A run is released once when it parks or when driving it fails: each release costs a commit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Counting(MemoryStore):
 
 
 class Stuck(Counting):
-    """Gives no inbox, so that no claim can be written."""
+    """Raises instead of returning an inbox, so that no takeover can be written."""
 
     async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
         raise StoreUnavailable("the disk is gone")
@@ -51,7 +51,7 @@ class Prompt:
 
 
 class Answering(MemoryStore):
-    """While a root is being released, the question of its child is answered, and the child takes the answer."""
+    """While a root is being released, the question of its child is answered, and the child accepts the answer."""
 
     driver: Driver
 

@@ -1,4 +1,4 @@
-"""A run that is driven in the background: for as long as the driver is open, whoever waits."""
+"""A run that is driven in the background while the driver is open, whether or not a caller waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_error_reaches_the_waiting_caller_and_ends_no_other_run() -> None:
 
 
 def alive(kind: type[Any]) -> list[Any]:
-    """Objects of a class that somebody still refers to."""
+    """Return the objects of a class that are still referenced."""
     gc.collect()
     return [it for it in gc.get_objects() if isinstance(it, kind)]
 

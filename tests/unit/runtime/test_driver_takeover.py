@@ -1,4 +1,4 @@
-"""A run that another process has owned: what that process left working is ended before anything is performed again."""
+"""Takeover of a run: the dead owner's processes are ended before any effect is retried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.agents import FLEET
 
 
 class Scene:
-    """Processes that own one run, one after the other; ``happened`` says what they did."""
+    """Processes that own one run, one after the other; ``happened`` lists their actions."""
 
     def __init__(self) -> None:
         self.memory = Memory()

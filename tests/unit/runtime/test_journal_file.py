@@ -86,7 +86,7 @@ def tree_of(*rows: tuple[str, str, str]) -> list[str]:
 
 
 def sealed(*contents: dict[str, object]) -> list[str]:
-    """The lines of a file with these contents, sealed as a program of anybody's may do it."""
+    """Return the lines of a file with these contents and valid checksums, as any program can make them."""
     chain = hashlib.sha256()
     lines = []
     for content in contents:
@@ -178,7 +178,7 @@ def test_a_tree_comes_back_in_order() -> None:
 
 
 def taken_in(before: list[Journal], tree: list[Journal]) -> set[str]:
-    """Ids of the runs of a store that had some before a tree was adopted, or refused."""
+    """Return the ids of the runs of a store that had some before a tree was imported or rejected."""
 
     async def main() -> set[str]:
         store = MemoryStore()

@@ -1,4 +1,4 @@
-"""A run that a newer program has written to: an older one says so, and changes and performs nothing."""
+"""A run that a newer program has written to: an older one reports it, and changes and performs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's own moves, effects and performers may get wrong: the run fails by name, and its journal can be replayed."""
+"""Defects of a program's own moves, effects and performers: the run fails by name, and its journal replays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_me
 
 
 def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | None = None) -> tuple[RunRow, Any]:
-    """Take a run as far as it goes; returns its row and its memory, which its journal has given back."""
+    """Drive a run as far as it goes; return its row, and its memory from its journal."""
 
     async def main() -> tuple[RunRow, Any]:
         async with opened(folder, machine, sells) as runtime:

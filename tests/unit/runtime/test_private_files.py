@@ -1,4 +1,4 @@
-"""What runs leave on the disk is for their user only; what is there already keeps its mode."""
+"""Files of runs are for their user only; existing files keep their mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused when a program registers a machine of its own."""
+"""Invalid registrations of a program's own machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What performers are given: data that stays as it is while the run goes on, and is the same after a crash."""
+"""Requests of performers: data that does not change while the run goes on, and is the same after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run waits for, without driving it; the driving is tested in the world in a box."""
+"""The status of runs, without driving them; simulations test the driving."""
 
 from __future__ import annotations
 

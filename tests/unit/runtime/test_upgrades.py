@@ -1,4 +1,4 @@
-"""Runs in flight when a move is corrected: entries before the claim replay by the old rule, later ones are made by the new one."""
+"""Runs in flight when a move is corrected: entries before the takeover replay by the old rule, later ones follow the new one."""
 
 from __future__ import annotations
 

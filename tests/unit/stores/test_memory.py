@@ -1,4 +1,4 @@
-"""What only the store in memory does: deaths and faults, on purpose."""
+"""Behaviour of the store in memory only: simulated deaths and faults."""
 
 from __future__ import annotations
 

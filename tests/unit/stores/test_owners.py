@@ -1,4 +1,4 @@
-"""Who lives is told by a lock, and by nothing that can lie."""
+"""Owners are alive as long as they hold a lock."""
 
 from __future__ import annotations
 

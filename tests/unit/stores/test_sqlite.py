@@ -1,4 +1,4 @@
-"""What only the SQLite store does."""
+"""Behaviour of the SQLite store only."""
 
 from __future__ import annotations
 

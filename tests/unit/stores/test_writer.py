@@ -1,4 +1,4 @@
-"""Group commit: who fails with whom, and who does not."""
+"""Group commit: which operations fail together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def contents(connection: sqlite3.Connection) -> list[object]:
 
 
 class Gate:
-    """Holds the writer in one job, so that what is called meanwhile makes one group."""
+    """Holds the writer in one job, so that later calls form one group."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()

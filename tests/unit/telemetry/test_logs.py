@@ -1,4 +1,4 @@
-"""Log lines: who gets them, and what stands in them."""
+"""Log lines: their content, and when they are written."""
 
 from __future__ import annotations
 

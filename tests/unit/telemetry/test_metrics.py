@@ -1,4 +1,4 @@
-"""What is counted and timed, read back as a user's SDK reads it."""
+"""Counters and timings, as a user's SDK reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _value(point: Any) -> Any:
 
 
 class Scene:
-    """A run, told to a telemetry whose metrics can be read."""
+    """A run with a telemetry whose metrics can be read."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
@@ -33,7 +33,7 @@ class Scene:
         return Telemetry(lambda _: self.agent.run, lambda: self.agent.now, queue_depths=depths, meter_provider=self.provider)
 
     def tell(self) -> None:
-        """What has happened since, as one batch."""
+        """Append the new entries as one batch."""
         self.telemetry.appended("r", self.agent.entries[self.told :])
         self.told = len(self.agent.entries)
 

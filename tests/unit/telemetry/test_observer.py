@@ -1,4 +1,4 @@
-"""The spans of a run: which there are, whose children they are, what they say and what they never say."""
+"""The spans of a run: their parents, their attributes, and the content that they never have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.stars import plan
 
 
 class Told:
-    """A telemetry that is told of one agent's run, and what it has written."""
+    """A telemetry that observes one agent's run, with the spans that it wrote."""
 
     def __init__(self, agent: Agent, *, live: bool = True, **provider: Any) -> None:
         self.agent = agent
@@ -337,7 +337,7 @@ def test_no_span_holds_an_argument_a_result_a_prompt_or_an_error_text() -> None:
         assert "b: raised" not in "".join(span.to_json() for span in told.spans)
 
 
-# -- what is traced while an effect is performed ---------------------------------------------------------
+# -- spans during the performance of an effect -----------------------------------------------------------
 
 
 class Tracing:

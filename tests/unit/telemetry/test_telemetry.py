@@ -1,4 +1,4 @@
-"""Whether telemetry is wanted, and what it costs those who do not want it."""
+"""Requests for telemetry, and its cost without a request."""
 
 from __future__ import annotations
 
