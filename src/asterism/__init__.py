@@ -10,7 +10,7 @@ The packages, from the bottom up, in reading order; imports point down (``.impor
     planner, devices, stores, telemetry   the adapters, which do not depend on each other
     views                                 pure: a journal as rows and lines of text
     constellations, loops, flows          each form of work in Python, with its performers
-    simulation, servers                   the machines in virtual time; the editor for MCP clients
+    simulation                            the machines in a simulated world of virtual time and faults
     settings, bootstrap, cli              settings, the composition root, the command
 """
 

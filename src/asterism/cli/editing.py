@@ -70,8 +70,7 @@ def _serving(http: str | None) -> Serve:
         InvalidInput: nothing can be served at that address, or there are no standard streams to serve on.
     """
     try:
-        from asterism.planner.editor import editor_server  # noqa: PLC0415 - an extra
-        from asterism.servers.editor import listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
+        from asterism.planner.editor import editor_server, listen, serve_http, serve_stdio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("asterism"):
             raise

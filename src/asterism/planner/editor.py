@@ -1,19 +1,30 @@
-"""The constellation editor as an MCP server: seven tools onto one draft.
+"""The constellation editor as an MCP server: the seven tools of ``edit_tools``, on one draft.
 
-A refusal is an answer and not an exception: ``{code, what, why}`` as structured content. The low-level server of the SDK is used
-because the other one drops arguments that it does not know, and turns texts into numbers. The tools are in ``edit_tools``.
+A refusal is a result and not an exception: ``{code, what, why}`` as structured content. The SDK's
+low-level server is used because its high-level one drops unknown arguments and turns text into
+numbers.
+
+There is no login, so only the loopback interface is served, and every local user may call. Browsers
+reach it, too, so requests for another host or from another origin are refused (DNS rebinding).
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Mapping
+import logging
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+import uvicorn
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
+from mcp.server.stdio import stdio_server
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -31,13 +42,13 @@ from mcp_types import (
 )
 
 from asterism.constellation.edits import EditRefused, Refusal
-from asterism.errors import AsterismError
+from asterism.errors import AsterismError, InvalidInput
 from asterism.planner.draft import Accepted, Draft
 from asterism.planner.edit_tools import edit_tools
 
 NAME = "constellation-editor"
 RESOURCE = "asterism://constellation"
-"""The constellation as it is now, as a resource."""
+"""URI of the current constellation as an MCP resource."""
 
 INSTRUCTIONS = """A constellation is a DAG of tasks over devices. Each tool changes it as a whole or not at all, and answers with the \
 constellation and its version. Only tasks that are PENDING or WAITING_DEPENDENCY may be changed. The same call again changes nothing. A \
@@ -47,22 +58,23 @@ _ANSWER = {
     "type": "object",
     "properties": {
         "version": {"type": "integer", "description": "Grows by one with each change."},
-        "changed": {"type": "boolean", "description": "False when it was so already."},
-        "notes": {"type": "array", "items": {"type": "string"}, "description": "What changed nothing, in words."},
+        "changed": {"type": "boolean", "description": "False if the edit changed nothing."},
+        "notes": {"type": "array", "items": {"type": "string"}, "description": "The parts of the edit that changed nothing."},
         "constellation": {"type": "object", "description": "The whole constellation, with the status of each task."},
-        "code": {"type": "string", "description": "Why it was refused, for programs."},
-        "what": {"type": "string", "description": "What the refusal is about."},
-        "why": {"type": "string", "description": "Why it was refused, in words."},
+        "code": {"type": "string", "description": "Reason of a refusal, for programs."},
+        "what": {"type": "string", "description": "Subject of a refusal."},
+        "why": {"type": "string", "description": "Reason of a refusal, in words."},
     },
     "anyOf": [{"required": ["version", "changed", "notes", "constellation"]}, {"required": ["code", "what", "why"]}],
 }
 
-
+PATH = "/mcp"
+_LOOPBACK = {"127.0.0.1": ("127.0.0.1", socket.AF_INET), "localhost": ("127.0.0.1", socket.AF_INET), "::1": ("::1", socket.AF_INET6)}
 _REMOVING = ("build_constellation", "remove_task", "remove_dependency")
 
 
 def tools() -> list[Tool]:
-    """Return the seven, as ``list_tools`` gives them."""
+    """Return the seven tools, as ``list_tools`` lists them."""
     return [
         Tool(
             name=it.name,
@@ -76,9 +88,9 @@ def tools() -> list[Tool]:
 
 
 def editor_server(draft: Draft) -> Server[Any]:
-    """A server with the seven tools onto a draft, and the constellation as a resource.
+    """Return a server with the seven tools on a draft, and the constellation as a resource.
 
-    Several clients may call at once; each edit is taken whole, in some order.
+    Several clients may call at once; each edit is applied as a whole, in some order.
     """
     listed = tools()
 
@@ -89,12 +101,14 @@ def editor_server(draft: Draft) -> Server[Any]:
         return await answered(draft.edit({"tool": called.name, "parameters": called.arguments or {}}))
 
     async def list_resources(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListResourcesResult:
-        told = "The constellation as it is now: its version, tasks with their status, dependencies."
-        return ListResourcesResult(resources=[Resource(uri=RESOURCE, name="constellation", description=told, mime_type="application/json")])
+        description = "The current constellation: its version, tasks with their status, dependencies."
+        return ListResourcesResult(
+            resources=[Resource(uri=RESOURCE, name="constellation", description=description, mime_type="application/json")]
+        )
 
     async def read_resource(_: ServerRequestContext[Any], asked: ReadResourceRequestParams) -> ReadResourceResult:
         if str(asked.uri) != RESOURCE:
-            raise MCPError(code=INVALID_PARAMS, message=f"there is no resource {asked.uri}; there is {RESOURCE}")
+            raise MCPError(code=INVALID_PARAMS, message=f"no resource {asked.uri}; the only one is {RESOURCE}")
         try:
             text = (await draft.look()).to_json()
         except AsterismError as error:
@@ -112,17 +126,88 @@ def editor_server(draft: Draft) -> Server[Any]:
 
 
 async def answered(edit: Awaitable[Accepted]) -> CallToolResult:
-    """The answer to one call: what was taken, or why it was refused."""
+    """Return the result of one call: the accepted edit, or its refusal."""
     try:
-        taken = await edit
+        accepted = await edit
     except EditRefused as refused:
         return _answer(msgspec.to_builtins(refused.refusal), is_error=True)
     except AsterismError as error:
         return _answer(msgspec.to_builtins(Refusal(code="unavailable", what="constellation", why=str(error))), is_error=True)
-    it = taken.constellation
-    return _answer({"version": it.version, "changed": taken.changed, "notes": list(taken.notes), "constellation": it.to_dict()})
+    it = accepted.constellation
+    return _answer({"version": it.version, "changed": accepted.changed, "notes": list(accepted.notes), "constellation": it.to_dict()})
 
 
 def _answer(content: Mapping[str, Any], *, is_error: bool = False) -> CallToolResult:
     text = json.dumps(content, ensure_ascii=False)
     return CallToolResult(content=[TextContent(text=text)], structured_content=dict(content), is_error=is_error)
+
+
+# -- serving ---------------------------------------------------------------------------------------
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client until it closes standard input."""
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def listen(address: str) -> tuple[socket.socket, str]:
+    """Listen at ``HOST:PORT``; port 0 selects a free port.
+
+    Returns:
+        The socket, and the URL of the server.
+
+    Raises:
+        InvalidInput: the address is not a loopback address, or is in use.
+    """
+    name, _, port = address.rpartition(":")
+    host = name.strip("[]") or "127.0.0.1"
+    if not port.isascii() or not port.isdigit():
+        raise InvalidInput(f"--http {address}: expected HOST:PORT, such as 127.0.0.1:8123")
+    if host not in _LOOPBACK:
+        raise InvalidInput(f"--http {address}: there is no login, so the host must be local: {', '.join(_LOOPBACK)}")
+    numeric, family = _LOOPBACK[host]
+    try:
+        listening = socket.create_server((numeric, int(port)), family=family)
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(f"--http {address}: cannot listen there: {error}") from None
+    shown = f"[{host}]" if family is socket.AF_INET6 else host
+    return listening, f"http://{shown}:{listening.getsockname()[1]}{PATH}"
+
+
+class _Uvicorn(uvicorn.Server):
+    """Server that leaves signals to us.
+
+    Uvicorn's own handling raises each signal again after stopping, and SIGTERM would end the
+    process.
+    """
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve_http(server: Server[Any], listening: socket.socket, on_signal: Callable[[], None]) -> None:
+    """Serve any number of clients over streamable HTTP until SIGINT or SIGTERM.
+
+    Connections end first, then sessions. The SDK hangs if all tasks are cancelled at once: a
+    request
+    that opens a session shields its wait for a task that was cancelled before its first step.
+
+    Args:
+        server: the MCP server.
+        listening: the socket; closed at the end.
+        on_signal: called at each signal.
+    """
+    app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # this host enables the guard against rebinding
+    serving = _Uvicorn(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))
+
+    def stop() -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a request that ends now is no error
+        serving.should_exit = True
+        on_signal()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    with listening:
+        await serving.serve(sockets=[listening])

@@ -57,13 +57,13 @@ def test_a_client_lists_exactly_the_seven_tools_each_described_and_typed() -> No
         assert all(shown.get("description") for shown in tool.input_schema["properties"].values())
 
 
-def test_what_the_tools_take_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tool_schemas_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     known = tools()
     monkeypatch.delattr("msgspec.json.schema_components")
     assert tools() == known
 
 
-def test_what_the_tools_take_is_what_the_types_read() -> None:
+def test_the_tool_schemas_match_the_types() -> None:
     by_name = {tool.name: tool.input_schema for tool in tools()}
     assert set(by_name["add_task"]["properties"]) == set(TaskSpec.__struct_fields__)
     assert set(by_name["update_task"]["properties"]) == set(TaskSpec.__struct_fields__)
@@ -71,7 +71,7 @@ def test_what_the_tools_take_is_what_the_types_read() -> None:
     assert len(LineSpec.__struct_fields__) == 5
 
 
-def test_each_tool_answers_with_the_constellation_and_its_version() -> None:
+def test_each_tool_returns_the_constellation_and_its_version() -> None:
     plan = {"tasks": [A], "dependencies": []}
     calls: list[tuple[str, dict[str, Any] | None]] = [
         ("build_constellation", plan),
@@ -134,14 +134,14 @@ def test_a_task_that_has_started_is_read_only() -> None:
     assert (kept.structured_content or {})["version"] == 2
 
 
-def test_the_constellation_is_a_resource_too() -> None:
+def test_the_constellation_is_a_resource() -> None:
     draft = MemoryDraft()
     called(draft, ("add_task", A))
     read = served(draft, lambda client: client.read_resource(RESOURCE))
     assert json.loads(read.contents[0].text)["tasks"][0]["task_id"] == "a"
 
     async def read_another(client: Client) -> None:
-        with pytest.raises(MCPError, match="there is no resource asterism://moon"):
+        with pytest.raises(MCPError, match="no resource asterism://moon"):
             await client.read_resource("asterism://moon")
 
     served(draft, read_another)
@@ -157,7 +157,7 @@ def test_a_task_may_come_before_the_dependency_that_its_inputs_need() -> None:
     assert draft.check().tasks == ("a", "b")
 
 
-def test_a_draft_of_a_question_leaves_the_question_as_it_is() -> None:
+def test_editing_a_draft_does_not_change_its_question() -> None:
     begun = MemoryDraft(fleet=PROFILES)
     called(begun, ("add_task", A))
     question = PlannerQuestion(key="q", mode="EDITING", request="", fleet=PROFILES, constellation=begun.constellation.to_dict())

@@ -1,1 +1,0 @@
-"""What serves others: MCP over standard input and output, and over HTTP."""
