@@ -227,7 +227,7 @@ def test_a_run_that_ends_meanwhile_refuses_with_words(desk: Desk) -> None:
         (("nowhere.json",), "there is no such plan file"),
         (("other.json",), "expected an object with tasks"),
         (("cycle.json",), "the plan has a cycle"),
-        (("plan.json", "--http", "0.0.0.0:0"), "there is no login, so only this machine is served"),
+        (("plan.json", "--http", "0.0.0.0:0"), "there is no login, so the host must be local"),
         (("plan.json", "--http", "127.0.0.1"), "expected HOST:PORT"),
         (("plan.json", "--http", "127.0.0.1:99999"), "cannot listen there"),
         (("plan.json", "--fleet", "none.toml"), "none.toml"),

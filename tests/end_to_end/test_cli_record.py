@@ -50,7 +50,7 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
     assert "planned 1 task" in said
     assert "measured" in said
     said = desk.do("run", "measure the book", *replay, code=1, cwd=desk.folder).stdout
-    assert "exchange 1 does not fit: it was recorded for 'measure the text', and the run asks 'measure the book'" in said
+    assert "exchange 1 does not match: it was recorded for 'measure the text', and the run asks 'measure the book'" in said
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_a_recorded_run_runs_again_without_key_or_network_and_another_request_na
         (["--model", "openai:gpt-4o", "--record", "fleet.toml"], "--record fleet.toml: the file exists already"),
         (["--model", "openai:gpt-4o", "--record", "no/new.jsonl"], "there is no folder no"),
         (["--model", "replay:none.jsonl"], "No such file"),
-        (["--model", "replay:fleet.toml"], "is not one that --record has written"),
-        (["--model", "replay:fleet.toml", "--record", "new.jsonl"], "is not recorded again"),
-        (["--model", "replay:fleet.toml", "--backup-model", "openai:gpt-4o"], "a recording has its own backup"),
+        (["--model", "replay:fleet.toml"], "not a file that --record has written"),
+        (["--model", "replay:fleet.toml", "--record", "new.jsonl"], "cannot be recorded again"),
+        (["--model", "replay:fleet.toml", "--backup-model", "openai:gpt-4o"], "a recording includes its backup"),
     ],
 )
 def test_a_recording_that_cannot_be_meant_is_refused(desk: Desk, options: list[str], told: str) -> None:

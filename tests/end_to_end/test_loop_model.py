@@ -60,7 +60,7 @@ def test_a_model_that_cannot_be_had_fails_its_step_in_words(monkeypatch: pytest.
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     ended, _ = asyncio.run(run(Fault(status=401), Say(text="fail")))
     assert (ended.state, ended.findings[0].status) == ("FAILED", "failed")
-    assert "openai:gpt-4o: it does not accept the key" in ended.reason
+    assert "openai:gpt-4o: the provider does not accept the key" in ended.reason
 
 
 def test_models_that_are_only_named_are_found_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,16 +27,16 @@ PASSING = {
     "drop within the reply": (Say(text=json.dumps(PLAN), drop_at=0.5), "unreachable", "the connection broke"),
     "429": (Fault(status=429, headers={"retry-after": "0"}), "rate_limited", "too many requests (HTTP 429)"),
     "500": (Fault(status=500, message="out of memory"), "server_error", "failed to serve the request (HTTP 500): out of memory"),
-    "503": (Fault(status=503), "overloaded", "it cannot serve requests now (HTTP 503)"),
-    "empty body": (Fault(status=200, body=b""), "bad_answer", "its answer is not of the protocol"),
-    "empty object": (Fault(status=200, body=b"{}"), "bad_answer", "its answer is not of the protocol"),
-    "truncated JSON": (Fault(status=200, body=b'{"id": "x", "choices": [{"ind'), "bad_answer", "its answer is not of the protocol"),
-    "rubbish": (Fault(status=200, body=b"<html>gateway</html>"), "bad_answer", "its answer is not of the protocol"),
+    "503": (Fault(status=503), "overloaded", "the provider is overloaded (HTTP 503)"),
+    "empty body": (Fault(status=200, body=b""), "bad_answer", "the answer does not follow the protocol"),
+    "empty object": (Fault(status=200, body=b"{}"), "bad_answer", "the answer does not follow the protocol"),
+    "truncated JSON": (Fault(status=200, body=b'{"id": "x", "choices": [{"ind'), "bad_answer", "the answer does not follow the protocol"),
+    "rubbish": (Fault(status=200, body=b"<html>gateway</html>"), "bad_answer", "the answer does not follow the protocol"),
 }
 passing = pytest.mark.parametrize(("fault", "code", "words"), PASSING.values(), ids=PASSING)
 lasting = pytest.mark.parametrize(
     ("fault", "code", "words"),
-    [*PASSING.values(), (Fault(status=401), "unauthorized", "it does not accept the key (HTTP 401)")],
+    [*PASSING.values(), (Fault(status=401), "unauthorized", "the provider does not accept the key (HTTP 401)")],
     ids=[*PASSING, "401"],
 )
 
@@ -56,7 +56,7 @@ def test_what_passes_is_waited_for_and_the_run_is_as_if_it_had_not_been(fault: M
     assert (lived.outcome, lived.statuses()) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"})
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == 2
-    assert [words in note and "asked again after" in note for note in created.notes] == [True]
+    assert [words in note and "retried after" in note for note in created.notes] == [True]
 
 
 @lasting
@@ -87,7 +87,7 @@ def test_what_lasts_is_asked_of_the_backup(fault: ModelAnswer, code: str, words:
     (created, *_) = lived.events(Planned)
     assert created.usage.requests == requests_for(code) + 1
     assert any(words in note for note in created.notes)
-    assert created.notes[-1] == "now openai:gpt-4o-mini is asked"
+    assert created.notes[-1] == "asking openai:gpt-4o-mini instead"
     assert len(lived.backup_requests) == 3
 
 
@@ -97,7 +97,7 @@ def test_retry_after_is_waited_for_and_one_that_is_too_long_is_not() -> None:
     assert lived.lasted_s >= 1
     lived = live([Fault(status=429, headers={"retry-after": "3600"})], **QUICK)
     assert len(lived.requests) == 1
-    assert "it wants to be left alone for 3600 s" in lived.reason
+    assert "it asks for a wait of 3600 s" in lived.reason
 
 
 HALF = json.dumps("half a character: \ud800")

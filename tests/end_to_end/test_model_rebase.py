@@ -80,4 +80,4 @@ def test_a_model_that_never_is_in_time_is_dropped_in_bounded_questions() -> None
     assert lived.performed() == dict.fromkeys("axyz", 1)
     (dropped,) = lived.events(PlanningFailed)
     assert dropped.code == "read_only"
-    assert "no usable reply in 4: actions[1] y: it is RUNNING" in dropped.reason
+    assert "no usable reply in 4 attempts: actions[1] y: it is RUNNING" in dropped.reason

@@ -91,7 +91,7 @@ def test_a_run_that_asks_something_else_fails_and_names_the_exchange(recording: 
 
     again = replayed(recording, work=work)
     assert (again.outcome, again.row.state) == ("failed", "FAIL")
-    assert f"recording {recording}: exchange 2 does not fit: it was recorded for" in again.reason
+    assert f"recording {recording}: exchange 2 does not match: it was recorded for" in again.reason
     assert "another result" in again.reason
 
 
@@ -101,7 +101,7 @@ def test_a_run_that_asks_for_more_than_was_recorded_fails_and_says_so(recording:
     recording.write_text("".join(lines[:-1]), encoding="utf-8")
     again = replayed(recording)
     assert again.outcome == "failed"
-    assert "hold no other one with openai:gpt-4o, and the run asks for more" in again.reason
+    assert "exchanges with openai:gpt-4o is left, and the run asks for one more" in again.reason
 
 
 def test_a_recording_is_of_exchanges_in_words(recording: Path, key: str) -> None:
@@ -116,7 +116,7 @@ def test_a_recording_is_of_exchanges_in_words(recording: Path, key: str) -> None
 
 
 def test_a_recording_is_neither_recorded_nor_a_backup() -> None:
-    with pytest.raises(InvalidInput, match="is not recorded again"):
+    with pytest.raises(InvalidInput, match="cannot be recorded again"):
         choose_model(model="replay:x", record="y")
-    with pytest.raises(InvalidInput, match="is no backup of one"):
+    with pytest.raises(InvalidInput, match="cannot be a backup"):
         choose_model(model="openai:gpt-4o", backup="replay:x")

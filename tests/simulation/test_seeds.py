@@ -119,7 +119,7 @@ def test_what_the_model_says_is_asked_for_refused_and_taken() -> None:
     assert b'"planned"' in told
     assert b'"planning_failed"' in told
     assert b"reply refused" in told
-    assert b"asked again after" in told
+    assert b"retried after" in told
 
 
 def test_without_a_models_client_the_pipeline_is_left_out_and_that_is_said(
@@ -137,7 +137,7 @@ def test_planning_that_breaks_ends_the_world_with_what_broke(monkeypatch: pytest
     monkeypatch.setattr("asterism.planner.strategies.parse_reply", broken)
     tally = campaign(0, ("model",), runs=20)
     assert tally.broken is not None
-    assert "planning broke: KeyError" in tally.broken[2]
+    assert "planning failed: KeyError" in tally.broken[2]
     shrunk = shrink("model", tally.broken[0])
     assert shrunk is not None
     assert any(line.startswith("uttered") for line in shrunk.told) or not shrunk.story.parts

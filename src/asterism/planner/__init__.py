@@ -1,9 +1,10 @@
-"""Planners: they turn a request into a constellation, and edit it as results come in.
+"""Planners turn a request into a constellation and edit it as results arrive.
 
 - ``offline`` plans without a model.
-- ``processor`` plans with one, in four phases (``phases``, ``strategies``). ``prompter`` and ``excerpt`` write the
-  prompt, ``model_conversation`` holds the messages of one question, ``reply`` validates the answer, ``model`` and
-  ``model_choice`` open the provider, and ``recording`` records and replays the exchanges.
-- Models, tools and people edit a ``draft``: a ``plan_file`` (``plan_yaml``) or a ``live_run``. ``edit_tools`` are the
-  seven edits, and ``editor`` serves them over MCP.
+- ``processor`` plans with a model, in four phases (``phases``, ``strategies``). ``prompter`` and
+  ``excerpt`` write the prompt, ``model_conversation`` holds the messages of one question, ``reply``
+  validates the answer, ``model`` and ``model_choice`` open the provider, and ``recording`` records
+  and replays the exchanges.
+- Models, tools and people edit a ``draft``: a ``plan_file`` (``plan_yaml``) or a ``live_run``.
+  ``edit_tools`` describes the seven edits; ``editor`` serves them over MCP.
 """

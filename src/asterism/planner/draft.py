@@ -1,7 +1,8 @@
-"""What the constellation editor edits: a constellation in memory, a plan file, or a run that is under way.
+"""Drafts: the constellations that an editor can change.
 
-The port, and the first of the three. Every edit is the same data and is judged by the same code; what differs is where the
-result is kept.
+A draft is a constellation in memory, a plan file, or a run in progress. This module holds the
+protocol and the first of the three. All three validate edits with the same code; they differ in
+where they store the result.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from asterism.constellation.profile import Fleet
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """An edit that was taken.
+    """An accepted edit.
 
     Attributes:
-        constellation: as it is after it; to look at.
-        changed: False when it was so already.
-        notes: what changed nothing, in words.
+        constellation: after the edit; read-only.
+        changed: False if the edit changed nothing.
+        notes: sentences that name the parts of the edit that changed nothing.
     """
 
     constellation: TaskConstellation
@@ -36,31 +37,33 @@ class Draft(Protocol):
     """A constellation that can be edited."""
 
     async def look(self) -> TaskConstellation:
-        """The constellation as it is now.
+        """Return the current constellation.
 
         Raises:
-            EditRefused: there is none, or it cannot be had; says why.
+            EditRefused: the constellation does not exist or cannot be read.
         """
         ...
 
     async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Carry out one edit, ``{"tool": …, "parameters": {…}}``: whole or not at all, and harmless a second time.
+        """Apply one edit, ``{"tool": …, "parameters": {…}}``, as a whole or not at all.
+
+        Applying the same edit again is harmless.
 
         Raises:
-            EditRefused: nothing has changed.
+            EditRefused: the edit is invalid; nothing has changed.
         """
         ...
 
 
 class MemoryDraft:
-    """A draft in memory: a planner makes its edits here, one by one, before they are proposed as one batch.
+    """A draft in memory: a planner applies edits one by one before proposing them as a batch.
 
-    A task may come before the dependency that its inputs need, so references and arguments are judged by
-    :meth:`check`, and all the rest at each edit.
+    A task may come before the dependency that its inputs need. References and arguments are
+    therefore validated by :meth:`check`, and everything else at each edit.
 
     Args:
-        constellation: to begin with; it is copied. An empty one by default.
-        fleet: where devices and skills are looked up; None if that is not to be done.
+        constellation: the initial state, which is copied. Empty by default.
+        fleet: the devices and skills to validate against; None skips that validation.
     """
 
     def __init__(self, constellation: TaskConstellation | None = None, fleet: Fleet | None = None) -> None:
@@ -70,21 +73,21 @@ class MemoryDraft:
         self.constellation = TaskConstellation.from_dict(self._base)
 
     async def look(self) -> TaskConstellation:
-        """The draft as it is."""
+        """Return the current constellation."""
         return self.constellation
 
     async def edit(self, action: Mapping[str, Any]) -> Accepted:
-        """Carry out one edit; see ``Draft.edit``."""
+        """Apply one edit; see ``Draft.edit``."""
         edit = parse_action(action)
         applied = apply(self.constellation, [edit], self._fleet, partial=True)
         self._edits.append(edit)
         return Accepted(constellation=self.constellation, changed=applied.changed, notes=applied.notes)
 
     def check(self) -> Applied:
-        """Judge all edits as the one batch that they are.
+        """Validate all edits as one batch.
 
         Raises:
-            EditRefused: as a batch they cannot be taken.
+            EditRefused: the batch is invalid.
         """
         return apply(TaskConstellation.from_dict(self._base), self._edits, self._fleet)
 
@@ -93,7 +96,7 @@ def apply(constellation: TaskConstellation, edits: list[Edit], fleet: Fleet | No
     """Apply a batch with or without a fleet.
 
     Raises:
-        EditRefused: the constellation is as it was.
+        EditRefused: the batch is invalid; the constellation is unchanged.
     """
     if fleet is None:
         return apply_edits(constellation, edits, partial=partial)

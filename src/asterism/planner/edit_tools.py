@@ -1,6 +1,6 @@
-"""The seven edits as tools, described for a model from the types that read them.
+"""The seven edits as tools, described for a model from the types that parse them.
 
-Not here: the MCP server that offers them (``editor``). What a tool is given is read by ``parse_action``, as everywhere.
+The MCP server that offers them is in ``editor``; ``parse_action`` validates the arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from asterism.constellation.documents import LineSpec, PlanDocument, TaskSpec
 
 
 class EditTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of the editor: its name, what it does, the JSON Schema of what it takes."""
+    """A tool of the editor: its name, its description and the JSON Schema of its arguments."""
 
     name: str
     description: str
@@ -68,7 +68,7 @@ _LINE_ID = {"type": "string", "description": "Id of the dependency; from->to unl
 
 @functools.cache
 def edit_tools() -> tuple[EditTool, ...]:
-    """Return the seven tools; made once, to be read only."""
+    """Return the seven tools; built once and read-only."""
     kinds = (TaskSpec, LineSpec, PlanDocument)
     _, found = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for name, words in (("TaskSpec", _TASK), ("LineSpec", _LINE), ("PlanDocument", _PLAN)):
@@ -77,7 +77,7 @@ def edit_tools() -> tuple[EditTool, ...]:
             found[name]["properties"][field] = (
                 {"anyOf": [shown], "description": description} if "$ref" in shown else {**shown, "description": description}
             )
-        found[name].pop("description", None)  # python -OO keeps no docstrings
+        found[name].pop("description", None)  # python -OO strips docstrings
     found["RetryPolicy"]["description"] = _TASK["retry"]
     task, line, plan = (found[kind.__name__]["properties"] for kind in kinds)
     clear = {"type": "boolean", "default": True, "description": "In place of what is there; false merges the plan into it."}
@@ -107,10 +107,10 @@ def edit_tools() -> tuple[EditTool, ...]:
 
 
 def _defs(properties: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions that some properties refer to, those that these refer to included."""
+    """Return the definitions that properties refer to, directly or through other definitions."""
     used: dict[str, Any] = {}
     text = json.dumps(properties)
-    while more := [name for name in found if name not in used and f'"#/$defs/{name}"' in text]:  # bounded: each round uses another one
+    while more := [name for name in found if name not in used and f'"#/$defs/{name}"' in text]:  # bounded: each round adds at least one
         used.update({name: found[name] for name in more})
         text = json.dumps(used)
     return {"$defs": used} if used else {}

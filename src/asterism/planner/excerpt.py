@@ -1,7 +1,7 @@
-"""What a model is shown of fleets and constellations: as much as fits, and a note where something is left out.
+"""Excerpts of fleets and constellations for a prompt: as much as fits, with notes of omissions.
 
-Everything here is data for a prompt, as lines of JSON. ``<`` is escaped, so that nothing that a device returned can end the
-block it stands in.
+Everything here is data for a prompt, as lines of JSON. ``<`` is escaped, so that device output
+cannot end its block.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from asterism.constellation.task import TaskStar
 MAX_FLEET = 30_000
 MAX_CONSTELLATION = 30_000
 MAX_BATCH = 20_000
-"""Characters of each part of a prompt."""
+"""Maximum characters of each part of a prompt."""
 MAX_RESULT = 2_000
-"""Characters of the result of a task that is asked about."""
+"""Maximum characters of the result of a task in the batch."""
 MAX_OTHER_RESULT = 200
-"""Characters of the result of any other task, of a description, of an input."""
+"""Maximum characters of the result of any other task, of a description, of an input."""
 MAX_LINES = 20
-"""Dependencies that are shown of one task."""
+"""Maximum dependencies shown of one task."""
 MAX_TYPE_DEPTH = 4
-"""Schemas within each other that are looked into."""
+"""Maximum nesting of schemas that a signature describes."""
 PAGE = 20_000
-"""Characters of one page of a constellation that is read by tool."""
+"""Maximum characters of one page of ``read_tasks``."""
 
 
 def line(value: Any) -> str:
-    """A JSON value on one line, safe inside a marked block."""
+    """Return a JSON value on one line, safe inside a marked block."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).replace("<", "\\u003c")
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or its beginning with a note."""
+    """Return the text, or its beginning with a note."""
     return text if len(text) <= limit else f"{text[:limit]}… (cut: {len(text)} characters in all)"
 
 
 def cut_value(value: Any, limit: int) -> Any:
-    """A JSON value, or the beginning of its text with a note."""
+    """Return a JSON value, or the beginning of its text with a note."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return value if len(text) <= limit else cut(text, limit)
 
@@ -52,18 +52,21 @@ def cut_value(value: Any, limit: int) -> Any:
 # -- fleets ----------------------------------------------------------------------------------------
 
 
-def fleet_lines(fleet: Fleet, limit: int = MAX_FLEET) -> list[str]:
-    """One line per device; where they do not fit, first without descriptions, then with the skills' names alone, then fewer."""
+def fleet_lines(fleet: Fleet) -> list[str]:
+    """Return one line per device.
+
+    If the lines do not fit, they lose descriptions, then all but the skills' names; then devices.
+    """
     lines: list[str] = []
     for detail in (2, 1, 0):
         lines = [line(_profile(profile, detail)) for profile in fleet.values()]
-        if sum(map(len, lines)) <= limit:
+        if sum(map(len, lines)) <= MAX_FLEET:
             return lines
-    return fitting(lines, limit, "devices")
+    return fitting(lines, MAX_FLEET, "devices")
 
 
 def fitting(lines: Sequence[str], limit: int, what: str) -> list[str]:
-    """The first lines that fit, and how many there are in all."""
+    """Return the first lines that fit, and a note with the number of all lines."""
     shown: list[str] = []
     for it in lines:
         limit -= len(it) + 1
@@ -95,13 +98,13 @@ def _skill(skill: Skill, detail: int) -> dict[str, Any]:
 
 
 def signature(schema: JsonSchema) -> dict[str, str]:
-    """The properties of an object's schema as ``{name: "type, required"}``."""
+    """Return the properties of an object's schema as ``{name: "type, required"}``."""
     required, defs = schema.get("required", ()), schema.get("$defs", {})
     return {name: _type(it, defs) + (", required" if name in required else "") for name, it in schema.get("properties", {}).items()}
 
 
 def _type(schema: Any, defs: JsonSchema, depth: int = 0) -> str:
-    """The type a schema allows, in a few words; ``defs`` are what its references refer to."""
+    """Return the type of a schema in a few words; ``defs`` resolves its references."""
     if not isinstance(schema, dict) or depth > MAX_TYPE_DEPTH:
         return "any"
     if "enum" in schema:
@@ -120,12 +123,12 @@ def _type(schema: Any, defs: JsonSchema, depth: int = 0) -> str:
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown of a constellation.
+    """The part of a constellation that a prompt shows.
 
     Attributes:
         lines: one per task, in the order of creation.
-        counts: how many tasks there are of each status.
-        whole: whether every task is shown.
+        counts: the number of tasks by status.
+        whole: True if the lines show every task.
     """
 
     lines: tuple[str, ...]
@@ -133,14 +136,15 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
 
 
-def excerpt(constellation: TaskConstellation, batch: Sequence[str] = (), limit: int = MAX_CONSTELLATION) -> Excerpt:
-    """The constellation if it fits, else the neighbourhood of the batch: nearest first, as far as it fits."""
+def excerpt(constellation: TaskConstellation, batch: Sequence[str] = ()) -> Excerpt:
+    """Return the constellation if it fits, else the tasks nearest to the batch that fit."""
     counts = dict(Counter(str(task.status) for task in constellation.tasks.values()))
     lines: dict[str, str] = {}
+    left = MAX_CONSTELLATION
     for task_id in _nearest_first(constellation, batch):
         found = line(task_view(constellation, constellation.tasks[task_id]))
-        limit -= len(found) + 1
-        if limit < 0:
+        left -= len(found) + 1
+        if left < 0:
             break
         lines[task_id] = found
     shown = tuple(lines[task_id] for task_id in sorted(lines, key=constellation.ordinal))
@@ -148,7 +152,7 @@ def excerpt(constellation: TaskConstellation, batch: Sequence[str] = (), limit: 
 
 
 def _nearest_first(constellation: TaskConstellation, batch: Sequence[str]) -> Iterable[str]:
-    """The batch, then what is one dependency away, and so on; then what cannot be reached, oldest first."""
+    """Return the batch, then tasks one dependency away, and so on; then the rest, oldest first."""
     near = dict.fromkeys(task_id for task_id in batch if task_id in constellation.tasks)
     edge = list(near)
     while edge:
@@ -163,15 +167,15 @@ def _nearest_first(constellation: TaskConstellation, batch: Sequence[str]) -> It
     return [*near, *(task.task_id for task in constellation.in_order() if task.task_id not in near)]
 
 
-def task_view(constellation: TaskConstellation, task: TaskStar, max_result: int = MAX_OTHER_RESULT) -> dict[str, Any]:
-    """A task as a model sees it."""
+def task_view(constellation: TaskConstellation, task: TaskStar) -> dict[str, Any]:
+    """Return a task as a prompt shows it."""
     shown: dict[str, Any] = {"task_id": task.task_id, "name": task.name, "device": task.device, "skill": task.skill or task.resolved_skill}
     shown |= {"status": str(task.status), "description": cut(task.description, MAX_OTHER_RESULT)}
     waits_for = constellation.lines_in(task.task_id)
     shown |= {"inputs": cut_value(task.inputs, MAX_OTHER_RESULT), "waits_for": [_line_view(it) for it in waits_for[:MAX_LINES]]}
     shown |= {"waits_for_more": len(waits_for) - MAX_LINES} if len(waits_for) > MAX_LINES else {}
-    shown |= {"result": cut_value(task.result, max_result) if task.result is not None else ""}
-    shown |= {"error": cut(f"{task.error.code}: {task.error.message}", max_result) if task.error else ""}
+    shown |= {"result": cut_value(task.result, MAX_OTHER_RESULT) if task.result is not None else ""}
+    shown |= {"error": cut(f"{task.error.code}: {task.error.message}", MAX_OTHER_RESULT) if task.error else ""}
     shown |= {"tips": cut(" ".join(task.tips), MAX_OTHER_RESULT), "requires_approval": task.requires_approval or ""}
     if task.constellation is not None:
         shown["constellation"] = f"a plan of its own, {len(task.constellation['tasks'])} tasks"
@@ -184,11 +188,11 @@ def _line_view(it: Any) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value != ""}
 
 
-def batch_lines(constellation: TaskConstellation, batch: Sequence[str], limit: int = MAX_BATCH) -> list[str]:
-    """One line for each task that has ended and is asked about."""
+def batch_lines(constellation: TaskConstellation, batch: Sequence[str]) -> list[str]:
+    """Return one line for each task of the batch."""
     ended = [constellation.tasks[task_id] for task_id in batch if task_id in constellation.tasks]
-    most = max(MAX_OTHER_RESULT, min(MAX_RESULT, limit // (len(ended) or 1)))
-    return fitting([line(_ended(task, most)) for task in ended], limit, "tasks that have ended")
+    most = max(MAX_OTHER_RESULT, min(MAX_RESULT, MAX_BATCH // (len(ended) or 1)))
+    return fitting([line(_ended(task, most)) for task in ended], MAX_BATCH, "tasks that have ended")
 
 
 def _ended(task: TaskStar, most: int) -> dict[str, Any]:
@@ -198,21 +202,22 @@ def _ended(task: TaskStar, most: int) -> dict[str, Any]:
     return shown | {"result": cut_value(task.result, most)}
 
 
-def page(constellation: TaskConstellation, offset: int, limit: int = PAGE) -> str:
-    """Tasks from a place in the order of creation on, one a line, marked; and where the next page begins."""
+def page(constellation: TaskConstellation, offset: int) -> str:
+    """Return tasks from an offset in the order of creation, one per line, and the next offset."""
     tasks, offset = constellation.in_order(), max(0, offset)
     lines: list[str] = []
+    left = PAGE
     for task in tasks[offset:]:
         found = line(task_view(constellation, task))
-        limit -= len(found) + 1
-        if limit < 0:
+        left -= len(found) + 1
+        if left < 0:
             break
         lines.append(found)
     end = offset + len(lines)
-    told = f"next_offset: {end} (of {len(tasks)} tasks)" if end < len(tasks) else f"that is the end of {len(tasks)} tasks"
-    return f"{marked(lines)}\n{told}"
+    footer = f"next_offset: {end} (of {len(tasks)} tasks)" if end < len(tasks) else f"that is the end of {len(tasks)} tasks"
+    return f"{marked(lines)}\n{footer}"
 
 
 def marked(lines: Sequence[str]) -> str:
-    """Lines of data, marked as that."""
+    """Return lines inside the markers of device output."""
     return "\n".join(["<device_output>", *lines, "</device_output>"])

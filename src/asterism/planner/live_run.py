@@ -1,6 +1,6 @@
-"""A draft that is a run under way: what it shows is read from the journal, and an edit goes through the run's inbox.
+"""A draft that is a run in progress: it reads the journal and sends edits through the inbox.
 
-Who owns the run is somebody else, in another process as a rule; nothing here writes to the journal.
+Another process usually owns the run; nothing here writes to the journal.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from asterism.runtime.client import VERDICT_POLL_S, Client
 from asterism.runtime.ports.store import ACCEPTED
 
 ROUSE_POLLS = 10
-"""Looks for a verdict between two at whether anybody drives the run."""
+"""Polls for a verdict between two checks that a process drives the run."""
 
 
 class LiveRun:
-    """A draft that is a run.
+    """A draft that is a run in progress.
 
     Args:
-        client: of the store where the run is.
-        machine: of the run.
+        client: for the store that holds the run.
+        machine: the run's state machine.
         run_id: its id.
-        actor: who edits, for the journal.
-        rouse: sees to it that somebody drives the run.
-        timeout_s: how long an edit waits for its verdict.
+        actor: the person or program that edits, for the journal.
+        rouse: ensures that a process drives the run.
+        timeout_s: seconds that an edit waits for its verdict.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LiveRun:
         self._timeout_s = timeout_s
 
     async def look(self) -> TaskConstellation:
-        """The constellation as the journal has it now; see ``Draft.look``."""
+        """Return the constellation that the journal holds now; see ``Draft.look``."""
         await self._read_on()
         if self._read_so_far.memory.schedule is None:
             raise EditRefused("no_constellation", "run", f"run {self._run_id} has no constellation yet; it is being planned")
@@ -70,10 +70,10 @@ class LiveRun:
     async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Send the edit and wait for the run's verdict; see ``Draft.edit``."""
         try:
-            check_json(action, "action")  # what a journal would not give back
+            check_json(action, "action")  # the journal could not store it
         except InvalidInput as error:
             raise EditRefused("bad_content", "action", str(error)) from None
-        parse_action(action)  # what nobody could read is not worth a run's while
+        parse_action(action)  # an unreadable edit need not reach the run
         row = await self._client.store.run(self._run_id)
         if row.status == "ended":
             raise EditRefused("ended", "run", f"it has ended ({row.outcome}); nothing of it can be edited any more")
@@ -93,8 +93,8 @@ class LiveRun:
             del self._sent[key]
 
     async def _verdict(self, key: str) -> str:
-        """The run's word on an inbox row, whoever drives it."""
-        trouble = "whoever drives it has not taken it"
+        """Wait for the verdict on an inbox row, whichever process drives the run."""
+        problem = "the process that drives it has not handled the edit"
         for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
             if verdict := await self._client.store.verdict(self._run_id, key):
                 return verdict
@@ -102,15 +102,15 @@ class LiveRun:
                 try:
                     await self._rouse()
                 except AsterismError as error:
-                    trouble = str(error)
+                    problem = str(error)
                     break
             await asyncio.sleep(VERDICT_POLL_S)
         raise EditRefused(
-            "unavailable", "run", f"{trouble}; the edit waits in the inbox of run {self._run_id}, to be taken with the next claim"
+            "unavailable", "run", f"{problem}; the edit stays in the inbox of run {self._run_id} until a process resumes the run"
         )
 
     async def _read_on(self) -> None:
-        """Replay what the journal has in addition; remember what became of the edits that were sent here."""
+        """Replay new journal entries, and remember the results of the edits that were sent here."""
         async with self._reading:
             live = self._read_so_far
             for record in await self._client.store.records(self._run_id, after=live.seq):

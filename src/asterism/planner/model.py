@@ -1,8 +1,8 @@
-"""A model that can be asked: the one place that makes ``provider:name`` into one, with patience and a backup. Needs the ``llm`` extra.
+"""Models by ``provider:name``, with timeouts, retries and a backup. Needs the ``llm`` extra.
 
-A request that fails for what may pass (network, overload, a rate limit) is sent again, after what ``Retry-After`` says; the
-clients' own retries are off, so that nobody retries a retry. What cannot be had is :class:`ModelUnavailable`, in our own words:
-a provider's message may quote a key.
+A request that fails for a transient reason (network, overload, rate limit) is sent again, after the
+time that ``Retry-After`` gives. The clients' own retries are off, so that retries do not multiply.
+The error is :class:`ModelUnavailable`, in our own words: a provider's message may quote a key.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from pydantic_ai.usage import RequestUsage
 from asterism.errors import AsterismError, InvalidInput
 from asterism.machines.usage import Usage
 from asterism.planner.model_choice import KEY_VARIABLES, ModelChoice, split_model
-from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of, said
+from asterism.planner.recording import NotRecorded, Recorder, Recording, prompt_of, response_of
 
 MAX_DETAIL = 300
-"""Characters of a provider's own message that are told."""
+"""Maximum characters of a provider's own message."""
 
 TOKEN = 4
-"""Characters of a token, about, for a provider that does not count them."""
+"""Approximate characters per token, for a provider that does not count tokens."""
 
 
 class ModelUnavailable(AsterismError):
-    """A model gave no answer; the text says which, and why.
+    """A model gave no answer; the text names the model and the reason.
 
     Attributes:
-        code: one of those below, or ``not_recorded``, where a recording that is replayed has no answer.
-        requests: how many were sent for it.
-        waits: what was waited for before, in words.
+        code: a code of ``_KINDS``, or ``not_recorded`` if a recording has no answer.
+        requests: the number of requests sent.
+        waits: the waits between them, as sentences.
     """
 
     def __init__(self, reason: str, code: str, requests: int = 0, waits: tuple[str, ...] = ()) -> None:
@@ -57,65 +57,69 @@ class ModelUnavailable(AsterismError):
 
 class _Kind(NamedTuple):
     code: str
-    passes: bool
-    words: str
+    transient: bool
+    text: str
 
 
 _TIMEOUTS = (trouble.ModelTimeoutError, trouble.ModelRequestTimeout, TimeoutError)
 _KINDS: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], _Kind]] = (  # the first that fits
-    (trouble.ModelRateLimitError, _Kind("rate_limited", passes=True, words="too many requests")),
-    (trouble.ModelQuotaExceededError, _Kind("quota", passes=False, words="the account has nothing left to spend")),
-    (trouble.ModelUnavailableError, _Kind("overloaded", passes=True, words="it cannot serve requests now")),
-    (trouble.ModelServerError, _Kind("server_error", passes=True, words="it failed to serve the request")),
-    (_TIMEOUTS, _Kind("timeout", passes=True, words="no answer in time")),
-    (trouble.ModelConnectionError, _Kind("unreachable", passes=True, words="it cannot be reached, or the connection broke")),
-    (trouble.ModelAuthenticationError, _Kind("unauthorized", passes=False, words="it does not accept the key")),
-    (trouble.ModelNotFoundError, _Kind("unknown_model", passes=False, words="there is no such model there")),
-    (trouble.ModelContextWindowExceededError, _Kind("too_long", passes=False, words="the prompt is longer than it can read")),
-    (trouble.ModelRequestRejectedError, _Kind("rejected", passes=False, words="it does not take the request")),
-    (trouble.ContentFilterError, _Kind("filtered", passes=False, words="its content filter stopped it")),
-    (trouble.OutputTokenLimitExceeded, _Kind("rejected", passes=False, words="its answer is longer than it may write")),
-    (trouble.UserError, _Kind("rejected", passes=False, words="it cannot be asked so")),
-    (Exception, _Kind("bad_answer", passes=True, words="its answer is not of the protocol")),
+    (trouble.ModelRateLimitError, _Kind("rate_limited", transient=True, text="too many requests")),
+    (trouble.ModelQuotaExceededError, _Kind("quota", transient=False, text="the account's quota is used up")),
+    (trouble.ModelUnavailableError, _Kind("overloaded", transient=True, text="the provider is overloaded")),
+    (trouble.ModelServerError, _Kind("server_error", transient=True, text="the provider failed to serve the request")),
+    (_TIMEOUTS, _Kind("timeout", transient=True, text="no answer in time")),
+    (trouble.ModelConnectionError, _Kind("unreachable", transient=True, text="the provider is unreachable, or the connection broke")),
+    (trouble.ModelAuthenticationError, _Kind("unauthorized", transient=False, text="the provider does not accept the key")),
+    (trouble.ModelNotFoundError, _Kind("unknown_model", transient=False, text="the provider has no such model")),
+    (trouble.ModelContextWindowExceededError, _Kind("too_long", transient=False, text="the prompt exceeds the context window")),
+    (trouble.ModelRequestRejectedError, _Kind("rejected", transient=False, text="the provider rejected the request")),
+    (trouble.ContentFilterError, _Kind("filtered", transient=False, text="the content filter blocked the request")),
+    (trouble.OutputTokenLimitExceeded, _Kind("rejected", transient=False, text="the answer exceeds the output limit")),
+    (trouble.UserError, _Kind("rejected", transient=False, text="the request is invalid")),
+    (Exception, _Kind("bad_answer", transient=True, text="the answer does not follow the protocol")),
 )
-_TELLS_MORE = ("quota", "unknown_model", "rejected", "server_error", "overloaded")
-"""Where a provider's own words help. Not for a refused key, which they like to quote."""
+_WITH_DETAIL = ("quota", "unknown_model", "rejected", "server_error", "overloaded")
+"""Codes whose text includes the provider's message. Not ``unauthorized``: it may quote the key."""
 
 SHORTEST_KEY = 8
-"""Characters of a key. What is shorter stands for none, as local servers take it ("any", "none"), and is in every text."""
+"""Minimum characters of a key. Shorter values are placeholders for local servers, such as "any"."""
 _LOOKS_SECRET = re.compile(r"(?:\b(?:sk|pk|rk|key|api)[-_][\w*.-]{4,}|\bAIza[\w-]{8,}|\bBearer\s+\S+)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d{0,9}\.\d{1,9}", re.ASCII)
 
 
 class Secrets:
-    """What may be told to nobody: the keys in the environment."""
+    """The keys in the environment, which no text may contain."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._keys = sorted((key for key in keys if len(key) >= SHORTEST_KEY), key=len, reverse=True)  # one may begin with another
+        self._keys = sorted(
+            (key for key in keys if len(key) >= SHORTEST_KEY), key=len, reverse=True
+        )  # longest first: one may begin with another
 
     @classmethod
     def of_environment(cls) -> Secrets:
-        """The providers' keys."""
+        """Return the providers' keys."""
         return cls([os.environ.get(name, "") for names in KEY_VARIABLES.values() for name in names])
 
     def hide(self, text: str) -> str:
-        """The text without them, and without halves of characters (lone surrogates), which no request, journal or file can hold."""
+        """Return the text without keys, and without lone surrogates, which cannot be encoded."""
         for key in self._keys:
             text = text.replace(key, "[key]")
         return text.encode(errors="replace").decode()
 
 
 class PatientModel(WrapperModel):
-    """A model that is asked again while what is wrong may pass. Raises ``ModelUnavailable`` and nothing else. Streams are passed through.
+    """A model that retries transient errors, except in streams. Raises only ``ModelUnavailable``.
 
-    Its answers carry ``metadata["requests"]``, how many were sent for it, and ``metadata["waits"]``, what was waited for, in words.
+    Answers carry ``metadata["requests"]``, the number of requests sent, and ``metadata["waits"]``,
+    the
+    waits between them as sentences.
 
     Args:
-        wrapped: the model; its client must not retry by itself.
+        wrapped: the model; its client must not retry.
         name: ``provider:name``, for people.
-        choice: how patient to be.
-        secrets: what no message may hold.
-        recorder: what writes down each exchange.
+        choice: the timeouts and retries.
+        secrets: the keys to remove from messages.
+        recorder: records each exchange.
     """
 
     def __init__(self, wrapped: Model, name: str, choice: ModelChoice, secrets: Secrets, recorder: Recorder | None = None) -> None:
@@ -128,10 +132,10 @@ class PatientModel(WrapperModel):
     async def request(
         self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """One answer.
+        """Return one answer.
 
         Raises:
-            ModelUnavailable: there is none.
+            ModelUnavailable: the model gives no answer.
         """
         try:
             response = await self._answer(messages, model_settings, model_request_parameters)
@@ -153,44 +157,44 @@ class PatientModel(WrapperModel):
                 async with asyncio.timeout(self._choice.timeout_s):
                     response = await self.wrapped.request(messages, settings, model_request_parameters)
             except ModelUnavailable:
-                raise  # a recording has it that way
+                raise  # from a recording
             except Exception as error:  # boundary: a provider's client may raise anything
                 wait_s = self._wait_after(error, number)
-                told = self._told(error, number)
+                text = self._error_text(error, number)
                 if wait_s is None:
-                    raise ModelUnavailable(told, _kind_of(error).code, number, tuple(waits)) from None
+                    raise ModelUnavailable(text, _kind_of(error).code, number, tuple(waits)) from None
             else:
-                told_on = {"requests": number, "waits": tuple(waits), **(response.metadata or {})}
-                return dataclasses.replace(response, usage=_counted(messages, response), metadata=told_on)
-            waits.append(f"{told}; asked again after {wait_s:g} s")
+                metadata = {"requests": number, "waits": tuple(waits), **(response.metadata or {})}
+                return dataclasses.replace(response, usage=_counted(messages, response), metadata=metadata)
+            waits.append(f"{text}; retried after {wait_s:g} s")
             await asyncio.sleep(wait_s)
-        raise AssertionError("the last attempt has raised")
+        raise AssertionError("the last attempt raises")
 
     def _wait_after(self, error: Exception, number: int) -> float | None:
-        """Seconds until it is asked again; None where it is not."""
+        """Return the seconds before the next request; None for no further request."""
         asked_s = _asked_s(error)
-        if not _kind_of(error).passes or number == self._choice.attempts or asked_s > self._choice.max_wait_s:
+        if not _kind_of(error).transient or number == self._choice.attempts or asked_s > self._choice.max_wait_s:
             return None
         return float(max(asked_s, min(self._choice.backoff_s * 2 ** (number - 1), self._choice.max_wait_s)))
 
-    def _told(self, error: Exception, number: int) -> str:
+    def _error_text(self, error: Exception, number: int) -> str:
         kind = _kind_of(error)
         status = getattr(error, "status_code", None)
-        words = f"{self.name}: {kind.words}" + (f" (HTTP {status})" if status else "")
+        text = f"{self.name}: {kind.text}" + (f" (HTTP {status})" if status else "")
         if kind.code == "timeout":
-            words += f" ({self._choice.timeout_s:g} s)"
-        if kind.code in _TELLS_MORE and (detail := _detail(error)):
-            words += f": {_LOOKS_SECRET.sub('[key]', self._secrets.hide(detail))[:MAX_DETAIL]}"
+            text += f" ({self._choice.timeout_s:g} s)"
+        if kind.code in _WITH_DETAIL and (detail := _detail(error)):
+            text += f": {_LOOKS_SECRET.sub('[key]', self._secrets.hide(detail))[:MAX_DETAIL]}"
         if (asked_s := _asked_s(error)) > self._choice.max_wait_s:
-            words += f"; it wants to be left alone for {asked_s:g} s"
-        return f"{words}; asked {number} times" if number > 1 else words
+            text += f"; it asks for a wait of {asked_s:g} s"
+        return f"{text}; tried {number} times" if number > 1 else text
 
 
 def _counted(messages: Sequence[ModelMessage], response: ModelResponse) -> RequestUsage:
-    """The tokens of an answer; estimated where the provider counts none, so that a limit is one there, too."""
+    """Return the tokens of an answer, estimated if the provider counts none: limits need them."""
     if response.usage.input_tokens or response.usage.output_tokens:
         return response.usage
-    asked, answered = (sum(len(text) for _, text in said(it)) for it in (messages, [response]))
+    asked, answered = (sum(len(text) for _, text in prompt_of(it)) for it in (messages, [response]))
     return RequestUsage(input_tokens=-(-asked // TOKEN), output_tokens=-(-answered // TOKEN))
 
 
@@ -199,7 +203,10 @@ def _kind_of(error: BaseException) -> _Kind:
 
 
 def _asked_s(error: Exception) -> float:
-    """Seconds for which the provider wants to be left alone; 0 where it says none. The client reads no fraction of a second: ``1.5``."""
+    """Return the ``Retry-After`` of an error in seconds; 0 if it has none.
+
+    The client does not parse fractions such as ``1.5``.
+    """
     if isinstance(error, trouble.ModelHTTPError) and error.retry_after is None:
         header = (error.headers or {}).get("retry-after", "")
         return float(header) if _FRACTION.fullmatch(header) else 0.0
@@ -207,24 +214,24 @@ def _asked_s(error: Exception) -> float:
 
 
 def _detail(error: Exception) -> str:
-    """The provider's own message."""
+    """Return the provider's own message."""
     body = getattr(error, "body", None)
     found: Any = body.get("error", body) if isinstance(body, dict) else None
     found = found.get("message") if isinstance(found, dict) else found
     return " ".join(found.split()) if isinstance(found, str) else ""
 
 
-# -- making them -----------------------------------------------------------------------------------
+# -- opening models --------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelAccess:
-    """The models that may be asked: the chosen one, then its backup.
+    """The models to ask: the chosen one, then its backup.
 
     Attributes:
         models: one or two.
-        choice: how they were chosen.
-        secrets: what no text may hold.
+        choice: the settings that they were opened with.
+        secrets: the keys that no text may contain.
     """
 
     models: Sequence[PatientModel]
@@ -233,17 +240,17 @@ class ModelAccess:
 
     @property
     def model(self) -> Model:
-        """For an agent of pydantic-ai: the chosen one, and the backup where that gives no answer."""
+        """Return a pydantic-ai model: the chosen one, with the backup as fallback."""
         first, *others = self.models
         return FallbackModel(first, *others, fallback_on=(ModelUnavailable,)) if others else first
 
 
 @contextlib.asynccontextmanager
 async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
-    """The models of a choice, with their connections.
+    """Open the models of a choice, with their connections.
 
     Raises:
-        InvalidInput: a key is missing, or a setting or a recording cannot be used.
+        InvalidInput: a key is missing, or a setting or a recording is invalid.
     """
     secrets = Secrets.of_environment()
     recorder = Recorder(Path(choice.record), choice, secrets.hide) if choice.record else None
@@ -261,7 +268,7 @@ async def open_model(choice: ModelChoice) -> AsyncIterator[ModelAccess]:
 
 def _made(named: str, base_url: str) -> Model:
     provider, name = split_model(named)
-    kind = "openai-chat" if provider == "openai" else provider  # what is compatible with OpenAI speaks this one of its APIs
+    kind = "openai-chat" if provider == "openai" else provider  # compatible servers implement this API of OpenAI's
     if provider == "ollama":
         base_url = base_url or os.environ.get("OLLAMA_BASE_URL") or "http://localhost:11434/v1"
 
@@ -274,11 +281,13 @@ def _made(named: str, base_url: str) -> Model:
     except trouble.UserError:
         raise InvalidInput(f"model {named} needs a key: set {' or '.join(KEY_VARIABLES[provider])} in the environment") from None
     except ValueError:  # the message may quote the proxy's password
-        raise InvalidInput(f"model {named}: its client takes HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, and cannot use what is there") from None
+        raise InvalidInput(
+            f"model {named}: its client cannot use the value of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY; correct or unset it"
+        ) from None
 
 
 def _replayed(recording: Recording, name: str) -> Model:
-    """A model that answers as it was recorded."""
+    """Return a model that answers from a recording."""
 
     async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
         try:
@@ -293,9 +302,12 @@ def _replayed(recording: Recording, name: str) -> Model:
 
 
 def usage_of(name: str, response: ModelResponse) -> Usage:
-    """What an answer of a ``PatientModel`` has used; its price from a list that ships with the client, 0 where the model is not in it."""
+    """Return the usage of a ``PatientModel``'s answer.
+
+    The price is from the client's price list; 0 if the list lacks the model.
+    """
     price = Decimal(0)
-    with contextlib.suppress(LookupError, ValueError, AssertionError):  # not in the list, or not counted by the provider
+    with contextlib.suppress(LookupError, ValueError, AssertionError):  # no price, or no token counts
         price = response.cost().total_price
     return Usage(
         model=name,

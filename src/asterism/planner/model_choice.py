@@ -1,6 +1,7 @@
-"""Which model is asked, and how patient to be with it: plain data, so that settings need no model's library.
+"""The choice of a model, its timeouts and retries: plain data, so settings import no model library.
 
-Not here: a key. Providers' clients read theirs from their usual variables, and a key is in no setting, journal or message.
+It holds no key: each provider's client reads its own variable, and no setting, journal or message
+contains one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ KEY_VARIABLES = {
     "ollama": ("OLLAMA_API_KEY",),
     "replay": (),
 }
-"""The providers, and where the key of each is looked for, first to last. ``replay:FILE`` answers from a recording."""
+"""Provider -> variables of its key, first to last. ``replay:FILE`` answers from a recording."""
 
 MODEL_VARIABLES = {
     "model": "ASTERISM_MODEL",
@@ -32,26 +33,28 @@ MODEL_VARIABLES = {
     "attempts": "ASTERISM_MODEL_ATTEMPTS",
     "examples": "ASTERISM_PLANNER_EXAMPLES",
 }
-"""Field of ``ModelChoice`` -> the variable it is read from. Keys are in their providers' own variables."""
+"""Field of ``ModelChoice`` -> its environment variable. Keys are in the providers' variables."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 
 
 class ModelChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which model, and how patient to be with it.
+    """A model, its backup, and the timeouts and retries.
 
     Attributes:
-        model: ``provider:name``, as in ``openai:gpt-4o``; ``openai`` also speaks to whatever is compatible, by its base URL.
-        backup: the same; asked where the first gives no usable answer. Empty for none.
-        base_url: where the first is found; empty for where its provider says.
-        backup_base_url: the same for the backup; empty for the first one's where both have one provider.
-        timeout_s: bound on one request.
-        attempts: requests for one answer of one model, while what is wrong may pass.
-        backoff_s: wait before the second request; it doubles from there.
-        max_wait_s: no wait is longer; a provider that wants one longer is not waited for.
-        reprompts: times one model is told what is wrong with its answer.
-        examples: folder with demonstrations (``creation.json``, ``editing.json``) in place of those that ship; empty for those.
-        record: file into which the exchanges are written, for ``replay:FILE``; empty for none.
+        model: ``provider:name``, as in ``openai:gpt-4o``. ``openai`` with a base URL reaches any
+            compatible API.
+        backup: ``provider:name`` to ask if the first model gives no usable answer; empty for none.
+        base_url: URL of the first model; empty for the provider's default.
+        backup_base_url: URL of the backup; empty for ``base_url`` if both have one provider.
+        timeout_s: seconds allowed for one request.
+        attempts: maximum requests for one answer of one model, while errors are transient.
+        backoff_s: seconds before the second request; doubled for each further one.
+        max_wait_s: maximum seconds of a wait; a provider that asks for more is not retried.
+        reprompts: times that one model may correct a reply.
+        examples: folder with demonstrations (``creation.json``, ``editing.json``); empty for the
+            built-in ones.
+        record: file for the exchanges, to be replayed by ``replay:FILE``; empty for none.
     """
 
     model: str
@@ -68,45 +71,45 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     @property
     def replays(self) -> str:
-        """The recording that is asked in place of a model; empty where a model is."""
+        """Path of the recording that replaces a model; empty for a real model."""
         provider, name = split_model(self.model)
         return name if provider == "replay" else ""
 
     def url_of_backup(self) -> str:
-        """Where the backup is found; empty for where its provider says."""
+        """Return the backup's base URL; empty for the provider's default."""
         same = split_model(self.backup)[0] == split_model(self.model)[0]
         return self.backup_base_url or (self.base_url if same else "")
 
 
 def choose_model(**given: Any) -> ModelChoice:
-    """A choice, checked.
+    """Return a validated choice.
 
     Args:
-        given: the fields of ``ModelChoice``; texts are read as numbers where one is wanted.
+        given: the fields of ``ModelChoice``; numbers may be given as text.
 
     Raises:
-        InvalidInput: a field that cannot be used; names it.
+        InvalidInput: a field is invalid. Names the field.
     """
     try:
         choice = msgspec.convert(given, ModelChoice, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the model's settings: {error}") from None
     if choice.replays and (choice.backup or choice.record):
-        raise InvalidInput(f"model {choice.model}: a recording has its own backup, and is not recorded again")
+        raise InvalidInput(f"model {choice.model}: a recording includes its backup and cannot be recorded again")
     if choice.backup and split_model(choice.backup)[0] == "replay":
-        raise InvalidInput(f"model {choice.backup}: a recording stands in for every model, and is no backup of one")
+        raise InvalidInput(f"model {choice.backup}: a recording cannot be a backup; give it as the model")
     for url in (choice.base_url, choice.backup_base_url):
         _check_url(url)
     return choice
 
 
 def choose_named(model: str, environment: Mapping[str, str] = os.environ) -> ModelChoice:
-    """The choice of a model of which only the name is given, as a loop gives it; all else is as the environment says.
+    """Return the choice for a model name; the environment gives the other settings.
 
-    Where ``$ASTERISM_MODEL`` is of another provider, the base URL there is not for this one.
+    The base URL is ignored if ``$ASTERISM_MODEL`` names a model of another provider.
 
     Raises:
-        InvalidInput: the model, or a setting, cannot be used.
+        InvalidInput: the model or a setting is invalid.
     """
     found = {field: environment[name] for field, name in MODEL_VARIABLES.items() if environment.get(name)}
     provider = split_model(model)[0]
@@ -119,10 +122,10 @@ def choose_named(model: str, environment: Mapping[str, str] = os.environ) -> Mod
 
 
 def split_model(named: str) -> tuple[str, str]:
-    """``(provider, name)`` of ``provider:name``.
+    """Split ``provider:name`` into its two parts.
 
     Raises:
-        InvalidInput: it is not that, or nobody knows the provider.
+        InvalidInput: the text has another form, or the provider is unknown.
     """
     provider, _, name = named.partition(":")
     if provider not in KEY_VARIABLES or not name.strip():
@@ -131,7 +134,7 @@ def split_model(named: str) -> tuple[str, str]:
 
 
 def _check_url(url: str) -> None:
-    """A base URL is journaled, so it may hold nothing secret."""
+    """Check a base URL. It is journaled, so it must hold no secret."""
     if not url:
         return
     try:
@@ -139,6 +142,6 @@ def _check_url(url: str) -> None:
     except ValueError:
         raise InvalidInput("the model's base URL cannot be read; write it as http://localhost:11434/v1") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput("the model's base URL begins with http:// or https://, and names a host")
+        raise InvalidInput("the model's base URL must begin with http:// or https:// and name a host")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise InvalidInput("the model's base URL may hold no user, password, query or fragment: it is written into the journal")
+        raise InvalidInput("the model's base URL must not contain a user, password, query or fragment: the journal records it")

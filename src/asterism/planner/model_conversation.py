@@ -1,7 +1,9 @@
-"""What is said to models about one question: who is asked, how often, and what that uses. Needs the ``llm`` extra.
+"""The conversation with models about one question: attempts, backup and usage.
 
-A reply that cannot be used is told to the model, a bounded number of times; then the backup is asked from the beginning; then
-planning cannot be had. Not here: what makes a reply usable.
+Needs the ``llm`` extra.
+
+A model may correct an unusable reply a bounded number of times; then the backup is asked from the
+beginning; then planning is unavailable. The caller decides whether a reply is usable.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from asterism.planner.model import ModelAccess, ModelUnavailable, PatientModel, 
 from asterism.runtime.ports.planner import PlanningUnavailable
 
 MAX_ECHO = 20_000
-"""Characters of a refused reply that a model is shown again."""
+"""Maximum characters of a refused reply that the model sees again."""
 MAX_READS = 20
-"""Times a model may read on before it replies."""
-MAX_TOLD = 2_000
-"""Characters of what is wrong with a reply."""
+"""Maximum calls of ``read_tasks`` before a reply."""
+MAX_PROBLEM = 2_000
+"""Maximum characters of the reason for which a reply is refused."""
 MAX_NOTES = 50
 
 Page = Callable[[int], str]
-"""Gives the tasks from a place on, as text."""
+"""Function of an offset that returns the tasks from there on, as text."""
 
 _READ_TASKS = ToolDefinition(
     name="read_tasks",
@@ -42,17 +44,18 @@ _READ_TASKS = ToolDefinition(
 
 
 class ModelConversation:
-    """One question, put to a model and, if need be, to its backup.
+    """One question to a model and, if necessary, to its backup.
 
     Args:
-        access: the models.
-        key: of the question; each request carries it, with its number, so that a provider can tell one that is sent again.
-        budget: what may be used; None for no limit.
+        access: the models to ask.
+        key: the question's idempotency key. Each request sends it with a number, so that a provider
+            can recognise a repeated one.
+        budget: the tokens and cost that the question may use; None for no limit.
 
     Attributes:
-        usage: what it has used so far.
-        notes: what went wrong on the way, in words.
-        prompt: the question as the model sees it, without keys; empty until it has begun.
+        usage: the usage so far.
+        notes: the problems so far, as sentences.
+        prompt: the user prompt without keys; empty before ``begin``.
     """
 
     def __init__(self, access: ModelAccess, key: str, budget: Usage | None = None) -> None:
@@ -72,12 +75,12 @@ class ModelConversation:
         self._failed: list[str] = []
 
     def begin(self, system: str, user: str, page: Page | None = None) -> None:
-        """Begin it.
+        """Set the prompt.
 
         Args:
-            system: what holds for every question.
-            user: this question.
-            page: how the rest of the constellation is read; None where the question shows it whole.
+            system: the system prompt.
+            user: the user prompt.
+            page: reads more of the constellation; None if the prompt shows all of it.
         """
         hide = self._access.secrets.hide
         self.prompt = hide(user)
@@ -86,10 +89,10 @@ class ModelConversation:
         self._page = page
 
     async def reply(self) -> str:
-        """The text of the next reply.
+        """Return the text of the next reply.
 
         Raises:
-            PlanningUnavailable: no model gives one, or nothing is left to spend.
+            PlanningUnavailable: no model replies, or the budget is exhausted.
         """
         for _ in self._access.models:
             try:
@@ -98,32 +101,33 @@ class ModelConversation:
                 self.usage = self.usage.plus(Usage(model=self._model.name, requests=unavailable.requests))
                 self.note(*unavailable.waits)
                 self._give_up_on_model(str(unavailable), unavailable.code)
-        raise AssertionError("the last model was given up")
+        raise AssertionError("giving up on the last model raises")
 
     def refuse(self, why: str, code: str, example: str) -> None:
-        """Tell the model that its last reply cannot be used.
+        """Report to the model that its last reply is unusable.
 
         Raises:
-            PlanningUnavailable: it has been told often enough, and so has its backup.
+            PlanningUnavailable: the model and its backup have used all their corrections.
         """
-        told = cut(self._access.secrets.hide(why), MAX_TOLD)
+        problem = cut(self._access.secrets.hide(why), MAX_PROBLEM)
         if not self._left:
-            self._give_up_on_model(f"{self._model.name}: no usable reply in {self._access.choice.reprompts + 1}: {told}", code)
+            self._give_up_on_model(f"{self._model.name}: no usable reply in {self._access.choice.reprompts + 1} attempts: {problem}", code)
             return
         self._left -= 1
-        self.note(f"{self._model.name}: reply refused: {told}")
-        words = f"Your reply cannot be used, and nothing was done: {told}\n\nReply again, with one JSON object, such as:\n{example}"
+        self.note(f"{self._model.name}: reply refused: {problem}")
+        words = f"Your reply cannot be used, and nothing was done: {problem}\n\nReply again, with one JSON object, such as:\n{example}"
         self._messages.append(ModelRequest(parts=[UserPromptPart(words)]))
 
     def unavailable(self, why: str, code: str) -> PlanningUnavailable:
-        """The error that says so, with what it has cost."""
+        """Return the error for planning that is unavailable, with the usage and notes so far."""
         return PlanningUnavailable(self._access.secrets.hide(why), code, self.usage, tuple(self.notes))
 
     def note(self, *notes: str) -> None:
-        """Keep what went wrong, up to a bound."""
+        """Add notes, up to ``MAX_NOTES``."""
         self.notes = [*self.notes, *notes][:MAX_NOTES]
 
-    # -- one reply -----------------------------------------------------------------------------------
+    # -- one reply
+    # -----------------------------------------------------------------------------------
 
     @property
     def _model(self) -> PatientModel:
@@ -143,12 +147,12 @@ class ModelConversation:
                 self._messages.append(ModelResponse(parts=[TextPart(cut(text, MAX_ECHO) or "(nothing)")]))
                 return text
             self._messages += [response, ModelRequest(parts=self._read(response, self._page))]
-        raise ModelUnavailable(f"{model.name}: it read on {MAX_READS} times, and did not reply", "bad_answer")
+        raise ModelUnavailable(f"{model.name}: it read tasks {MAX_READS} times without replying", "bad_answer")
 
     def _read(self, response: ModelResponse, page: Page) -> Sequence[ToolReturnPart]:
         parts = []
         for call in response.tool_calls:
-            arguments: object = call.args_as_dict()  # python -O: any JSON, since what makes it an object is an assertion
+            arguments: object = call.args_as_dict()  # under python -O any JSON, since only an assertion requires an object
             offset = arguments.get("offset", 0) if isinstance(arguments, dict) else 0
             self._reads += 1
             content = page(offset) if isinstance(offset, int) else "offset is a number"
@@ -164,13 +168,13 @@ class ModelConversation:
         budget = self._budget
         if budget and (self.usage.tokens >= budget.tokens or self.usage.cost_usd >= budget.cost_usd):
             used = f"{self.usage.tokens} tokens and {self.usage.cost_usd:.4f} USD"
-            raise self.unavailable(f"no more may be spent: this question has used {used}", "budget")
+            raise self.unavailable(f"the budget is exhausted: this question has used {used}", "budget")
 
     def _give_up_on_model(self, why: str, code: str) -> None:
         self._failed.append(why)
         self._at += 1
         if self._at == len(self._access.models):
             raise self.unavailable("; ".join(self._failed), code)
-        self.note(why, f"now {self._model.name} is asked")
+        self.note(why, f"asking {self._model.name} instead")
         self._left = self._access.choice.reprompts
         self._messages = list(self._opening)

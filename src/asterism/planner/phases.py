@@ -1,4 +1,7 @@
-"""The phases of planning: their names, what they share, and how one is run. What each of them does is in ``strategies``."""
+"""The phases of planning: their names, their shared context, and ``run_phase``.
+
+``strategies`` implements each of them.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ class ProcessingPhase(StrEnum):
 
 
 REQUIRED = (ProcessingPhase.CONTEXT_PROVISION, ProcessingPhase.LLM_INTERACTION)
-"""The phases without which there is no proposal. An error in one of the others is noted, and the table judges the reply alone."""
+"""The phases that a proposal needs. An error in another phase is noted, and planning continues."""
 
 
 class ContextNames(StrEnum):
-    """Keys of the context that phases provide. Each is a field of ``ConstellationProcessorContext``."""
+    """Keys of the values that phases provide: fields of ``ConstellationProcessorContext``."""
 
     TOOLS = "tools"
     CONSTELLATION = "constellation"
@@ -51,18 +54,18 @@ class ContextNames(StrEnum):
 
 @dataclasses.dataclass(kw_only=True)
 class ConstellationProcessorContext:
-    """What the phases of one question share. Most fields are missing until a phase provides them.
+    """State shared by the phases of one question. Most fields are unset until a phase sets them.
 
     Attributes:
-        question: what is asked.
+        question: the planner's question.
         prompter: the prompter of the question's mode.
         conversation: the conversation with the model.
         tools: the editor's tools.
-        constellation: the current one; an empty one in CREATION.
-        prompt_message: the question as the model sees it, without what is the same for every question.
+        constellation: the current constellation; empty in CREATION.
+        prompt_message: the user prompt, without the system prompt that all questions share.
         response_text, parsed_response: the model's reply.
-        execution_result: what the draft refused of the reply; None where it took all of it.
-        memory_item: the ``prompt`` and ``reply`` that the journal keeps.
+        execution_result: the draft's refusal of the reply; None if the draft accepted all of it.
+        memory_item: the ``prompt`` and ``reply`` that the journal records.
     """
 
     question: PlannerQuestion
@@ -79,7 +82,7 @@ class ConstellationProcessorContext:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProcessingResult:
-    """The outcome of a phase: what it provides by key, or ``{"error": …}``."""
+    """The result of a phase: the values that it provides, by key, or ``{"error": …}``."""
 
     phase: ProcessingPhase
     success: bool
@@ -87,14 +90,17 @@ class ProcessingResult:
 
 
 Strategy = Callable[[ConstellationProcessorContext], Awaitable[dict[str, Any]]]
-"""What is done in a phase; returns what it provides, by key."""
+"""The function of a phase; returns the values that it provides, by key."""
 
 Work = Callable[[ConstellationProcessorContext], Awaitable[tuple[Any, ...]]]
-"""The same as it is written: ``provides`` names the values that it returns."""
+"""A strategy as written: it returns a tuple of values, which ``provides`` turns into a dict."""
 
 
 def depends_on(*keys: ContextNames) -> Callable[[Strategy], Strategy]:
-    """Declare what a strategy reads. Where an earlier phase has not provided it, the strategy raises ``LookupError``."""
+    """Declare the keys that a strategy reads.
+
+    The strategy raises ``LookupError`` if no earlier phase has provided one of them.
+    """
 
     def declare(strategy: Strategy) -> Strategy:
         @functools.wraps(strategy)
@@ -109,7 +115,7 @@ def depends_on(*keys: ContextNames) -> Callable[[Strategy], Strategy]:
 
 
 def provides(*keys: ContextNames) -> Callable[[Work], Strategy]:
-    """Declare what a strategy returns: one value for each key, in this order."""
+    """Declare the keys of the values that a strategy returns, in order."""
 
     def declare(work: Work) -> Strategy:
         @functools.wraps(work)
@@ -122,19 +128,19 @@ def provides(*keys: ContextNames) -> Callable[[Work], Strategy]:
 
 
 async def run_phase(phase: ProcessingPhase, strategy: Strategy, context: ConstellationProcessorContext) -> ProcessingResult:
-    """Run a phase in a span of its own and put what it provides into the context.
+    """Run a phase in its own span and copy the values that it provides into the context.
 
-    Neither span nor log holds a prompt, a reply or the text of an error: those may be secret.
+    Spans and logs hold no prompt, reply or error text, since those may be secret.
 
     Raises:
-        Exception: whatever a required phase raises.
+        Exception: any error of a required phase.
     """
     question = context.question
     attributes = {"asterism.kind": "phase", "asterism.effect_id": question.key, "asterism.mode": question.mode}
     with _tracer.start_as_current_span(phase, attributes=attributes, record_exception=False, set_status_on_exception=False) as span:
         try:
             result = ProcessingResult(phase=phase, success=True, data=await strategy(context))
-        except BaseException as error:  # boundary: the span says what ended the phase; a required one raises it
+        except BaseException as error:  # boundary: the span records the error; a required phase raises it
             span.set_status(Status(StatusCode.ERROR, type(error).__name__))
             if phase in REQUIRED or not isinstance(error, Exception):
                 raise

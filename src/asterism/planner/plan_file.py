@@ -1,7 +1,7 @@
-"""A plan file: JSON or YAML, read with every duplicate seen, and edited as a draft.
+"""A plan file, JSON or YAML: it is read with duplicate names rejected, and edited as a draft.
 
-An edit takes the file whole, under a lock, and puts another one in its place: whoever reads it never reads half of one, however its
-editor ends. Not kept: comments, and how it was laid out.
+An edit takes a lock and replaces the whole file, so a reader never sees half of one, even if the
+editor crashes. Comments and formatting are lost.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from asterism.planner.draft import Accepted, apply
 from asterism.planner.plan_yaml import read_yaml
 
 MAX_FILE = 16 * 1024 * 1024
-"""Bytes of a plan file."""
+"""Maximum bytes of a plan file."""
 
 LOCK_TRIES, LOCK_WAIT_S = 500, 0.02
-"""How often, and at which intervals, an edit asks for a file that another one holds."""
+"""Attempts to lock a file that another process holds, and the seconds between them."""
 
-_TOO_LARGE = f"a plan file has at most {MAX_FILE // 1024**2} MiB; have the tasks read what is large from files of its own"
+_TOO_LARGE = f"a plan file may have at most {MAX_FILE // 1024**2} MiB; move large data to files that the tasks read"
 _NAMED_AS_FILE = re.compile(r"\S+\.(?:json|ya?ml)", re.IGNORECASE)
 
 
 def plan_path(named: str) -> Path | None:
-    """The plan file that a command line names; None where it is a request in words.
+    """Return the plan file that a command line names; None if the argument is a request in words.
 
     Raises:
-        InvalidInput: it looks like a file, and there is none.
+        InvalidInput: the argument looks like a file name, and no such file exists.
     """
     path = Path(named)
     if path.suffix.lower() not in (".json", ".yaml", ".yml"):
         return None
     with contextlib.suppress(OSError):  # a name too long for a file is no file
-        if path.is_file() or path.is_dir():  # a folder is told to be one where it is read
+        if path.is_file() or path.is_dir():  # read_plan reports a folder
             return path
     if _NAMED_AS_FILE.fullmatch(named):
         raise InvalidInput(f"{named}: there is no such plan file (looked in {Path.cwd()})")
@@ -59,10 +59,11 @@ def plan_path(named: str) -> Path | None:
 
 
 def read_plan(path: Path) -> PlanDocument:
-    """The plan in a file.
+    """Return the plan in a file.
 
     Raises:
-        InvalidInput: it cannot be read, is not JSON or YAML, or is not a plan; names the file.
+        InvalidInput: the file cannot be read, is not JSON or YAML, or is not a plan. Names the
+            file.
     """
     try:
         text = _text_of(path)
@@ -71,14 +72,14 @@ def read_plan(path: Path) -> PlanDocument:
     except OSError as error:
         raise InvalidInput(f"{path}: the plan cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: it is not UTF-8 text (byte {error.start})") from error
+        raise InvalidInput(f"{path}: not UTF-8 text (byte {error.start})") from error
     except yaml.YAMLError as error:
         raise InvalidInput(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except RecursionError as error:
-        raise InvalidInput(f"{path}: too many lists and objects within each other") from error
+        raise InvalidInput(f"{path}: lists and objects are nested too deeply") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML lets some through for a tag that does not fit its value
+    except (ValueError, KeyError, AttributeError, TypeError) as error:  # PyYAML raises these for a tag that does not fit its value
         form = "JSON" if path.suffix.lower() == ".json" else "YAML"
         raise InvalidInput(f"{path}: not {form}: {error}") from error
 
@@ -94,34 +95,34 @@ def _text_of(path: Path) -> str:
 class PlanFile:
     """A draft that is a plan file.
 
-    Its version counts the changes that this editor has seen, whoever made them.
+    Its version counts the changes that this editor has seen, including those of other processes.
 
     Args:
-        path: of the file, which is there.
-        fleet: where devices and skills are looked up; None if that is not to be done.
+        path: the path of an existing file.
+        fleet: the devices and skills to validate against; None skips that validation.
 
     Raises:
-        InvalidInput: it cannot be read, or is not a plan.
+        InvalidInput: the file cannot be read, or is not a plan.
     """
 
     def __init__(self, path: Path, fleet: Fleet | None = None) -> None:
-        self._path = path.resolve()  # a link stays a link
+        self._path = path.resolve()  # replace the target of a link, not the link
         self._fleet = fleet
-        self._turn = asyncio.Lock()  # of our own clients; the lock on the folder is for other processes
-        self._plan, self._constellation = self._there()
+        self._lock = asyncio.Lock()  # for this process's clients; other processes use the lock on the folder
+        self._plan, self._constellation = self._load()
 
     async def look(self) -> TaskConstellation:
-        """The file as it is now; see ``Draft.look``."""
-        async with self._turn:
+        """Return the constellation that the file holds now; see ``Draft.look``."""
+        async with self._lock:
             found: TaskConstellation = await asyncio.to_thread(self._within_lock, None)
         return found
 
     async def edit(self, action: Mapping[str, Any]) -> Accepted:
         """Write the edit into the file; see ``Draft.edit``."""
         edit = parse_action(action)
-        async with self._turn:
-            taken: Accepted = await asyncio.to_thread(self._within_lock, edit)
-        return taken
+        async with self._lock:
+            accepted: Accepted = await asyncio.to_thread(self._within_lock, edit)
+        return accepted
 
     def _within_lock(self, edit: Edit | None) -> Any:
         try:
@@ -135,7 +136,7 @@ class PlanFile:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the file's folder: a lock on the file itself would be one on what an edit replaces."""
+        """Lock the file's folder: a lock on the file would end when an edit replaces the file."""
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for number in range(LOCK_TRIES):
@@ -144,23 +145,23 @@ class PlanFile:
                     break
                 except BlockingIOError:
                     if number == LOCK_TRIES - 1:
-                        raise EditRefused("unavailable", self._path.name, "somebody else is writing it; try again") from None
+                        raise EditRefused("unavailable", self._path.name, "another process is writing it; try again") from None
                     time.sleep(LOCK_WAIT_S)
             yield
         finally:
             os.close(folder)
 
     def _read(self) -> None:
-        """Take over what somebody else has written."""
-        plan, there = self._there()
+        """Load the changes that another process has written."""
+        plan, loaded = self._load()
         if plan == self._plan:
             return
-        there.version = self._constellation.version + 1
-        there.removed_tasks = self._constellation.removed_tasks - there.tasks.keys()
-        there.removed_lines = self._constellation.removed_lines - there.lines.keys()
-        self._plan, self._constellation = plan, there
+        loaded.version = self._constellation.version + 1
+        loaded.removed_tasks = self._constellation.removed_tasks - loaded.tasks.keys()
+        loaded.removed_lines = self._constellation.removed_lines - loaded.lines.keys()
+        self._plan, self._constellation = plan, loaded
 
-    def _there(self) -> tuple[PlanDocument, TaskConstellation]:
+    def _load(self) -> tuple[PlanDocument, TaskConstellation]:
         plan = read_plan(self._path)
         try:
             return plan, TaskConstellation.from_dict(msgspec.to_builtins(plan))
@@ -171,7 +172,7 @@ class PlanFile:
         edited = TaskConstellation.from_dict(self._constellation.to_dict())
         applied = apply(edited, [edit], self._fleet)
         if not edited.tasks:
-            raise EditRefused("bad_content", self._path.name, "a plan needs a task; remove the file instead")
+            raise EditRefused("bad_content", self._path.name, "a plan needs at least one task; delete the file instead")
         if applied.changed:
             plan = msgspec.structs.replace(
                 self._plan,
@@ -193,7 +194,7 @@ class PlanFile:
         )
         if len(text.encode()) > MAX_FILE:
             raise EditRefused("bad_content", self._path.name, _TOO_LARGE)
-        draft = self._path.with_name(f".{self._path.name}.draft")  # one name under the lock: what a killed editor leaves is written over
+        draft = self._path.with_name(f".{self._path.name}.draft")  # one name suffices under the lock; a killed editor's file is overwritten
         with draft.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), self._path.stat().st_mode & 0o777)
             file.write(text)
@@ -203,7 +204,7 @@ class PlanFile:
 
 
 def _as_written(line: TaskStarLine) -> LineSpec:
-    """A dependency without what is so by default."""
+    """Return a dependency without the fields that have their default value."""
     spec = line_spec_of(line)
     kind = None if spec.dependency_type is msgspec.structs.replace(spec, type=None).dependency_type else spec.type
     return msgspec.structs.replace(spec, id="" if spec.id == f"{spec.source}->{spec.target}" else spec.id, type=kind)

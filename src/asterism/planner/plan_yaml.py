@@ -1,4 +1,4 @@
-"""YAML of plan files: as data, with every duplicate seen, and with bounds that are checked before anything is built of it."""
+"""Read the YAML of plan files: reject duplicate names, and check bounds before building values."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from asterism.constellation.documents import MAX_TASKS
 from asterism.errors import InvalidInput
 
 MAX_ALIASES = 20
-"""Aliases in a file; a few levels of them within each other would fill the memory."""
+"""Maximum aliases in a file; a few levels of nested aliases would exhaust memory."""
 
 MAX_DEPTH = 200
-"""Lists and objects within each other; the composer of libyaml recurses on the stack of C, and has no bound of its own."""
+"""Maximum nesting of lists and objects: libyaml's composer recurses on the C stack, unbounded."""
 
 MAX_VALUES = 1_000_000
-"""Lists, objects, names and values in a file: about ten seconds of building."""
+"""Maximum lists, objects, names and values in a file: about ten seconds of building."""
 
 try:
-    from yaml import CSafeLoader as _Fastest  # libyaml: a tenth of the time for the events, a quarter for the values
+    from yaml import CSafeLoader as _Fastest  # libyaml: events in a tenth of the time, values in a quarter
 except ImportError:  # PyYAML was built without it
     from yaml import SafeLoader as _Fastest  # type: ignore[assignment]
 
 
 class _Loader(_Fastest):
-    """YAML as data; a name that is there twice is refused, as in JSON."""
+    """Loader of plain data that rejects duplicate keys, as the JSON reader does."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[str] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value in seen:
-            raise InvalidInput(f"{key.value!r} is there twice in one object; names and ids are unique")
+            raise InvalidInput(f"duplicate key {key.value!r}")
         if isinstance(key, yaml.ScalarNode):
             seen.add(key.value)
     loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)
 
 
-# YAML 1.1 takes on, off, yes and no for truth values, and a plan has a field `on`. As in YAML 1.2, only true and false are.
+# YAML 1.1 reads on, off, yes and no as booleans, and a plan has a field `on`. As in YAML 1.2, only
+# true and false are booleans here.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -50,24 +51,24 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 def read_yaml(text: str) -> Any:
-    """Read YAML as data.
+    """Return the data of a YAML document.
 
     Raises:
-        InvalidInput: it is beyond one of the bounds, or has a name twice.
-        yaml.YAMLError: it is not YAML.
+        InvalidInput: the document exceeds a bound or has a duplicate key.
+        yaml.YAMLError: the text is not YAML.
     """
     _check_bounds(text)
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
 
 
 class _Open:
-    """A list or an object that has begun: the name it stands under, and how many names and values were in it so far."""
+    """An open list or object: its name in its parent, and the number of entries so far."""
 
     def __init__(self, name: str = "", *, named: bool = False) -> None:
         self.name, self.named, self.entries, self.last = name, named, 0, ""
 
-    def take(self, event: yaml.Event) -> str:
-        """Count a name or a value; returns the name that a value stands under."""
+    def count(self, event: yaml.Event) -> str:
+        """Count a name or a value; return the name of a value, and "" for a name."""
         self.entries += 1
         if self.named and self.entries % 2:
             self.last = event.value if isinstance(event, yaml.ScalarEvent) else ""
@@ -76,10 +77,10 @@ class _Open:
 
 
 def _check_bounds(text: str) -> None:
-    """See that a file has no more aliases, depth, values and tasks than it may.
+    """Check the number of aliases, values and tasks, and the nesting depth.
 
     Raises:
-        InvalidInput: it has more.
+        InvalidInput: one of them exceeds its bound.
     """
     aliases = values = 0
     opened = [_Open()]
@@ -87,16 +88,16 @@ def _check_bounds(text: str) -> None:
         if isinstance(event, yaml.NodeEvent):
             values += 1
             aliases += isinstance(event, yaml.AliasEvent)
-            name = opened[-1].take(event)
+            name = opened[-1].count(event)
             if isinstance(event, yaml.CollectionStartEvent):
                 opened.append(_Open(name, named=isinstance(event, yaml.MappingStartEvent)))
         elif isinstance(event, yaml.CollectionEndEvent):
             opened.pop()
         last = opened[-1]
         if aliases > MAX_ALIASES:
-            raise InvalidInput(f"more than {MAX_ALIASES} aliases (*name); write it out")
+            raise InvalidInput(f"more than {MAX_ALIASES} aliases (*name); write the values out")
         if len(opened) > MAX_DEPTH:
-            raise InvalidInput(f"more than {MAX_DEPTH} lists and objects within each other")
+            raise InvalidInput(f"more than {MAX_DEPTH} levels of nested lists and objects")
         if values > MAX_VALUES:
             raise InvalidInput(f"more than {MAX_VALUES:,} names and values; write it as JSON")
         if last.name == "tasks" and last.entries > MAX_TASKS * (1 + last.named) and _holds_tasks(opened):
@@ -104,5 +105,5 @@ def _check_bounds(text: str) -> None:
 
 
 def _holds_tasks(opened: list[_Open]) -> bool:
-    """Whether the innermost is the tasks of the plan, alone or under ``constellation``."""
+    """Return True if the innermost collection is ``tasks`` of the plan or of ``constellation``."""
     return [it.name for it in opened[1:]] in (["", "tasks"], ["", "constellation", "tasks"])

@@ -1,11 +1,12 @@
 """The planner with a model: four phases from a question to a proposal. Needs the ``llm`` extra.
 
     CONTEXT_PROVISION   the editor's tools and the constellation
-    LLM_INTERACTION     prompt and reply; a reply that cannot be read is refused, with the reason
-    ACTION_EXECUTION    the reply's actions on a draft; what the draft refuses, the model is asked again
-    MEMORY_UPDATE       what the journal is to remember
+    LLM_INTERACTION     prompt and reply; an unreadable reply is refused, with the reason
+    ACTION_EXECUTION    the reply's actions on a draft; if the draft refuses one, the model is asked
+    again
+    MEMORY_UPDATE       the prompt and reply that the journal records
 
-The answer is a proposal: the planner writes no state, and the machine's table judges the proposal once more.
+The answer is a proposal: the planner writes no state, and the machine's table validates it again.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ class ConstellationAgentProcessor:
     """A planner that asks a model.
 
     Args:
-        access: the models.
+        access: the models to ask.
 
     Raises:
-        InvalidInput: the demonstrations cannot be used.
+        InvalidInput: a demonstration file is invalid.
     """
 
     def __init__(self, access: ModelAccess) -> None:
@@ -40,18 +41,19 @@ class ConstellationAgentProcessor:
         """Answer a question.
 
         Raises:
-            PlanningUnavailable: no usable answer can be had; says why, and what trying has cost.
+            PlanningUnavailable: no model gives a usable answer. Holds the reason and the usage so
+                far.
         """
-        talk = ModelConversation(self._access, question.key, question.budget_left)
-        context = ConstellationProcessorContext(question=question, prompter=self._prompters[question.mode], conversation=talk)
+        conversation = ModelConversation(self._access, question.key, question.budget_left)
+        context = ConstellationProcessorContext(question=question, prompter=self._prompters[question.mode], conversation=conversation)
         try:
             await self._process(context)
         except PlanningUnavailable as unavailable:
-            if unavailable.code == "not_recorded":  # the run is another one than was recorded: to go on would be a third
-                return Proposal(status="FAIL", thought=str(unavailable), usage=talk.usage, notes=tuple(talk.notes))
+            if unavailable.code == "not_recorded":  # the run differs from the recorded one; another answer would make it a third
+                return Proposal(status="FAIL", thought=str(unavailable), usage=conversation.usage, notes=tuple(conversation.notes))
             raise
-        except Exception as error:  # boundary: a phase that breaks is planning that cannot be had, and the run goes on
-            raise talk.unavailable(f"planning broke: {type(error).__name__}: {error}", "broken") from error
+        except Exception as error:  # boundary: an error in a phase makes planning unavailable; the run continues
+            raise conversation.unavailable(f"planning failed: {type(error).__name__}: {error}", "broken") from error
         reply = context.parsed_response
         return Proposal(
             thought=reply.thought,
@@ -60,27 +62,27 @@ class ConstellationAgentProcessor:
             plan=reply.constellation,
             actions=reply.actions,
             result=reply.result,
-            notes=tuple(talk.notes),
-            usage=talk.usage,
+            notes=tuple(conversation.notes),
+            usage=conversation.usage,
             **context.memory_item,
         )
 
     @staticmethod
     async def _process(context: ConstellationProcessorContext) -> None:
-        talk = context.conversation
+        conversation = context.conversation
         strategies = ConstellationStrategyFactory.create_all_strategies(context.question.mode)
 
         async def succeeds(phase: ProcessingPhase) -> bool:
             result = await run_phase(phase, strategies[phase], context)
             if not result.success:
-                talk.note(result.data["error"])
+                conversation.note(result.data["error"])
             return result.success
 
         await succeeds(ProcessingPhase.CONTEXT_PROVISION)
-        while True:  # bounded: the conversation ends when too many replies are refused
+        while True:  # bounded: the conversation ends after too many refused replies
             await succeeds(ProcessingPhase.LLM_INTERACTION)
             rehearsed = await succeeds(ProcessingPhase.ACTION_EXECUTION)
             if not rehearsed or (refusal := context.execution_result) is None:
                 break
-            talk.refuse(f"{refusal.what}: {refusal.why}", refusal.code, context.prompter.example_reply())
+            conversation.refuse(f"{refusal.what}: {refusal.why}", refusal.code, context.prompter.example_reply())
         await succeeds(ProcessingPhase.MEMORY_UPDATE)

@@ -1,6 +1,6 @@
-"""What a model is told, by mode: one base, a class for each mode, templates in files.
+"""The prompts of a model, by mode: a base class, a class for each mode, templates in files.
 
-Every part is bounded, so that a prompt is, too; what is left out is said, and can be read by tool. Not here: the model.
+Every part of a prompt is bounded. A note says what was left out, which a tool can read.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from asterism.planner.reply import InvalidReply, parse_reply
 from asterism.runtime.ports.planner import PlannerQuestion
 
 MAX_REQUEST = 20_000
-MAX_TOLD = 4_000
+MAX_FEEDBACK = 4_000
 MAX_EARLIER = 10_000
 MAX_EXAMPLES = 20_000
-"""Characters of these parts of a prompt."""
+"""Maximum characters of these parts of a prompt."""
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A demonstration: a situation in JSON, and a good reply to it."""
+    """A demonstration: a situation in JSON, and a good reply."""
 
     situation: dict[str, Any]
     reply: dict[str, Any]
 
 
 class BaseConstellationPrompter:
-    """What the prompts of all modes have in common.
+    """The parts of a prompt that all modes share.
 
     Args:
-        examples: folder with demonstrations in place of those that ship; a mode that it has no file for keeps its own.
+        examples: folder with demonstrations; a mode without a file there uses the built-in ones.
 
     Raises:
-        InvalidInput: a demonstration cannot be used; names the file.
+        InvalidInput: a demonstration file is invalid. Names the file.
     """
 
     mode: ClassVar[str]
@@ -53,10 +53,11 @@ class BaseConstellationPrompter:
     def __init__(self, examples: Path | None = None) -> None:
         self.examples = self._examples(examples)
 
-    # -- the system's part ---------------------------------------------------------------------------
+    # -- the system's part
+    # ---------------------------------------------------------------------------
 
     def system_prompt_construction(self, tools: Sequence[EditTool]) -> str:
-        """What holds for every question of this mode."""
+        """Return the system prompt of this mode."""
         return Template(self.template("system.md")).safe_substitute(
             mode=self.template(f"{self.mode.lower()}.md").strip(),
             tools="\n".join(self.format_tool(tool) for tool in tools if self.tools_needed is None or tool.name in self.tools_needed),
@@ -65,26 +66,27 @@ class BaseConstellationPrompter:
         )
 
     def examples_prompt_helper(self) -> str:
-        """The demonstrations."""
+        """Return the demonstrations."""
         shown = [f"Situation: {line(it.situation)}\nReply: {line(it.reply)}" for it in self.examples]
         return "\n\n".join(fitting(shown, MAX_EXAMPLES, "examples"))
 
     def example_reply(self) -> str:
-        """A good reply, for a model whose reply was refused."""
+        """Return a good reply, to show after a refused one."""
         return line(self.examples[0].reply) if self.examples else self.template(f"{self.mode.lower()}_reply.md").strip()
 
     def format_tool(self, tool: EditTool) -> str:
-        """A tool in a line."""
+        """Return a tool on one line."""
         return f"- {tool.name} {line(signature(tool.schema))}: {tool.description}"
 
-    # -- the user's part -----------------------------------------------------------------------------
+    # -- the user's part
+    # -----------------------------------------------------------------------------
 
     def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - CREATION has nothing to add
-        """Return the parts of a question that only this mode has, in order."""
+        """Return the sections that only this mode's user prompt has, in order."""
         return []
 
     def user_content_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> str:
-        """The whole question."""
+        """Return the user prompt."""
         parts = [
             f"# Request\n\n{cut(question.request, MAX_REQUEST)}",
             f"# Devices\n\n{self.format_agent_profile(question.fleet)}",
@@ -94,11 +96,11 @@ class BaseConstellationPrompter:
         return "\n\n".join(parts)
 
     def format_agent_profile(self, fleet: Fleet) -> str:
-        """Return the fleet, one device a line. What devices say of themselves is data, too."""
+        """Return the fleet, one device per line, marked as data: devices describe themselves."""
         return marked(fleet_lines(fleet)) if fleet else "There is no device."
 
     def format_constellation(self, constellation: TaskConstellation, batch: Sequence[str] = ()) -> str:
-        """The constellation, or as much of it as fits, with counts of all."""
+        """Return the constellation, or as much of it as fits, with counts of all tasks."""
         shown = excerpt(constellation, batch)
         counts = ", ".join(f"{count} {status}" for status, count in sorted(shown.counts.items()))
         head = f"Version {constellation.version}, {len(constellation.tasks)} tasks: {counts or 'none'}."
@@ -112,18 +114,19 @@ class BaseConstellationPrompter:
             shown = fitting([line(it) for it in question.earlier[::-1]], MAX_EARLIER, "earlier constellations")
             parts.append(f"# What came before, newest first\n\n{marked(shown)}")
         if question.reason:
-            parts.append(f"# Why a new constellation is made\n\n{cut(question.reason, MAX_TOLD)}")
+            parts.append(f"# Why a new constellation is made\n\n{cut(question.reason, MAX_FEEDBACK)}")
         if question.rejections:
-            told = fitting([f"- {cut(it, MAX_TOLD)}" for it in question.rejections[::-1]], MAX_TOLD * 2, "refusals")
-            parts.append("# Why people said no to earlier answers, newest first\n\n" + "\n".join(told))
+            rejections = fitting([f"- {cut(it, MAX_FEEDBACK)}" for it in question.rejections[::-1]], MAX_FEEDBACK * 2, "refusals")
+            parts.append("# Why people said no to earlier answers, newest first\n\n" + "\n".join(rejections))
         if question.feedback:
-            parts.append(f"# Why your last answer could not be taken\n\n{cut(question.feedback, MAX_TOLD)}")
+            parts.append(f"# Why your last answer could not be taken\n\n{cut(question.feedback, MAX_FEEDBACK)}")
         return parts
 
-    # -- files ---------------------------------------------------------------------------------------
+    # -- files
+    # ---------------------------------------------------------------------------------------
 
     def template(self, name: str) -> str:
-        """A template that ships with the package."""
+        """Return a template of the package."""
         return resources.files("asterism.planner").joinpath("templates", name).read_text(encoding="utf-8")
 
     def _examples(self, folder: Path | None) -> tuple[Example, ...]:
@@ -136,24 +139,24 @@ class BaseConstellationPrompter:
             for it in found:
                 parse_reply(json.dumps(it.reply))
         except (OSError, ValueError, InvalidReply) as error:
-            raise InvalidInput(f"{own or name}: the demonstrations cannot be used: {error}") from None
+            raise InvalidInput(f"{own or name}: the demonstrations are invalid: {error}") from None
         return found
 
 
 class ConstellationCreationPrompter(BaseConstellationPrompter):
-    """Asks for a constellation."""
+    """Prompts for a constellation."""
 
     mode = "CREATION"
     tools_needed = ("build_constellation", "add_task", "add_dependency")
 
 
 class ConstellationEditingPrompter(BaseConstellationPrompter):
-    """Asks for edits."""
+    """Prompts for edits."""
 
     mode = "EDITING"
 
     def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:
-        """The constellation, and what has ended."""
+        """Return the constellation and the tasks that have ended."""
         ended = batch_lines(constellation, question.batch)
         return [
             f"# Constellation\n\n{self.format_constellation(constellation, question.batch)}",
@@ -162,7 +165,7 @@ class ConstellationEditingPrompter(BaseConstellationPrompter):
 
 
 class ConstellationPrompterFactory:
-    """Which prompter serves which mode."""
+    """Creates the prompter of a mode."""
 
     _prompters: ClassVar[Mapping[str, type[BaseConstellationPrompter]]] = {
         "CREATION": ConstellationCreationPrompter,
@@ -174,7 +177,7 @@ class ConstellationPrompterFactory:
         """Return the prompter of a mode.
 
         Raises:
-            ValueError: there is no such mode.
+            ValueError: the mode is unknown.
         """
         if mode not in cls._prompters:
             raise ValueError(f"Unsupported mode: {mode}; there are {', '.join(cls._prompters)}")

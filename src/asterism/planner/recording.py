@@ -1,8 +1,9 @@
-"""What was said to a model and what it answered, in a file, and a model that answers from such a file.
+"""Recordings of a model's exchanges: files to write, and to answer from. Needs the ``llm`` extra.
 
-A recording is lines of JSON: first the choice of models, then one exchange a line. It holds prompts and answers as text, so
-whatever the devices said is in it; it holds no header and no key. An exchange is found again by its prompt, so a run that
-was killed and resumed replays as well. Not here: the models that write and read one (``model``). Needs the ``llm`` extra.
+A recording has one JSON value per line: first the choice of models, then the exchanges. It holds
+prompts and answers as text, including device output, but no headers or keys. An exchange is found
+by its prompt, so a run that was killed and resumed replays as well. The models that write and read
+recordings are in ``model``.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from asterism.runtime.private_files import opener
 
 VERSION = 1
 SHOWN = 160
-"""Characters shown of each side where two prompts differ."""
-_NOT_KEPT = frozenset({"provider_url", "timestamp", "run_id", "conversation_id"})
+"""Maximum characters shown of each side where two prompts differ."""
+_OMITTED = frozenset({"provider_url", "timestamp", "run_id", "conversation_id"})
 
 
 Prompt = tuple[tuple[str, str], ...]
 
 
 class NotRecorded(AsterismError):
-    """A recording has no answer to what is asked; the text names the exchange that was expected."""
+    """A recording has no answer to a prompt; the text names the expected exchange."""
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,16 +42,16 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One prompt and what came of it.
+    """One prompt, and the answer or the failure.
 
     Attributes:
-        number: from 1, in the file.
+        number: position in the file, from 1.
         model: ``provider:name``.
-        prompt: what was said, as (role, text).
-        response: the answer, as ``pydantic_ai`` writes one; None where there was none.
-        code, reason: why there was none.
-        requests: how many were sent for it.
-        waits: what was waited for on the way, in words.
+        prompt: the prompt, as (role, text).
+        response: the answer, as ``pydantic_ai`` serializes it; None for a failure.
+        code, reason: the failure.
+        requests: the number of requests sent.
+        waits: the waits between requests, as sentences.
     """
 
     number: int
@@ -64,15 +65,15 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Recorder:
-    """Writes exchanges to a file as they happen; after a crash it goes on where the file ends.
+    """Appends exchanges to a file as they happen; after a crash it continues the file.
 
     Args:
-        path: of the file; made if it is not there.
-        choice: of models, for whoever replays it.
-        hide: a text without what is secret in it.
+        path: the file, created if it does not exist.
+        choice: the models, for replays.
+        hide: removes secrets from a text.
 
     Raises:
-        InvalidInput: the file cannot be written, or is something else.
+        InvalidInput: the file cannot be written, or is no recording.
     """
 
     def __init__(self, path: Path, choice: ModelChoice, hide: Callable[[str], str]) -> None:
@@ -86,55 +87,55 @@ class Recorder:
             if path.exists():
                 self._written = len(Recording(path).exchanges)
                 whole = path.read_bytes()
-                path.write_bytes(whole[: whole.rfind(b"\n") + 1])  # the last line may have been cut off with its process
+                path.write_bytes(whole[: whole.rfind(b"\n") + 1])  # a killed process may have cut off the last line
         except OSError as error:
             raise InvalidInput(f"recording {path}: {error.strerror or error}") from None
 
     def write(self, model: str, messages: Sequence[ModelMessage], answer: ModelResponse | None = None, **failure: Any) -> None:
-        """Write an exchange down: its answer, or the ``code``, ``reason``, ``requests`` and ``waits`` of a failure."""
+        """Append an exchange: its answer, or the fields of its failure, as in ``Exchange``."""
         response: dict[str, Any] | None = None
         if answer is not None:
             (dumped,) = ModelMessagesTypeAdapter.dump_python([answer], mode="json")
-            response = {name: it for name, it in dumped.items() if name not in _NOT_KEPT}
+            response = {name: it for name, it in dumped.items() if name not in _OMITTED}
         lines: list[Any] = []
         if not self._written:
             lines.append(Heading(exchanges_of=msgspec.structs.replace(self._choice, base_url="", backup_base_url="", record="")))
         self._written += 1
-        lines.append(Exchange(number=self._written, model=model, prompt=said(messages), response=response, **failure))
+        lines.append(Exchange(number=self._written, model=model, prompt=prompt_of(messages), response=response, **failure))
         with open(self._path, "ab", opener=opener) as file:
-            file.write(b"".join(msgspec.json.encode(_each_text(msgspec.to_builtins(line), self._hide)) + b"\n" for line in lines))
+            file.write(b"".join(msgspec.json.encode(_map_text(msgspec.to_builtins(line), self._hide)) + b"\n" for line in lines))
 
 
 class Recording:
-    """Exchanges that were written down; each answers once.
+    """Recorded exchanges; each answers one request.
 
     Attributes:
-        choice: the models that were asked.
-        exchanges: all of them, in order.
+        choice: the recorded models.
+        exchanges: all exchanges, in order.
 
     Raises:
-        InvalidInput: the file is not there, or is something else.
+        InvalidInput: the file does not exist, or is no recording.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            first, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]  # what follows the last line's end was cut off
+            first, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]  # text after the last line end was cut off
             self.choice = msgspec.json.decode(first, type=Heading).exchanges_of
             self.exchanges = [msgspec.json.decode(line, type=Exchange) for line in lines]
         except OSError as error:
             raise InvalidInput(f"recording {path}: {error.strerror or error}") from None
         except msgspec.DecodeError as error:
-            raise InvalidInput(f"recording {path} is not one that --record has written: {error}") from None
+            raise InvalidInput(f"recording {path}: not a file that --record has written: {error}") from None
         self._left = list(self.exchanges)
 
     def take(self, model: str, messages: Sequence[ModelMessage]) -> Exchange:
-        """The next exchange of this model with this prompt.
+        """Return and use up the next exchange of this model with this prompt.
 
         Raises:
-            NotRecorded: there is none.
+            NotRecorded: no such exchange is left.
         """
-        prompt = said(messages)
+        prompt = prompt_of(messages)
         found = next((exchange for exchange in self._left if (exchange.model, exchange.prompt) == (model, prompt)), None)
         if found is None:
             raise NotRecorded(f"recording {self._path}: {self._mismatch(model, prompt)}")
@@ -144,22 +145,22 @@ class Recording:
     def _mismatch(self, model: str, prompt: Prompt) -> str:
         expected = next((exchange for exchange in self._left if exchange.model == model), None)
         if expected is None:
-            return f"its {len(self.exchanges)} exchanges hold no other one with {model}, and the run asks for more"
+            return f"none of its {len(self.exchanges)} exchanges with {model} is left, and the run asks for one more"
         pairs = zip_longest(_lines(expected.prompt), _lines(prompt), fillvalue="(nothing)")
         recorded, asked = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
-        return f"exchange {expected.number} does not fit: it was recorded for {recorded[:SHOWN]!r}, and the run asks {asked[:SHOWN]!r}"
+        return f"exchange {expected.number} does not match: it was recorded for {recorded[:SHOWN]!r}, and the run asks {asked[:SHOWN]!r}"
 
 
 def response_of(exchange: Exchange) -> ModelResponse:
-    """The answer of an exchange that has one."""
+    """Return the answer of an exchange that has one."""
     (response,) = ModelMessagesTypeAdapter.validate_python([exchange.response])
     if not isinstance(response, ModelResponse):
-        raise TypeError(f"exchange {exchange.number} holds a {type(response).__name__} where its answer should be")
+        raise TypeError(f"exchange {exchange.number} holds a {type(response).__name__} instead of an answer")
     return response
 
 
-def said(messages: Sequence[ModelMessage]) -> Prompt:
-    """What a prompt says, as (role, text), without times and ids, which differ each time."""
+def prompt_of(messages: Sequence[ModelMessage]) -> Prompt:
+    """Return a prompt as (role, text), without times and ids, which differ each time."""
     found: list[tuple[str, str]] = []
     for message in messages:
         if isinstance(message, ModelRequest) and message.instructions:
@@ -174,12 +175,12 @@ def _lines(prompt: Prompt) -> Iterator[str]:
     return (line for _, text in prompt for line in text.splitlines())
 
 
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """The same JSON value with each text in it changed."""
+def _map_text(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with ``change`` applied to each text in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
-        return [_each_text(it, change) for it in value]
+        return [_map_text(it, change) for it in value]
     if isinstance(value, dict):
-        return {name: _each_text(it, change) for name, it in value.items()}
+        return {name: _map_text(it, change) for name, it in value.items()}
     return value

@@ -1,6 +1,6 @@
-"""What a model replies, read: the documented spellings are accepted, and anything else is told to the model.
+"""Parse a model's reply: accept the documented spellings, and reject anything else with a reason.
 
-Not here: whether the edits can be made. That is found out on a draft, and judged by the machine's table.
+A draft and the machine's table check whether the edits are possible.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import check_json, each_once
 
 MAX_REPLY = 1_000_000
-"""Characters of one reply; a longer one is refused."""
+"""Maximum characters of one reply."""
 MAX_ACTIONS = 2_000
-"""Edits of one reply."""
+"""Maximum edits of one reply."""
 
 Status = Literal["START", "CONTINUE", "FINISH", "FAIL"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -35,7 +35,7 @@ _FENCE = re.compile(r"```[a-zA-Z]*\s*\n")
 
 
 class InvalidReply(AsterismError):
-    """A reply that cannot be used; the text is for the model.
+    """An unusable reply; the text is for the model.
 
     Attributes:
         code: ``invalid_reply``, or the code of the edit's refusal.
@@ -50,10 +50,10 @@ class ConstellationAgentResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A model's reply, validated.
 
     Attributes:
-        thought: its reasoning; never empty.
-        status: the state it proposes.
-        observation: what it makes of what it was shown.
-        constellation: the plan it proposes.
+        thought: the model's reasoning; never empty.
+        status: the proposed state.
+        observation: the model's comment on the prompt.
+        constellation: the proposed plan.
         actions: edits, each as ``{"tool": …, "parameters": {…}}``.
         result: ``{"summary": …, …}`` for the user.
     """
@@ -67,13 +67,15 @@ class ConstellationAgentResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_reply(text: str) -> ConstellationAgentResponse:
-    """A reply from the text of a model.
+    """Parse the text of a model.
 
-    The text is one JSON object, with or without a code fence or words around it. ``action`` is read as ``actions``, ``state`` as
-    ``status``; an action is ``{tool, parameters}``, ``{function, arguments}`` or ``{action, …}``, as ``parse_action`` reads it.
+    The text is one JSON object, with or without a code fence or other text around it. ``action``
+    means
+    ``actions``, and ``state`` means ``status``. An action is ``{tool, parameters}``, ``{function,
+    arguments}`` or ``{action, …}``; see ``parse_action``.
 
     Raises:
-        InvalidReply: says what is wrong, and what is wanted.
+        InvalidReply: the reply is unusable. Names the problem and the expected form.
     """
     given = _spelled(_object(text))
     plan = given.get("constellation")

@@ -1,4 +1,4 @@
-"""What the four phases of planning do, and which function serves which phase and mode."""
+"""The functions of the four planning phases, and their selection by phase and mode."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from asterism.planner.phases import (
 from asterism.planner.reply import ConstellationAgentResponse, InvalidReply, parse_reply
 
 MAX_REMEMBERED = 20_000
-"""Characters of a prompt, and of a reply, that go into the journal."""
+"""Maximum characters of a prompt, and of a reply, that the journal records."""
 
 
 @provides(ContextNames.TOOLS, ContextNames.CONSTELLATION)
 async def provide_context(context: ConstellationProcessorContext) -> tuple[Any, ...]:
-    """Gather what the prompt shows beside the question itself."""
+    """Provide the tools and the constellation that the prompt shows."""
     known = context.question.constellation
     return edit_tools(), TaskConstellation.from_dict(known) if known else TaskConstellation()
 
@@ -35,32 +35,32 @@ async def provide_context(context: ConstellationProcessorContext) -> tuple[Any, 
 @depends_on(ContextNames.TOOLS, ContextNames.CONSTELLATION)
 @provides(ContextNames.PROMPT_MESSAGE, ContextNames.RESPONSE_TEXT, ContextNames.PARSED_RESPONSE)
 async def ask_model(context: ConstellationProcessorContext) -> tuple[Any, ...]:
-    """Ask the model until its reply can be read.
+    """Ask the model until it gives a readable reply.
 
     Raises:
-        PlanningUnavailable: no usable reply can be had.
+        PlanningUnavailable: no model gives a usable reply.
     """
-    talk, prompter = context.conversation, context.prompter
-    if not talk.prompt:
+    conversation, prompter = context.conversation, context.prompter
+    if not conversation.prompt:
         constellation = context.constellation
         whole = excerpt(constellation, context.question.batch).whole
         system = prompter.system_prompt_construction(context.tools)
         user = prompter.user_content_construction(context.question, constellation)
-        talk.begin(system, user, None if whole else lambda offset: page(constellation, offset))
-    while True:  # bounded: the conversation ends when too many replies are refused
-        text = await talk.reply()
+        conversation.begin(system, user, None if whole else lambda offset: page(constellation, offset))
+    while True:  # bounded: the conversation ends after too many refused replies
+        text = await conversation.reply()
         try:
             reply = parse_reply(text)
-            return talk.prompt, text, _with_plan(reply) if context.question.mode == "CREATION" else reply
+            return conversation.prompt, text, _with_plan(reply) if context.question.mode == "CREATION" else reply
         except InvalidReply as invalid:
-            talk.refuse(str(invalid), invalid.code, prompter.example_reply())
+            conversation.refuse(str(invalid), invalid.code, prompter.example_reply())
 
 
 def _with_plan(reply: ConstellationAgentResponse) -> ConstellationAgentResponse:
-    """Return the reply with its plan as ``constellation``, also where the plan is the one edit that builds it.
+    """Return the reply with its plan as ``constellation``, also if its only edit builds the plan.
 
     Raises:
-        InvalidReply: the reply has no plan, and does not give up.
+        InvalidReply: the reply has no plan and its status is not FAIL.
     """
     plan = reply.constellation
     if plan is None and len(reply.actions) == 1 and isinstance(edit := parse_action(reply.actions[0]), BuildConstellation):
@@ -73,7 +73,7 @@ def _with_plan(reply: ConstellationAgentResponse) -> ConstellationAgentResponse:
 @depends_on(ContextNames.CONSTELLATION, ContextNames.PARSED_RESPONSE)
 @provides(ContextNames.EXECUTION_RESULT)
 async def execute_plan(context: ConstellationProcessorContext) -> tuple[Any, ...]:
-    """Carry the plan of a reply out on a draft, as the edit that builds it."""
+    """Apply the plan of a reply to a draft, as one ``build_constellation`` edit."""
     reply = context.parsed_response
     if reply.constellation is None or reply.status == "FAIL":
         return (None,)
@@ -83,7 +83,7 @@ async def execute_plan(context: ConstellationProcessorContext) -> tuple[Any, ...
 @depends_on(ContextNames.CONSTELLATION, ContextNames.PARSED_RESPONSE)
 @provides(ContextNames.EXECUTION_RESULT)
 async def execute_edits(context: ConstellationProcessorContext) -> tuple[Any, ...]:
-    """Carry the actions of a reply out on a draft; then merge the constellation that is in it, if there is one."""
+    """Apply the actions of a reply to a draft, then merge its constellation, if it has one."""
     actions, plan = list(context.parsed_response.actions), context.parsed_response.constellation
     if plan is not None:
         actions.append({"tool": "build_constellation", "parameters": {**msgspec.to_builtins(plan), "clear": False}})
@@ -91,7 +91,7 @@ async def execute_edits(context: ConstellationProcessorContext) -> tuple[Any, ..
 
 
 async def _rehearse(context: ConstellationProcessorContext, actions: list[dict[str, Any]]) -> Refusal | None:
-    """Return what a draft refuses of the actions: first of each by itself, then of all as one batch."""
+    """Return the first refusal of a draft, of a single action or of the batch; else None."""
     draft = MemoryDraft(context.constellation, context.question.fleet)
     for number, action in enumerate(actions):
         try:
@@ -108,16 +108,16 @@ async def _rehearse(context: ConstellationProcessorContext, actions: list[dict[s
 @depends_on(ContextNames.PROMPT_MESSAGE, ContextNames.RESPONSE_TEXT)
 @provides(ContextNames.MEMORY_ITEM)
 async def update_memory(context: ConstellationProcessorContext) -> tuple[Any, ...]:
-    """Cut what was said to what the journal keeps of it."""
+    """Truncate the prompt and the reply to the length that the journal records."""
     return ({"prompt": cut(context.prompt_message, MAX_REMEMBERED), "reply": cut(context.response_text, MAX_REMEMBERED)},)
 
 
 class ConstellationStrategyFactory:
-    """Which function serves which phase and mode."""
+    """Selects the function for a phase and mode."""
 
     @staticmethod
     def create_all_strategies(weaving_mode: str) -> dict[ProcessingPhase, Strategy]:
-        """Return the strategies of a mode by phase, in order; modes differ in how actions are carried out."""
+        """Return the strategies of a mode, by phase. Only ACTION_EXECUTION depends on the mode."""
         return {
             ProcessingPhase.CONTEXT_PROVISION: provide_context,
             ProcessingPhase.LLM_INTERACTION: ask_model,

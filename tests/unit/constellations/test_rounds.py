@@ -98,7 +98,7 @@ def test_a_goal_is_rehearsed_on_a_fleet_and_nothing_is_written(tmp_path: Path) -
         assert (document, set(constellation.tasks)) == (goal.plan, {"a"})
         with pytest.raises(InvalidInput, match="the plan cannot be run on this fleet"):
             await rehearse(goal, {}, OfflinePlanner())
-        with pytest.raises(InvalidInput, match="there is nothing a request could be placed on"):
+        with pytest.raises(InvalidInput, match="the fleet has no devices; add one first"):
             await rehearse(msgspec.structs.replace(goal, plan=None), {}, OfflinePlanner())
         assert await client.runs() == []
 

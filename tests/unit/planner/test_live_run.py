@@ -1,4 +1,4 @@
-"""A live run as a draft, where nobody takes what is sent; the rest is in the end-to-end tests, with real owners."""
+"""A live run as a draft without a driver; the end-to-end tests use real drivers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def live(rouse: Callable[[Client], Awaitable[None]], talk: Callable[[LiveRun, Cl
 
 
 async def nothing(_: Client) -> None:
-    """Nobody comes."""
+    """Start no driver."""
 
 
 async def cannot(_: Client) -> None:
@@ -47,11 +47,11 @@ async def refusal(draft: LiveRun, edit: dict[str, Any]) -> tuple[str, str]:
     return raised.value.refusal.code, raised.value.refusal.why
 
 
-def test_an_edit_that_nobody_takes_is_refused_in_bounded_time_and_waits_in_the_inbox() -> None:
+def test_an_unhandled_edit_is_refused_in_bounded_time_and_stays_in_the_inbox() -> None:
     async def talk(draft: LiveRun, client: Client) -> None:
         began = client.clock.now()
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
-        assert (code, why.partition(";")[0]) == ("unavailable", "whoever drives it has not taken it")
+        assert (code, why.partition(";")[0]) == ("unavailable", "the process that drives it has not handled the edit")
         assert client.clock.now() - began < 6
         rows = await client.store.inbox([(await client.runs())[0].run_id])
         assert [(row.kind, row.actor, row.verdict) for row in rows] == [("edited", "bob", "")]
@@ -59,16 +59,16 @@ def test_an_edit_that_nobody_takes_is_refused_in_bounded_time_and_waits_in_the_i
     live(nothing, talk)
 
 
-def test_a_run_that_cannot_be_driven_says_why_at_once() -> None:
+def test_an_edit_of_an_undrivable_run_is_refused_at_once_with_the_reason() -> None:
     async def talk(draft: LiveRun, client: Client) -> None:
         code, why = await refusal(draft, action("add_task", task_id="n", device="d"))
         assert code == "unavailable"
-        assert why.startswith("fleet.toml: it is gone; the edit waits in the inbox")
+        assert why.startswith("fleet.toml: it is gone; the edit stays in the inbox")
 
     live(cannot, talk)
 
 
-def test_what_nobody_could_read_never_reaches_the_inbox() -> None:
+def test_an_unreadable_edit_never_reaches_the_inbox() -> None:
     async def talk(draft: LiveRun, client: Client) -> None:
         deep: Any = 1
         for _ in range(500):
@@ -81,7 +81,7 @@ def test_what_nobody_could_read_never_reaches_the_inbox() -> None:
     live(nothing, talk)
 
 
-def test_a_run_without_a_plan_has_nothing_to_look_at() -> None:
+def test_a_run_without_a_plan_has_no_constellation() -> None:
     async def talk(draft: LiveRun, _: Client) -> None:
         with pytest.raises(EditRefused, match="no constellation yet"):
             await draft.look()

@@ -1,4 +1,4 @@
-"""A model that can be asked: patience, words for what goes wrong, and no key anywhere."""
+"""Models: retries, error texts, and no key in any text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def http(status: int, message: str, category: Any) -> Exception:
 
 
 def ask(*answers: Any, **choice: Any) -> tuple[ModelResponse, float, Told]:
-    """What comes of one question, and how many virtual seconds it took."""
+    """Return the result of one question, and the virtual seconds that it took."""
     told = Told(*answers)
 
     async def main() -> tuple[ModelResponse, float]:
@@ -61,47 +61,47 @@ class Hanging(Told):
         raise AssertionError
 
 
-# -- patience ----------------------------------------------------------------------------------------
+# -- retries -----------------------------------------------------------------------------------------
 
 
-def test_it_waits_as_long_as_the_provider_asks() -> None:
+def test_a_retry_waits_as_long_as_the_provider_asks() -> None:
     response, took_s, _ = ask(rate_limited(7), "hello")
     assert (response.text, took_s) == ("hello", 7.0)
     assert response.metadata == {
         "requests": 2,
-        "waits": ("openai:first: too many requests (HTTP 429); asked again after 7 s",),
+        "waits": ("openai:first: too many requests (HTTP 429); retried after 7 s",),
     }
 
 
-def test_a_fraction_of_a_second_is_waited_for_too() -> None:
+def test_a_retry_waits_for_fractions_of_a_second() -> None:
     response, took_s, _ = ask(rate_limited(7.5), "hello")
     assert (response.text, took_s) == ("hello", 7.5)
-    assert "left alone for 3600.5 s" in str(ask_in_vain(rate_limited(3600.5)))
+    assert "a wait of 3600.5 s" in str(ask_in_vain(rate_limited(3600.5)))
 
 
 @pytest.mark.parametrize("header", ["-7.5", "7,5", "7.5.1", "nan", "1e1", "9" * 400 + ".5"])
-def test_what_is_no_number_of_seconds_is_no_wish_of_the_provider(header: str) -> None:
+def test_an_invalid_retry_after_is_ignored(header: str) -> None:
     refused = trouble.ModelHTTPError.for_category(
         trouble.ModelRateLimitError, status_code=429, model_name="m", headers={"retry-after": header}
     )
     assert ask(refused, "hello")[1] == 1.0
 
 
-def test_without_that_its_waits_double_up_to_a_bound() -> None:
+def test_without_retry_after_waits_double_up_to_a_bound() -> None:
     _, took_s, _ = ask(*[rate_limited(None)] * 5, "hello", attempts=6, max_wait_s=5.0)
     assert took_s == 1 + 2 + 4 + 5 + 5
 
 
-def test_a_provider_that_wants_to_be_left_alone_for_longer_is_not_waited_for() -> None:
+def test_a_wait_above_the_bound_is_not_retried() -> None:
     found = ask_in_vain(rate_limited(3600))
     assert (found.code, found.requests) == ("rate_limited", 1)
-    assert "left alone for 3600 s" in str(found)
+    assert "a wait of 3600 s" in str(found)
 
 
-def test_it_gives_up_after_its_attempts() -> None:
+def test_a_model_is_given_up_after_its_attempts() -> None:
     found = ask_in_vain(*[trouble.ModelConnectionError("m", "refused")] * 3, attempts=3)
     assert (found.code, found.requests, len(found.waits)) == ("unreachable", 3, 2)
-    assert str(found) == "openai:first: it cannot be reached, or the connection broke; asked 3 times"
+    assert str(found) == "openai:first: the provider is unreachable, or the connection broke; tried 3 times"
 
 
 def test_a_request_that_hangs_is_cut_off() -> None:
@@ -115,7 +115,7 @@ def test_a_request_that_hangs_is_cut_off() -> None:
     assert loop.run(main()) == 30 + 1 + 30
 
 
-def test_being_called_off_is_not_a_failure_to_be_tried_again() -> None:
+def test_a_cancellation_is_not_retried() -> None:
     hanging = Hanging()
 
     async def main() -> float:
@@ -126,7 +126,7 @@ def test_being_called_off_is_not_a_failure_to_be_tried_again() -> None:
     assert (loop.run(main()), hanging.requests) == (3.0, 1)
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------
+# -- error texts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_being_called_off_is_not_a_failure_to_be_tried_again() -> None:
         (trouble.ContentFilterError("no"), "filtered"),
     ],
 )
-def test_what_does_not_pass_is_not_tried_again(error: Exception, code: str) -> None:
+def test_permanent_errors_are_not_retried(error: Exception, code: str) -> None:
     found = ask_in_vain(error)
     assert (found.code, found.requests) == (code, 1)
 
@@ -155,15 +155,15 @@ def test_what_does_not_pass_is_not_tried_again(error: Exception, code: str) -> N
         (ValueError("a client's own bug"), "bad_answer"),
     ],
 )
-def test_what_may_pass_is_tried_again(error: Exception, code: str) -> None:
+def test_transient_errors_are_retried(error: Exception, code: str) -> None:
     response, took_s, _ = ask(error, "hello")
     assert (response.text, took_s) == ("hello", 1.0)
     assert ask_in_vain(error, attempts=1).code == code
 
 
-def test_a_providers_own_words_are_told_where_they_help() -> None:
+def test_a_providers_message_is_shown_where_it_helps() -> None:
     assert str(ask_in_vain(http(404, "there is no m", trouble.ModelNotFoundError))) == (
-        "openai:first: there is no such model there (HTTP 404): there is no m"
+        "openai:first: the provider has no such model (HTTP 404): there is no m"
     )
     long = ask_in_vain(http(400, "x" * 10_000, trouble.ModelRequestRejectedError))
     assert len(str(long)) < 500
@@ -190,7 +190,7 @@ def completion(text: str = "hello") -> dict[str, Any]:
     }
 
 
-def test_an_answer_tells_its_tokens_and_its_price() -> None:
+def test_an_answer_has_its_tokens_and_its_price() -> None:
     response = asyncio.run(model_request(over_http(lambda _: httpx2.Response(200, json=completion())), request("hello")))
     usage = usage_of("openai:gpt-4o", response)
     assert (usage.model, usage.requests, usage.input_tokens, usage.output_tokens) == ("openai:gpt-4o", 1, 1000, 100)
@@ -198,14 +198,14 @@ def test_an_answer_tells_its_tokens_and_its_price() -> None:
 
 
 @pytest.mark.parametrize("usage", [{}, {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}}])
-def test_where_tokens_are_not_counted_they_are_estimated_so_that_a_limit_holds(usage: dict[str, Any]) -> None:
+def test_uncounted_tokens_are_estimated_so_that_limits_hold(usage: dict[str, Any]) -> None:
     body = {name: it for name, it in completion("x" * 400).items() if name != "usage"} | usage
     model = over_http(lambda _: httpx2.Response(200, json=body))
     used = usage_of("openai:gpt-4o", asyncio.run(model_request(model, request("y" * 2000))))
     assert (used.input_tokens, used.output_tokens) == (500, 100)
 
 
-def test_a_model_that_no_list_knows_costs_nothing_that_is_known() -> None:
+def test_a_model_without_a_known_price_costs_nothing() -> None:
     body = {**completion(), "model": "home-made"}
     response = asyncio.run(model_request(over_http(lambda _: httpx2.Response(200, json=body)), request("hello")))
     assert usage_of("openai:home-made", response).cost_usd == 0.0
@@ -251,7 +251,7 @@ def test_no_key_is_in_an_error_its_repr_its_traceback_or_the_log(
     assert "sk-other" not in str(caught.value)
 
 
-def test_a_dropped_connection_is_said_to_be_one() -> None:
+def test_a_dropped_connection_is_reported_as_unreachable() -> None:
     def handler(it: httpx2.Request) -> httpx2.Response:
         raise httpx2.RemoteProtocolError("peer closed", request=it)
 
@@ -293,7 +293,7 @@ def test_each_provider_is_found_at_the_base_url(named: str, found: str) -> None:
     assert [it.rstrip("/") for it in opened(model=named, base_url="http://model.test/v1")] == [found.rstrip("/")]
 
 
-def test_ollama_is_at_home_unless_it_is_said_otherwise() -> None:
+def test_ollama_is_local_by_default() -> None:
     assert opened(model="ollama:qwen3") == ["OllamaModel http://localhost:11434/v1/"]
 
 
@@ -304,15 +304,15 @@ def test_a_backup_may_be_of_another_provider() -> None:
     assert [it.rstrip("/") for it in found] == ["OpenAIChatModel http://a.test/v1", "AnthropicModel http://b.test"]
 
 
-def test_a_word_that_stands_for_no_key_hides_nothing() -> None:
+def test_a_placeholder_key_hides_nothing() -> None:
     assert Secrets(["any", "", KEY]).hide(f"train any cnn with {KEY}") == "train any cnn with [key]"
 
 
-def test_a_key_that_begins_with_another_one_is_hidden_whole() -> None:
+def test_a_key_that_begins_with_another_key_is_hidden_completely() -> None:
     assert Secrets(["sk-hush-1", "sk-hush-1-more"]).hide("it is sk-hush-1-more") == "it is [key]"
 
 
-def test_a_proxy_that_cannot_be_used_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_proxy_is_reported_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "nonsense://user:hush@proxy.test")
     with pytest.raises(InvalidInput, match="HTTP_PROXY") as caught:
         opened(model="anthropic:x")
@@ -328,7 +328,7 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch,
         opened(model=named)
 
 
-def test_an_agent_of_the_library_gets_the_backup_too() -> None:
+def test_an_agent_of_the_library_has_the_backup_as_fallback() -> None:
     first, backup = Told(http(401, "no", trouble.ModelAuthenticationError)), Told("from the backup")
     response = asyncio.run(model_request(access(first, backup).model, request("hello")))
     assert response.text == "from the backup"

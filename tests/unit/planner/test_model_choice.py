@@ -26,11 +26,11 @@ def test_a_backup_is_checked_like_the_model() -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("localhost:8000", "begins with http"),
-        ("http://", "names a host"),
+        ("localhost:8000", "must begin with http"),
+        ("http://", "name a host"),
         ("http://[::1/v1", "cannot be read"),
-        ("https://me:hush@host/v1", "written into the journal"),
-        ("https://host/v1?key=hush", "written into the journal"),
+        ("https://me:hush@host/v1", "the journal records it"),
+        ("https://host/v1?key=hush", "the journal records it"),
     ],
 )
 def test_a_base_url_that_cannot_be_journaled_is_refused_and_not_repeated(url: str, told: str) -> None:
@@ -45,7 +45,7 @@ def test_a_number_out_of_bounds_is_refused_by_name(field: str, value: str) -> No
         choose_model(**{"model": "openai:x", field: value})
 
 
-def test_a_backup_of_the_same_provider_is_found_at_the_same_place() -> None:
+def test_a_backup_of_the_same_provider_has_the_same_base_url() -> None:
     assert ModelChoice(model="openai:x", backup="openai:y", base_url="http://a").url_of_backup() == "http://a"
     assert ModelChoice(model="openai:x", backup="anthropic:y", base_url="http://a").url_of_backup() == ""
     assert ModelChoice(model="openai:x", backup="anthropic:y", backup_base_url="http://b").url_of_backup() == "http://b"
@@ -54,7 +54,7 @@ def test_a_backup_of_the_same_provider_is_found_at_the_same_place() -> None:
 # -- settings ----------------------------------------------------------------------------------------
 
 
-def test_settings_come_from_the_environment_and_what_is_given_goes_first() -> None:
+def test_given_settings_override_the_environment() -> None:
     environment = {
         "ASTERISM_MODEL": "openai:x",
         "ASTERISM_BACKUP_MODEL": "anthropic:y",
@@ -70,7 +70,7 @@ def test_settings_come_from_the_environment_and_what_is_given_goes_first() -> No
     assert set(MODEL_VARIABLES) <= set(ModelChoice.__struct_fields__)
 
 
-def test_a_model_that_is_only_named_is_asked_as_the_environment_says() -> None:
+def test_a_named_model_takes_its_other_settings_from_the_environment() -> None:
     environment = {"ASTERISM_MODEL_BASE_URL": "http://a/v1", "ASTERISM_MODEL_TIMEOUT_S": "30", "ASTERISM_BACKUP_MODEL": "anthropic:y"}
     expected = ModelChoice(model="openai:x", base_url="http://a/v1", timeout_s=30.0, backup="anthropic:y")
     assert choose_named("openai:x", environment) == expected
@@ -79,7 +79,7 @@ def test_a_model_that_is_only_named_is_asked_as_the_environment_says() -> None:
     assert choose_named("replay:file", environment) == ModelChoice(model="replay:file")
 
 
-def test_no_model_is_no_choice() -> None:
+def test_without_a_model_there_is_no_choice() -> None:
     assert model_choice(environment={}) is None
     assert model_choice(environment={"ASTERISM_MODEL": "", "ASTERISM_BACKUP_MODEL": "openai:x"}) is None
 
@@ -92,12 +92,12 @@ def test_a_backup_alone_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("ASTERISM_MODEL_TIMEOUT_S", "soon"), ("ASTERISM_MODEL_BASE_URL", "here"), ("ASTERISM_BACKUP_MODEL", "y")]
 )
-def test_a_setting_that_cannot_be_used_is_said_with_the_variable_it_may_come_from(name: str, value: str) -> None:
+def test_an_invalid_setting_is_reported_with_its_variable(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=rf"\(set in the environment: {name}\)"):
         model_choice("openai:x", environment={name: value})
 
 
-def test_a_model_that_was_given_is_not_looked_for_in_the_environment() -> None:
+def test_a_given_model_is_not_read_from_the_environment() -> None:
     with pytest.raises(InvalidInput) as refused:
         model_choice("nobody:x", environment={"ASTERISM_MODEL": "openai:y"})
     assert "environment" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The offline planner: requests in words over the two example fleets, placed whole or refused by name."""
+"""The offline planner on the two example fleets: requests are placed whole, or refused by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IF_95 = ["1>2", "2>3", "3>4 accuracy > 0.95"]
 
 
 def told(plan: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """A plan in short: "skill@device" by task, "1>2 condition" by line."""
+    """Return a short form of a plan: "skill@device" by task, "1>2 condition" by dependency."""
     number = {task["task_id"]: str(index) for index, task in enumerate(plan["tasks"], 1)}
     tasks = [f"{task['name']}@{task['device']}" for task in plan["tasks"]]
     lines = [
@@ -146,7 +146,7 @@ REFUSED: list[tuple[Callable[[], Fleet], str, str, str]] = [
 
 
 @pytest.mark.parametrize(("fleet", "request_text", "code", "named"), REFUSED)
-def test_a_request_with_something_unplaceable_is_refused_naming_it(
+def test_a_request_with_an_unplaceable_clause_is_refused_with_the_clause(
     fleet: Callable[[], Fleet], request_text: str, code: str, named: str
 ) -> None:
     error = refused(request_text, fleet())
@@ -170,14 +170,14 @@ def test_values_fill_parameters_by_name_and_by_type() -> None:
     assert inputs(plan) == [{"samples": 1200, "noise": 0.5}, {"epochs": 5, "learning_rate": 0.001}, {"folder": "./my photos"}]
 
 
-def test_a_destination_and_a_source_are_told_apart() -> None:
+def test_a_destination_and_a_source_are_distinguished() -> None:
     plan = plan_offline("archive ./photos into out.tgz", folder())
     assert inputs(plan) == [{"folder": "./photos", "target": "out.tgz"}]
     plan = plan_offline("archive the folder ./photos to the file 'out.tgz'", folder())
     assert inputs(plan) == [{"folder": "./photos", "target": "out.tgz"}]
 
 
-def test_what_a_direct_predecessor_returns_is_left_to_the_runtime_and_a_farther_result_is_referred_to() -> None:
+def test_the_runtime_passes_direct_results_and_references_pass_farther_ones() -> None:
     fleet = digits()
     bare = Skill(
         name="evaluate", description="Evaluate a model.", parameters=make_schema({"model": str}), output=make_schema({"accuracy": float})
@@ -187,18 +187,18 @@ def test_what_a_direct_predecessor_returns_is_left_to_the_runtime_and_a_farther_
     assert inputs(plan) == [{}, {}, {}, {"model": "${task_002.model}"}]
 
 
-def test_a_value_given_once_is_carried_over_and_told() -> None:
+def test_a_value_given_once_is_carried_over_with_a_tip() -> None:
     plan = plan_offline("count and check the files in ./photos in parallel, then archive it", folder())
     assert inputs(plan) == [{"folder": "./photos"}] * 3
     assert plan["tasks"][2]["tips"] == ["folder './photos' is carried over from an earlier clause"]
 
 
-def test_two_values_given_before_are_not_chosen_between() -> None:
+def test_two_earlier_values_are_ambiguous() -> None:
     error = refused("count files in ./a and meanwhile count files in ./b, then archive it", folder())
     assert [refusal.code for refusal in error.refusals] == ["missing_parameter"]
 
 
-def test_of_devices_that_share_a_skill_the_first_is_taken_and_told() -> None:
+def test_of_devices_that_share_a_skill_the_first_is_chosen_with_a_tip() -> None:
     fleet = digits()
     spare = AgentProfile(device_id="spare", capabilities=("training",), skills=fleet["gpu_server"].skills)
     plan = plan_offline("download mnist, train cnn", {**fleet, "spare": spare})
@@ -206,14 +206,14 @@ def test_of_devices_that_share_a_skill_the_first_is_taken_and_told() -> None:
     assert "spare" in plan["tasks"][1]["tips"][0]
 
 
-def test_two_skills_that_fit_equally_are_not_chosen_between() -> None:
+def test_two_skills_that_fit_equally_are_ambiguous() -> None:
     pair = tuple(Skill(name=f"report_{which}", description="Report something.") for which in ("sales", "stock"))
     fleet = {"desk": AgentProfile(device_id="desk", skills=pair)}
     assert [refusal.code for refusal in refused("report something", fleet).refusals] == ["ambiguous"]
     assert told(plan_offline("report stock", fleet))[0] == ["report_stock@desk"]
 
 
-def test_an_agent_takes_the_words_themselves() -> None:
+def test_an_agent_receives_the_text_itself() -> None:
     fleet = {**folder(), "clerk": AgentProfile(device_id="clerk", natural_language=True)}
     plan = plan_offline("count files in ./photos, then have the clerk write a letter about it", fleet)
     assert plan["tasks"][1]["device"] == "clerk"
@@ -244,13 +244,13 @@ def test_a_condition_becomes_cel_or_is_refused(condition: str, cel: str | None) 
         assert told(plan_offline(request, digits()))[1][-1] == f"3>4 {cel}"
 
 
-def test_a_condition_hangs_on_the_task_that_has_the_field() -> None:
+def test_a_condition_depends_on_the_task_that_has_the_field() -> None:
     plan = plan_offline("download mnist, train cnn, evaluate, deploy it if train accuracy > 99%", digits())
     assert told(plan)[1] == ["1>2", "2>3", "3>4", "2>4 train_accuracy > 0.99"]
-    assert inputs(plan)[3] == {"model": "${task_003.model}"}  # two lines bring one, so it says which
+    assert inputs(plan)[3] == {"model": "${task_003.model}"}  # two dependencies return one, so the reference names the task
 
 
-def test_a_new_sentence_after_alternatives_is_not_guessed() -> None:
+def test_a_new_sentence_after_alternatives_is_refused() -> None:
     error = refused("download mnist, train cnn, evaluate, deploy if accuracy > 95%, otherwise train again. Evaluate it.", digits())
     assert [refusal.code for refusal in error.refusals] == ["bad_structure"]
 

@@ -43,7 +43,7 @@ def fleets() -> dict[str, Fleet]:
 
 
 def told(plan: dict[str, Any]) -> str:
-    """A plan in one line: "skill@device {inputs}" by task, then "1>2 condition" by line."""
+    """Return a plan on one line: "skill@device {inputs}" by task, "1>2 condition" by dependency."""
     number = {task["task_id"]: str(index) for index, task in enumerate(plan["tasks"], 1)}
     tasks = [
         f"{task['name']}@{task['device']}" + "".join(f" {name}={value}" for name, value in task.get("inputs", {}).items())
@@ -170,7 +170,7 @@ REFUSED = [
     ("folder", "Check ./data for duplicates on my desk and upload it to S3", "no_match", "upload it to S3"),
     ("folder", "Archive ./photos with password hunter2", "unknown_words", "password"),
     ("folder", "Back up ./photos on nas, then verify it on desk", "wrong_device", "box"),
-    ("folder", "If there are more than 100 files in ./photos, archive it", "bad_condition", "nothing runs before"),
+    ("folder", "If there are more than 100 files in ./photos, archive it", "bad_condition", "no earlier step"),
     ("folder", "Encrypt ./photos on the nas and verify the archive", "no_match", "Encrypt"),
     ("folder", "archive ./photos, verify the archive, otherwise archive it again", "bad_structure", "otherwise"),
 ]
@@ -186,7 +186,7 @@ def test_a_paraphrase_is_placed_on_the_example(fleets: dict[str, Fleet], name: s
 
 
 @pytest.mark.parametrize(("name", "request_text", "code", "named"), REFUSED)
-def test_what_the_example_cannot_do_is_refused_by_name(
+def test_an_unplaceable_request_on_an_example_is_refused_by_name(
     fleets: dict[str, Fleet], name: str, request_text: str, code: str, named: str
 ) -> None:
     with pytest.raises(PlanRefused) as caught:

@@ -1,4 +1,4 @@
-"""Plan files: JSON or YAML, each thing wrong with one is one error that names the file."""
+"""Plan files, JSON or YAML: each problem is one error that names the file."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
         ("plan.json", "{", "not JSON"),
         ("plan.yaml", "tasks: [", "not YAML"),
         ("plan.json", '{"tasks": {"a": {}, "a": {}}}', "'a' is there twice"),
-        ("plan.yml", "tasks:\n  a: {}\n  a: {}\n", "'a' is there twice"),
+        ("plan.yml", "tasks:\n  a: {}\n  a: {}\n", "duplicate key 'a'"),
         ("plan.yaml", YAML, "unknown field 'defaults'"),
-        ("plan.json", "[" * 100_000, "within each other"),
+        ("plan.json", "[" * 100_000, "nested too deeply"),
         ("plan.json", '{"tasks": []}', "plan"),
-        ("plan.yaml", "tasks: " + "[" * 100_000, "more than 200 lists and objects within each other"),
+        ("plan.yaml", "tasks: " + "[" * 100_000, "more than 200 levels of nested lists and objects"),
         ("plan.yaml", "tasks: [&a 1" + ", *a" * 21 + "]", "more than 20 aliases"),
         ("plan.yaml", "tasks:\n" + "- {}\n" * 20_001, "more than 20000 tasks in one plan"),
         ("plan.yaml", "name: x\nconstellation:\n  tasks:\n" + "".join(f"    t{i}: {{}}\n" for i in range(20_001)), "more than 20000 tasks"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, name: str, text: str, why: str) -> None:
+def test_an_invalid_plan_file_is_reported_with_its_name(tmp_path: Path, name: str, text: str, why: str) -> None:
     path = written(tmp_path, name, text)
     with pytest.raises(InvalidInput) as refused:
         read_plan(path)
@@ -59,12 +59,12 @@ def test_what_is_wrong_is_said_with_the_file(tmp_path: Path, name: str, text: st
 
 
 @pytest.mark.parametrize("name", ["plan.json", "plan.yaml"])
-def test_a_file_that_is_too_large_is_refused_and_not_read_whole(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_too_large_is_refused_without_reading_all_of_it(tmp_path: Path, name: str) -> None:
     with (path := tmp_path / name).open("wb") as file:
         file.truncate(10**8)
     with pytest.raises(InvalidInput) as refused:
         read_plan(path)
-    assert str(refused.value) == f"{path}: a plan file has at most 16 MiB; have the tasks read what is large from files of its own"
+    assert str(refused.value) == f"{path}: a plan file may have at most 16 MiB; move large data to files that the tasks read"
 
 
 def test_yaml_with_too_many_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_an_inherited_yaml_key_may_be_overridden(tmp_path: Path) -> None:
     assert [task.name for task in read_plan(written(tmp_path, "plan.yaml", text)).tasks] == ["one", "one"]
 
 
-def test_words_are_a_request_and_a_name_that_ends_as_a_plan_must_be_there(tmp_path: Path) -> None:
+def test_text_is_a_request_and_a_plan_file_name_must_exist(tmp_path: Path) -> None:
     there = written(tmp_path, "plan.yaml", "tasks: {}")
     assert plan_path(str(there)) == there
     assert plan_path("count the files on desk") is None

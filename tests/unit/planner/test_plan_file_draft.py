@@ -1,4 +1,4 @@
-"""A plan file as a draft: written whole, by one at a time, and read again when somebody else has changed it."""
+"""A plan file as a draft: one writer at a time replaces it, and changes by others are read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def written(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_an_edit_is_in_the_file_and_nothing_else_is_beside_it(path: Path) -> None:
+def test_an_edit_is_in_the_file_and_leaves_no_other_file(path: Path) -> None:
     draft = PlanFile(path)
     edit(draft, "add_task", task_id="b", device="d")
     edit(draft, "add_dependency", from_="a", to="b")
@@ -53,7 +53,7 @@ def test_an_edit_is_in_the_file_and_nothing_else_is_beside_it(path: Path) -> Non
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_yaml_stays_yaml_and_its_values_stay_what_they_were(tmp_path: Path) -> None:
+def test_yaml_stays_yaml_with_the_same_values(tmp_path: Path) -> None:
     path = tmp_path / "plan.yml"
     path.write_text(yaml.safe_dump(PLAN), encoding="utf-8")
     edit(PlanFile(path), "update_task", task_id="a", priority=2)
@@ -62,7 +62,7 @@ def test_yaml_stays_yaml_and_its_values_stay_what_they_were(tmp_path: Path) -> N
     assert (again.name, again.tasks[0].priority) == ("mine", 2)
 
 
-def test_what_changes_nothing_does_not_touch_the_file(path: Path) -> None:
+def test_an_edit_without_a_change_does_not_touch_the_file(path: Path) -> None:
     draft = PlanFile(path)
     edit(draft, "add_task", task_id="b", device="d")
     edit(draft, "remove_task", task_id="b")
@@ -72,7 +72,7 @@ def test_what_changes_nothing_does_not_touch_the_file(path: Path) -> None:
     assert path.stat().st_mtime_ns == before
 
 
-def test_what_somebody_else_has_written_meanwhile_is_kept(path: Path) -> None:
+def test_the_changes_of_another_process_are_preserved(path: Path) -> None:
     ours, theirs = PlanFile(path), PlanFile(path)
     edit(theirs, "add_task", task_id="t", device="d")
     found = edit(ours, "add_task", task_id="o", device="d").constellation
@@ -80,7 +80,7 @@ def test_what_somebody_else_has_written_meanwhile_is_kept(path: Path) -> None:
     assert [task["task_id"] for task in written(path)["tasks"]] == ["a", "t", "o"]
 
 
-def test_a_refusal_leaves_the_file_alone(path: Path) -> None:
+def test_a_refused_edit_does_not_change_the_file(path: Path) -> None:
     draft = PlanFile(path, {profile.device_id: profile for profile in FLEET})
     before = path.read_bytes()
     assert refused(draft, "add_task", task_id="b", device="moon") == "unknown_device"
@@ -90,7 +90,7 @@ def test_a_refusal_leaves_the_file_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_plan_any_more_is_told_and_left(path: Path) -> None:
+def test_a_file_that_is_no_longer_a_plan_is_refused_and_unchanged(path: Path) -> None:
     draft = PlanFile(path)
     path.write_text("{", encoding="utf-8")
     assert refused(draft, "add_task", task_id="b", device="d") == "unavailable"
@@ -101,14 +101,14 @@ def test_a_file_that_is_no_plan_any_more_is_told_and_left(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_file_that_is_no_plan_is_not_opened(path: Path) -> None:
+def test_an_invalid_plan_file_is_not_opened(path: Path) -> None:
     task = {"task_id": "b", "device": "d"}
     path.write_text(json.dumps({"tasks": [task], "dependencies": [{"from": "b", "to": "b"}]}), encoding="utf-8")
     with pytest.raises(InvalidInput, match=r"plan\.json: dependency b->b: cycle"):
         PlanFile(path)
 
 
-def test_a_link_stays_a_link_and_the_mode_what_it_was(path: Path, tmp_path: Path) -> None:
+def test_a_link_and_the_file_mode_are_preserved(path: Path, tmp_path: Path) -> None:
     path.chmod(0o640)
     link = tmp_path / "link.json"
     link.symlink_to(path)
@@ -118,7 +118,7 @@ def test_a_link_stays_a_link_and_the_mode_what_it_was(path: Path, tmp_path: Path
     assert len(written(path)["tasks"]) == 2
 
 
-def test_a_file_that_somebody_else_holds_is_refused_after_a_while(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_stays_locked_is_refused_in_bounded_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_file, "LOCK_WAIT_S", 0.0)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -128,14 +128,14 @@ def test_a_file_that_somebody_else_holds_is_refused_after_a_while(path: Path, mo
         os.close(folder)
 
 
-def test_what_a_killed_editor_left_is_written_over(path: Path) -> None:
+def test_the_draft_of_a_killed_editor_is_overwritten(path: Path) -> None:
     path.with_name(".plan.json.draft").write_text("half of", encoding="utf-8")
     edit(PlanFile(path), "add_task", task_id="b", device="d")
     assert len(written(path)["tasks"]) == 2
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_an_edit_that_would_make_the_file_too_large_is_refused_and_the_file_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_that_makes_the_file_too_large_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_file, "MAX_FILE", 1_000)
     assert refused(PlanFile(path), "update_task", task_id="a", description="x" * 1_000) == "bad_content"
     assert written(path) == PLAN

@@ -1,4 +1,4 @@
-"""The planner with a model beside the machine that judges it: how a question, a reply and a refusal go round."""
+"""The planner with a model and the machine: questions, replies and refusals between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.stars import action, plan
 
 
 def answered(agent: Agent, told: Told) -> Any:
-    """Put the open question to a model, and its outcome to the machine."""
+    """Ask a model the open question, and pass the result to the machine."""
     (effect_id,) = agent.outstanding(AskPlanner)
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
     outcome = loop.run(performer.perform(effect_id, agent.run.request(effect_id), lambda event: None))
@@ -55,7 +55,7 @@ def test_a_cycle_at_creation_fails_the_run_and_is_named() -> None:
     assert "a -> b -> a" in agent.memory.reason
 
 
-def test_an_edit_that_cannot_be_had_is_dropped_and_the_run_goes_on() -> None:
+def test_an_unavailable_edit_is_dropped_and_the_run_continues() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
     outcome = answered(agent, Told(*["rubbish"] * 4))
@@ -65,7 +65,7 @@ def test_an_edit_that_cannot_be_had_is_dropped_and_the_run_goes_on() -> None:
     assert agent.running() == ["b"]
 
 
-def test_an_edit_of_what_has_started_meanwhile_is_asked_again_with_what_changed() -> None:
+def test_an_edit_of_a_task_that_started_meanwhile_is_asked_for_again_with_the_changes() -> None:
     agent = Agent(plan("a b c", "a>c"), replan="always", hold="none")
     agent.ends("b")
     (effect_id,) = agent.outstanding(AskPlanner)

@@ -1,4 +1,4 @@
-"""The planner with a model: the phases, what they promise each other, and how a bad reply ends."""
+"""The planner with a model: its phases, its retries, and the end after bad replies."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def in_vain(question: PlannerQuestion, *models: Told, **choice: Any) -> Planning
     return caught.value
 
 
-# -- what comes of a good reply ------------------------------------------------------------------------------
+# -- good replies -------------------------------------------------------------------------------------------
 
 
-def test_a_plan_is_proposed_with_what_it_cost_and_what_was_said() -> None:
+def test_a_plan_is_proposed_with_its_usage_and_exchange() -> None:
     told = Told({**CREATED, "observation": "o", "result": {"summary": "s"}})
     found = propose(creation(), told)
     assert (found.thought, found.observation, found.status, found.result) == ("two", "o", "CONTINUE", {"summary": "s"})
@@ -76,7 +76,7 @@ def test_a_plan_is_proposed_with_what_it_cost_and_what_was_said() -> None:
 
 
 @pytest.mark.parametrize("parameters", [plan("a"), {**plan("a"), "clear": True}, {"config": plan("a")}])
-def test_a_plan_may_also_come_as_the_tool_that_builds_it(parameters: dict[str, Any]) -> None:
+def test_a_plan_may_be_given_as_a_build_action(parameters: dict[str, Any]) -> None:
     found = propose(creation(), Told(edited(action("build_constellation", **parameters))))
     assert found.plan == parse_plan(plan("a"))
     assert found.actions == ()
@@ -89,7 +89,7 @@ def test_edits_are_proposed_as_they_were_written() -> None:
     assert found.plan is None
 
 
-def test_references_of_a_new_task_may_come_before_its_dependency() -> None:
+def test_references_of_a_new_task_may_precede_its_dependency() -> None:
     actions = [
         action("add_task", task_id="c", device="s", skill="once", inputs={"x": "${a.y}"}),
         action("add_dependency", from_="a", to="c"),
@@ -103,7 +103,7 @@ def test_a_constellation_in_editing_is_merged() -> None:
 
 
 @pytest.mark.parametrize("status", ["START", "CONTINUE", "FINISH", "FAIL"])
-def test_a_status_is_proposed_and_nothing_more(status: str) -> None:
+def test_a_status_alone_is_proposed(status: str) -> None:
     found = propose(editing(), Told({"thought": "t", "status": status}))
     assert (found.status, found.actions, found.plan) == (status, (), None)
 
@@ -120,7 +120,7 @@ def test_a_proposal_changes_nothing() -> None:
     assert it.to_dict() == before
 
 
-# -- a bad reply is told, a bounded number of times ---------------------------------------------------------------
+# -- bad replies -------------------------------------------------------------------------------------------------
 
 
 CYCLE = {"thought": "t", "status": "CONTINUE", "constellation": plan("a b", "a>b b>a")}
@@ -141,7 +141,7 @@ NO_DEVICE = {"thought": "t", "status": "CONTINUE", "constellation": {"tasks": [{
         (NO_DEVICE, "unknown device 'mars'"),
     ],
 )
-def test_what_is_wrong_with_a_reply_is_told_with_an_example(bad: Any, told_as: str) -> None:
+def test_a_refused_reply_is_answered_with_the_reason_and_an_example(bad: Any, told_as: str) -> None:
     told = Told(bad, CREATED)
     found = propose(creation(), told)
     assert found.plan is not None
@@ -163,7 +163,7 @@ def test_what_is_wrong_with_a_reply_is_told_with_an_example(bad: Any, told_as: s
         (action("add_dependency", from_="b", to="b"), "b -> b"),
     ],
 )
-def test_what_the_draft_refuses_is_told_before_it_is_proposed(bad: dict[str, Any], told_as: str) -> None:
+def test_a_refusal_of_the_draft_goes_to_the_model_before_a_proposal(bad: dict[str, Any], told_as: str) -> None:
     told = Told(edited(action("add_task", task_id="ok", device="d"), bad), edited())
     found = propose(editing(), told)
     assert found.actions == ()
@@ -177,15 +177,15 @@ def test_after_its_reprompts_the_backup_is_asked_from_the_beginning() -> None:
     assert found.plan is not None
     assert found.usage == Usage(model="openai:backup", requests=6, input_tokens=600, output_tokens=120)
     assert len(backup.asked[0]) == 1
-    assert "now openai:backup is asked" in found.notes
+    assert "asking openai:backup instead" in found.notes
 
 
-def test_then_planning_cannot_be_had_and_the_reason_names_both() -> None:
+def test_after_both_models_fail_planning_is_unavailable_for_both_reasons() -> None:
     found = in_vain(creation(), Told(*["no"] * 4), Told(*["no"] * 4))
     assert found.code == "invalid_reply"
     assert found.usage.requests == 8
     for name in ("openai:first", "openai:backup"):
-        assert f"{name}: no usable reply in 4: the reply holds no JSON object" in str(found)
+        assert f"{name}: no usable reply in 4 attempts: the reply holds no JSON object" in str(found)
 
 
 @pytest.mark.parametrize("reprompts", [0, 1, 3])
@@ -209,32 +209,32 @@ def test_a_refused_reply_is_shown_again_only_in_part() -> None:
     assert len(told.text()) < 60_000
 
 
-# -- a model that is not there --------------------------------------------------------------------------------------
+# -- unavailable models --------------------------------------------------------------------------------------------
 
 
 def down() -> Exception:
     return trouble.ModelConnectionError("m", "refused")
 
 
-def test_a_model_that_cannot_be_reached_is_replaced_by_its_backup() -> None:
+def test_an_unreachable_model_is_replaced_by_its_backup() -> None:
     found = propose(creation(), Told(*[down()] * 4), Told(CREATED))
     assert found.plan is not None
     assert found.usage.model == "openai:backup"
     assert found.usage.requests == 5
-    assert sum("asked again after" in note for note in found.notes) == 3
+    assert sum("retried after" in note for note in found.notes) == 3
 
 
-def test_without_a_backup_planning_cannot_be_had() -> None:
+def test_without_a_backup_planning_is_unavailable() -> None:
     found = in_vain(creation(), Told(*[down()] * 4))
     assert (found.code, found.usage.requests) == ("unreachable", 4)
-    assert str(found).startswith("openai:first: it cannot be reached")
+    assert str(found).startswith("openai:first: the provider is unreachable")
 
 
-def test_a_model_that_goes_away_in_the_middle_of_a_conversation_is_replaced_too() -> None:
+def test_a_model_that_fails_during_a_conversation_is_replaced() -> None:
     assert propose(creation(), Told("no", *[down()] * 4), Told(CREATED)).plan is not None
 
 
-def test_a_stand_in_for_a_key_is_left_where_it_occurs_in_a_text() -> None:
+def test_a_placeholder_key_is_not_removed_from_text() -> None:
     assert propose(creation(), Told({**CREATED, "thought": "any"}), keys=["any"]).thought == "any"
 
 
@@ -269,10 +269,10 @@ def test_a_large_constellation_can_be_read_by_tool() -> None:
     assert third == "offset is a number"
 
 
-def test_reading_on_for_ever_ends() -> None:
+def test_endless_reading_of_tasks_ends() -> None:
     big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
     again = ModelResponse(parts=[ToolCallPart("read_tasks", {}, "1")])
-    assert "did not reply" in str(in_vain(editing(big), Told(*[again] * 30)))
+    assert "without replying" in str(in_vain(editing(big), Told(*[again] * 30)))
 
 
 def test_reading_everything_at_once_is_bounded() -> None:
@@ -320,7 +320,7 @@ def context() -> ConstellationProcessorContext:
     )
 
 
-def test_what_a_phase_provides_is_in_the_context_and_in_its_result() -> None:
+def test_a_phase_puts_its_values_into_the_context_and_its_result() -> None:
     shared = context()
     made = ConstellationStrategyFactory.create_all_strategies("CREATION")
     result = loop.run(run_phase(ProcessingPhase.CONTEXT_PROVISION, made[ProcessingPhase.CONTEXT_PROVISION], shared))
@@ -328,7 +328,7 @@ def test_what_a_phase_provides_is_in_the_context_and_in_its_result() -> None:
     assert [tool.name for tool in shared.tools] == [*SEVEN]
 
 
-def test_a_phase_is_refused_without_what_it_depends_on() -> None:
+def test_a_phase_without_its_dependencies_is_refused() -> None:
     made = ConstellationStrategyFactory.create_all_strategies("CREATION")
     with pytest.raises(LookupError, match="no phase has provided 'tools'"):
         loop.run(run_phase(ProcessingPhase.LLM_INTERACTION, made[ProcessingPhase.LLM_INTERACTION], context()))
@@ -344,7 +344,7 @@ def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerQuestion, *mode
     return [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
 
 
-def test_a_refused_action_asks_the_model_again_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_action_asks_the_model_again(caplog: pytest.LogCaptureFixture) -> None:
     seen = phases_of(caplog, creation(), Told(CYCLE, CREATED))
     phases = ["context_provision", *["llm_interaction", "action_execution"] * 2, "memory_update"]
     assert seen == [f"r:1.0: {phase} done" for phase in phases]
@@ -357,7 +357,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     monkeypatch.setattr(strategies, strategy, broken)
 
 
-def test_a_broken_memory_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_memory_update_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "update_memory")
     found = propose(creation(), Told(CREATED))
     assert found.plan is not None
@@ -365,23 +365,23 @@ def test_a_broken_memory_is_noted_and_the_proposal_stands(monkeypatch: pytest.Mo
     assert found.prompt == ""
 
 
-def test_a_broken_draft_is_noted_and_the_table_judges_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_draft_is_noted_and_only_the_table_validates(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "execute_plan")
     found = propose(creation(), Told(CYCLE))
     assert found.plan is not None
     assert found.notes == ("action_execution failed: RuntimeError: a bug",)
 
 
-def test_a_broken_question_is_planning_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_required_phase_makes_planning_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "ask_model")
     found = in_vain(creation(), Told(CREATED))
-    assert (found.code, str(found)) == ("broken", "planning broke: RuntimeError: a bug")
+    assert (found.code, str(found)) == ("broken", "planning failed: RuntimeError: a bug")
 
 
 # -- spans ------------------------------------------------------------------------------------------------------------------
 
 
-def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_phase_is_a_span_without_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
@@ -402,16 +402,16 @@ def test_each_phase_is_a_span_that_tells_no_prompt(monkeypatch: pytest.MonkeyPat
     assert "SECRET" not in "".join(span.to_json() for span in spans)
 
 
-def test_the_log_tells_each_phase_and_no_prompt(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_names_each_phase_without_the_prompt(caplog: pytest.LogCaptureFixture) -> None:
     told = phases_of(caplog, creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
     assert told == [f"r:1.0: {phase} done" for phase in ProcessingPhase]
     assert "SECRET" not in caplog.text
 
 
-# -- the seed's story ----------------------------------------------------------------------------------------------------------
+# -- the seed's example --------------------------------------------------------------------------------------------------------
 
 
-def test_the_seeds_replies_are_taken_as_they_stand() -> None:
+def test_the_seeds_replies_are_accepted() -> None:
     devices = ("laptop", "gpu_server", "test_server", "prod_server")
     fleet = {name: AgentProfile(device_id=name, natural_language=True) for name in devices}
     assert propose(creation(fleet=fleet), Told(seed("creation"))).plan == parse_plan(seed("creation"))

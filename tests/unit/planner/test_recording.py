@@ -1,4 +1,4 @@
-"""Exchanges with a model, written to a file and found there again."""
+"""Recordings of exchanges with a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic_ai.usage import RequestUsage
 
 from asterism.errors import InvalidInput
 from asterism.planner.model_choice import ModelChoice
-from asterism.planner.recording import NotRecorded, Recorder, Recording, response_of, said
+from asterism.planner.recording import NotRecorded, Recorder, Recording, prompt_of, response_of
 
 KEY = "sk-0123456789"
 GPT = "openai:gpt-4o"
@@ -44,29 +44,29 @@ def recorded(folder: Path) -> Path:
     path = folder / "exchanges.jsonl"
     writing = recorder(path)
     writing.write(GPT, prompt("plan the launch"), answer("three tasks"))
-    writing.write(GPT, prompt("what now?"), code="overloaded", reason="openai:gpt-4o: it cannot serve requests now", requests=2)
+    writing.write(GPT, prompt("what now?"), code="overloaded", reason="openai:gpt-4o: the provider is overloaded", requests=2)
     writing.write("anthropic:claude-test", prompt("what now?"), answer("go on"))
     return path
 
 
-def test_what_was_answered_is_answered_again_with_what_it_used(tmp_path: Path) -> None:
+def test_a_recorded_answer_is_replayed_with_its_usage(tmp_path: Path) -> None:
     recording = Recording(recorded(tmp_path))
     response = response_of(recording.take(GPT, prompt("plan the launch")))
     assert response.parts == [TextPart("three tasks")]
     assert (response.usage.input_tokens, response.usage.output_tokens) == (7, 3)
     failed = recording.take(GPT, prompt("what now?"))
     assert (failed.response, failed.code, failed.requests) == (None, "overloaded", 2)
-    assert failed.reason == "openai:gpt-4o: it cannot serve requests now"
+    assert failed.reason == "openai:gpt-4o: the provider is overloaded"
     assert response_of(recording.take("anthropic:claude-test", prompt("what now?"))).parts == [TextPart("go on")]
 
 
-def test_it_says_which_models_were_asked_and_not_where_they_were(tmp_path: Path) -> None:
+def test_a_recording_names_the_models_without_their_urls(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     assert Recording(path).choice == ModelChoice(model=GPT, backup="anthropic:claude-test", reprompts=2)
     assert "localhost" not in path.read_text(encoding="utf-8")
 
 
-def test_only_its_user_may_read_it(tmp_path: Path) -> None:
+def test_only_the_user_may_read_a_recording(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         path = recorded(tmp_path)
@@ -91,22 +91,22 @@ def test_an_exchange_is_found_by_its_prompt_whatever_the_order_and_answers_once(
         recording.take(GPT, prompt("plan the launch"))
 
 
-def test_a_prompt_that_was_not_recorded_is_told_with_the_exchange_that_was_expected(tmp_path: Path) -> None:
+def test_an_unrecorded_prompt_is_reported_with_the_expected_exchange(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     with pytest.raises(NotRecorded) as told:
         Recording(path).take(GPT, prompt("plan the lunch"))
     assert str(told.value) == (
-        f"recording {path}: exchange 1 does not fit: it was recorded for 'plan the launch', and the run asks 'plan the lunch'"
+        f"recording {path}: exchange 1 does not match: it was recorded for 'plan the launch', and the run asks 'plan the lunch'"
     )
 
 
-def test_a_prompt_that_goes_on_longer_than_it_was_recorded_is_another_one(tmp_path: Path) -> None:
-    with pytest.raises(NotRecorded, match=r"exchange 1 does not fit: it was recorded for '\(nothing\)', and the run asks 'quickly'"):
+def test_a_prompt_longer_than_the_recorded_one_does_not_match(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded, match=r"exchange 1 does not match: it was recorded for '\(nothing\)', and the run asks 'quickly'"):
         Recording(recorded(tmp_path)).take(GPT, prompt("plan the launch\nquickly"))
 
 
-def test_a_recording_that_is_used_up_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NotRecorded, match="its 3 exchanges hold no other one with openai:other, and the run asks for more"):
+def test_a_used_up_recording_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded, match="none of its 3 exchanges with openai:other is left, and the run asks for one more"):
         Recording(recorded(tmp_path)).take("openai:other", prompt("plan the launch"))
 
 
@@ -118,12 +118,12 @@ def test_times_and_ids_make_no_difference_but_calls_and_reprompts_do() -> None:
             ModelRequest(parts=[ToolReturnPart("final_result", told, call, outcome="retried")]),
         ]
 
-    assert said(messages("r-1", "c-1", "no such device")) == said(messages("r-2", "c-2", "no such device"))
-    assert said(messages("r-1", "c-1", "no such device")) != said(messages("r-1", "c-1", "no such skill"))
-    assert ("instructions", "Be brief.") in said(messages("r-1", "c-1", ""))
+    assert prompt_of(messages("r-1", "c-1", "no such device")) == prompt_of(messages("r-2", "c-2", "no such device"))
+    assert prompt_of(messages("r-1", "c-1", "no such device")) != prompt_of(messages("r-1", "c-1", "no such skill"))
+    assert ("instructions", "Be brief.") in prompt_of(messages("r-1", "c-1", ""))
 
 
-def test_a_recording_is_gone_on_with_and_a_line_that_was_cut_off_is_forgotten(tmp_path: Path) -> None:
+def test_a_recording_is_continued_without_its_cut_off_line(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     with path.open("ab") as file:
         file.write(b'{"number":4,"model":"openai:g')
@@ -132,17 +132,17 @@ def test_a_recording_is_gone_on_with_and_a_line_that_was_cut_off_is_forgotten(tm
     assert [exchange.number for exchange in Recording(path).exchanges] == [1, 2, 3, 4]
 
 
-def test_a_file_that_is_no_recording_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear Ada,\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="not one that --record has written"):
+    with pytest.raises(InvalidInput, match="not a file that --record has written"):
         recorder(path)
-    with pytest.raises(InvalidInput, match="not one that --record has written"):
+    with pytest.raises(InvalidInput, match="not a file that --record has written"):
         Recording(path)
     assert path.read_text(encoding="utf-8") == "Dear Ada,\n"
 
 
-def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="No such file"):
         Recording(tmp_path / "none.jsonl")
     with pytest.raises(InvalidInput, match="there is no folder"):

@@ -55,7 +55,7 @@ def test_every_documented_spelling_of_an_action_means_the_same(action: dict[str,
     assert read(action=action).actions == expected
 
 
-def test_state_is_read_as_status_and_names_in_capitals_are_forgiven() -> None:
+def test_state_is_read_as_status_and_capital_names_are_accepted() -> None:
     found = parse_reply('{"Thought": "why", "State": " finish ", "Observation": "o", "Result": {"summary": "s"}}')
     assert (found.thought, found.status, found.observation, found.result) == ("why", "FINISH", "o", {"summary": "s"})
 
@@ -92,7 +92,7 @@ def test_a_result_may_be_anything(given: Any, read_as: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, [], {}, ""])
-def test_what_is_empty_is_not_there(nothing: Any) -> None:
+def test_empty_fields_are_absent(nothing: Any) -> None:
     found = read(actions=nothing, constellation=nothing, observation=nothing or "")
     assert (found.actions, found.constellation) == ((), None)
 
@@ -105,11 +105,11 @@ def test_a_missing_thought_is_named(thought: Any) -> None:
     assert refused({"status": "CONTINUE", "thought": thought}).startswith("missing 'thought' field")
 
 
-def test_a_missing_status_is_named_with_what_it_may_be() -> None:
+def test_a_missing_status_is_reported_with_the_allowed_values() -> None:
     assert refused({"thought": "x"}) == "missing 'status' field: it is one of START, CONTINUE, FINISH, FAIL"
 
 
-def test_an_unknown_status_is_named_with_what_it_may_be() -> None:
+def test_an_unknown_status_is_reported_with_the_allowed_values() -> None:
     assert refused({**GOOD, "status": "DONE"}) == "unknown status 'DONE'; it is one of START, CONTINUE, FINISH, FAIL"
 
 
@@ -133,11 +133,11 @@ def test_an_unknown_status_is_named_with_what_it_may_be() -> None:
         ('["thought", "status"]', "holds no JSON object"),
     ],
 )
-def test_what_is_no_reply_is_refused_in_words(text: str, told: str) -> None:
+def test_an_invalid_reply_is_refused_with_a_reason(text: str, told: str) -> None:
     assert told in refused(text)
 
 
-def test_an_over_long_reply_is_refused_by_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_module, "MAX_REPLY", 50)
     assert "at most 50" in refused({**GOOD, "observation": "x" * 50})
 
@@ -159,7 +159,7 @@ def test_a_tool_outside_the_seven_is_refused_with_the_seven(name: str) -> None:
         ([{"tool": "add_task", "parameters": {"task_id": "no spaces"}}], "not usable"),
     ],
 )
-def test_an_action_that_cannot_be_read_is_named_by_its_place(actions: Any, told: str) -> None:
+def test_an_unreadable_action_is_named_by_its_place(actions: Any, told: str) -> None:
     assert told in refused({**GOOD, "actions": actions})
 
 
@@ -168,6 +168,6 @@ def test_too_many_actions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "at most 1" in refused({**GOOD, "actions": [{"tool": "remove_task", "parameters": {"task_id": "a"}}] * 2})
 
 
-def test_a_plan_that_cannot_be_read_is_named_by_its_place() -> None:
+def test_an_unreadable_plan_is_named_by_its_place() -> None:
     assert refused({**GOOD, "constellation": {"tasks": [{"task_id": "a", "colour": "red"}]}}).startswith("constellation.tasks[0]: ")
     assert "thought" in refused({"thought": ["x"], "status": "FAIL"})

@@ -1,5 +1,6 @@
-"""Plans without a model: a plain imperative request, matched to the skills of a fleet.
+"""Plan without a model: match a plain imperative request to the skills of a fleet.
 
-``planner`` the planner port over ``planning``: a request as ``clauses``, each with its ``placement`` on the fleet
-(``mentions``, ``arguments``, ``spoken_condition``), or a ``refusal``.
+``planner`` implements the planner port with ``planning``. A request is split into ``clauses``; each
+gets its ``placement`` on the fleet (``mentions``, ``arguments``, ``spoken_condition``) or a
+``refusal``.
 """

@@ -1,6 +1,7 @@
-"""The values of a clause as arguments of a skill: by the parameter's name beside the value, else by type where only one fits.
+"""Assign the values of a clause to a skill's parameters.
 
-A value that fits no parameter, or more than one, is left over; the caller refuses the clause. Nothing is dropped.
+A parameter name next to the value decides; otherwise its type, if only one parameter fits. A value
+that fits none or several is left over, and the caller refuses the clause: nothing is dropped.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _FARTHEST_PREPOSITION = 4
 
 
 class Filled(msgspec.Struct):
-    """What a clause says of a skill's arguments.
+    """The arguments that a clause gives to a skill.
 
     Attributes:
         inputs: arguments by name.
-        unplaced: values that fit nowhere, as written.
+        unplaced: values that fit no parameter, as written.
     """
 
     inputs: dict[str, Any]
@@ -34,7 +35,7 @@ class Filled(msgspec.Struct):
 
 
 def fill(skill: Skill, tokens: Sequence[Token]) -> Filled:
-    """Fill a skill's parameters from a clause's tokens (those that name devices left out)."""
+    """Fill a skill's parameters from the tokens of a clause that name no device."""
     filled = Filled({}, [])
     open_values: list[int] = []
     for index, token in enumerate(tokens):
@@ -59,7 +60,7 @@ def _schema(skill: Skill, name: str) -> JsonSchema:
 
 
 def _types(schema: JsonSchema) -> frozenset[str]:
-    """JSON types a schema admits; empty for any."""
+    """Return the JSON types that a schema allows; empty for any."""
     declared = schema.get("type")
     if isinstance(declared, str):
         return frozenset({declared})
@@ -70,7 +71,7 @@ def _types(schema: JsonSchema) -> frozenset[str]:
 
 
 def _convert(token: Token, schema: JsonSchema) -> list[Any]:
-    """The value as a schema wants it, in a list; an empty list where it does not fit."""
+    """Return the value as a schema's type, in a list; an empty list if it does not fit."""
     types = _types(schema)
     found: list[Any] = []
     if token.kind == "number":
@@ -99,7 +100,7 @@ def _put(skill: Skill, name: str, token: Token, filled: Filled) -> bool:
 
 
 def _fill_word(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> None:
-    """Take "shuffle = yes", "format = zip"."""
+    """Read a word after an equals sign, as in "shuffle = yes"."""
     name = _named_before(skill, tokens, index, filled)
     if not name or not _put(skill, name, tokens[index + 1], filled):
         around = tokens[max(0, index - 1) : index + 2]
@@ -114,7 +115,7 @@ def _fill_by_name(skill: Skill, tokens: Sequence[Token], index: int, filled: Fil
         and _class(before) == "source"
         and any(_class(name) == "target" for name in skill.parameter_names())
     ):
-        before = ""  # "to the folder ./backup": the folder is where it goes
+        before = ""  # "to the folder ./backup": the folder is the target
     if before and _put(skill, before, tokens[index], filled):
         return True
     after = _named_after(skill, tokens, index, filled) if tokens[index].kind in {"number", "odd"} else ""
@@ -122,37 +123,37 @@ def _fill_by_name(skill: Skill, tokens: Sequence[Token], index: int, filled: Fil
 
 
 def _named_before(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """The parameter whose name ends right before a value, links ("of", "=") passed over."""
+    """Return the parameter named right before a value, skipping links ("of", "=")."""
     position = index - 1
     while position >= 0 and tokens[position].text.lower() in PARAMETER_LINKS and index - position <= _FARTHEST_PREPOSITION:
         position -= 1
-    said: list[str] = []
+    spoken: list[str] = []
     for token in reversed(tokens[max(0, position - 3) : position + 1]):
         if token.kind != "word":
             break
-        said = [*words(token.text), *said]
-    return _best_named(skill, filled, lambda name: _common(list(reversed(name)), list(reversed(said))))
+        spoken = [*words(token.text), *spoken]
+    return _best_named(skill, filled, lambda name: _common(list(reversed(name)), list(reversed(spoken))))
 
 
 def _named_after(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """The parameter whose name begins right after a value: "200 samples"."""
-    said: list[str] = []
+    """Return the parameter named right after a value, as in "200 samples"."""
+    spoken: list[str] = []
     for token in tokens[index + 1 : index + 5]:
         if token.kind != "word":
             break
-        said += [] if not said and token.low == "of" else words(token.text)
-    return _best_named(skill, filled, lambda name: _common(name, said))
+        spoken += [] if not spoken and token.low == "of" else words(token.text)
+    return _best_named(skill, filled, lambda name: _common(name, spoken))
 
 
-def _common(name: Sequence[str], said: Sequence[str]) -> int:
-    """How many words of the name stand there: all of them, or at least the first one said is one of them."""
-    if said[: len(name)] == list(name):
+def _common(name: Sequence[str], spoken: Sequence[str]) -> int:
+    """Return a score: twice the length for a full match, 1 if the first spoken word is in it."""
+    if spoken[: len(name)] == list(name):
         return len(name) * 2
-    return 1 if said and said[0] in name else 0
+    return 1 if spoken and spoken[0] in name else 0
 
 
 def _best_named(skill: Skill, filled: Filled, fit: Callable[[Sequence[str]], int]) -> str:
-    """The unfilled parameter that fits best; empty where none does or two do equally."""
+    """Return the unfilled parameter that fits best; empty for none or a tie."""
     fits = sorted(((fit(words(name)), name) for name in skill.parameter_names() if name not in filled.inputs), key=lambda pair: -pair[0])
     if not fits or fits[0][0] == 0 or (len(fits) > 1 and fits[1][0] == fits[0][0]):
         return ""
@@ -165,7 +166,7 @@ def _class(name: str) -> str:
 
 
 def _goes_to(tokens: Sequence[Token], index: int) -> bool:
-    """True for a value introduced as a destination: "into", "to the file"."""
+    """Return True for a value introduced as a destination: "into", "to the file"."""
     for token in reversed(tokens[max(0, index - _FARTHEST_PREPOSITION) : index]):
         if token.low in _TARGET_PREPOSITIONS:
             return True
@@ -187,7 +188,10 @@ def _only_text(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled
 
 
 def _only_number(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """The one numeric parameter, for a number that counts nothing else ("train 10 models" is not 10 epochs)."""
+    """Return the only numeric parameter.
+
+    Return "" if the number counts something else: "train 10 models" does not mean 10 epochs.
+    """
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     if following is not None and following.kind == "word" and following.low not in FILLERS | DETERMINERS | DEVICE_PREPOSITIONS | {"and"}:
         return ""

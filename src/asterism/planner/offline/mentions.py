@@ -1,4 +1,7 @@
-"""What of a fleet a request can name: its verbs, its parameters, and its devices by id, alias or spoken form ("GPU server")."""
+"""Index the words that name a fleet's verbs, parameters and devices, and find devices in a request.
+
+A device is named by id, alias or spoken form ("GPU server").
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ _LONGEST_PHRASE = 6
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """A place in a clause that names a device.
+    """A part of a clause that names a device.
 
     Attributes:
-        start, end: token indexes, the preposition included.
-        devices: the devices it can mean; more than one where it is not clear.
+        start, end: token indexes, including the preposition.
+        devices: the devices that it can mean; more than one if it is ambiguous.
     """
 
     start: int
@@ -40,9 +43,10 @@ class Mention(msgspec.Struct, frozen=True):
 
 
 class FleetWords(msgspec.Struct, frozen=True):
-    """A fleet, indexed by the words that name something of it; built once for a request.
+    """A fleet, indexed by its words; built once for a request.
 
-    ``skills`` are all its skills with their device and their words, in fleet order; ``vocabulary`` is all their words.
+    ``skills`` holds all skills with their device and words, in fleet order; ``vocabulary`` all
+    words.
     """
 
     skills: tuple[tuple[str, Skill, SkillWords], ...]
@@ -75,12 +79,15 @@ class FleetWords(msgspec.Struct, frozen=True):
         )
 
     def is_verb(self, token: Token) -> bool:
-        """True for a word that can open a clause."""
+        """Return True for a word that can open a clause."""
         stems = words(token.text) if token.kind == "word" else []
         return bool(stems) and (stems[0] in self.verbs or is_common_verb(stems[0]) or token.low in OTHER_VERBS)
 
     def opens_clause(self, tokens: Sequence[Token], position: int) -> bool:
-        """True where an imperative seems to begin: a verb, a tag used as one, or "on <device>" and then one of these."""
+        """Return True if an imperative seems to begin here.
+
+        It begins with a verb, a tag used as one, or "on <device>" and then one of these.
+        """
         if position >= len(tokens):
             return False
         token = tokens[position]
@@ -95,7 +102,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         return mention is not None and mention.end < len(near) and self.opens_clause(near[mention.end :], 0)
 
     def mentions(self, tokens: Sequence[Token]) -> list[Mention]:
-        """The devices that a clause names, in order."""
+        """Return the mentions of devices in a clause, in order."""
         found: list[Mention] = []
         position = 0
         while position < len(tokens):
@@ -108,7 +115,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         return found
 
     def _exact(self, tokens: Sequence[Token], position: int) -> Mention | None:
-        """A name in full, after a preposition, at the clause's start, or unmistakable because it has several words."""
+        """Return a full name after a preposition, at the clause's start, or of several words."""
         start = position
         if tokens[start].low in DEVICE_PREPOSITIONS | DEVICE_CAUSATIVES:
             start += 1
@@ -125,18 +132,21 @@ class FleetWords(msgspec.Struct, frozen=True):
         return Mention(position, end, devices)
 
     def _longest_name(self, tokens: Sequence[Token], start: int) -> tuple[int, tuple[str, ...], int]:
-        said: tuple[str, ...] = ()
+        spoken: tuple[str, ...] = ()
         best: tuple[int, tuple[str, ...], int] = (start, (), 0)
         for end in range(start, min(len(tokens), start + _LONGEST_NAME)):
-            if tokens[end].kind not in {"word", "path", "odd"} and not (said and tokens[end].kind == "number"):
+            if tokens[end].kind not in {"word", "path", "odd"} and not (spoken and tokens[end].kind == "number"):
                 break
-            said += name_parts(tokens[end].text)
-            if said in self.names and (tokens[end].kind != "path" or end == start):
-                best = (end + 1, self.names[said], len(said))
+            spoken += name_parts(tokens[end].text)
+            if spoken in self.names and (tokens[end].kind != "path" or end == start):
+                best = (end + 1, self.names[spoken], len(spoken))
         return best
 
     def _partial(self, tokens: Sequence[Token], position: int) -> Mention | None:
-        """As in "on the GPU", "to the test machine": only words of the device's names and capabilities, and nouns for devices."""
+        """Return a partial name, as in "on the GPU", "to the test machine".
+
+        It has only words of the device's names and capabilities, and nouns for devices.
+        """
         if tokens[position].low not in NAMING_PREPOSITIONS:
             return None
         start = position + 1
@@ -148,9 +158,9 @@ class FleetWords(msgspec.Struct, frozen=True):
         while end > start and tokens[end - 1].low in FILLERS - DEVICE_NOUNS:
             end -= 1
         bare_verb = tokens[position].low == "to" and start == position + 1 and end > start and self.is_verb(tokens[start])
-        said = [part for token in tokens[start:end] for part in name_parts(token.text)]
-        telling = [part for part in said if part not in DEVICE_NOUNS] or said
-        devices = tuple(device for device, hints in self.hints.items() if telling and hints.issuperset(telling))
+        spoken = [part for token in tokens[start:end] for part in name_parts(token.text)]
+        distinctive = [part for part in spoken if part not in DEVICE_NOUNS] or spoken
+        devices = tuple(device for device, hints in self.hints.items() if distinctive and hints.issuperset(distinctive))
         return Mention(position, end, devices) if devices and not bare_verb else None
 
 

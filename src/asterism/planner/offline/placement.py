@@ -1,8 +1,9 @@
-"""One clause placed: which skill, on which device, with which arguments. Or refused, with the reason and what comes nearest.
+"""Place one clause: choose the skill, the device and the arguments, or refuse with a reason.
 
-Stricter than a ranking: the clause's verb must be one of the skill's (or mean the same), and every other word must
-be one that the skill, the device, an earlier step or the list of fillers knows. A word that is not understood could
-change what is asked, so it refuses the clause.
+This is stricter than a ranking: the clause's verb must be a verb of the skill or a synonym, and the
+skill, the device, an earlier step or the list of fillers must know every other word. An unknown
+word
+could change the meaning, so it refuses the clause.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from asterism.planner.offline.spoken_condition import Earlier
 
 MAX_CLAUSE_WORDS = 200
 
-_IN_ORDER = "put the clauses in the order in which they are to run, joined by 'then'"
-_NO_LOOPS = "schedules and loops are not planned offline"
+_IN_ORDER = "write the clauses in the order in which they run, joined by 'then'"
+_NO_LOOPS = "schedules and loops are not supported offline"
 _UNSUPPORTED = {"before": _IN_ORDER, "after": _IN_ORDER, "until": _NO_LOOPS, "whenever": _NO_LOOPS}
-"""Words that change when something runs, in a way that is not planned: wherever they stand in a clause."""
+"""Words anywhere in a clause that change when something runs, in an unsupported way."""
 _UNSUPPORTED_OPENINGS = {"every": _NO_LOOPS, "each": _NO_LOOPS, "repeat": _NO_LOOPS, "keep": _NO_LOOPS}
 _NEAREST = 3
 _FILLER_STEMS = frozenset(map(stem, FILLERS))
@@ -37,7 +38,7 @@ _LONGEST_AGENT_NAME = 40
 
 
 class Placed(msgspec.Struct):
-    """Where a clause goes. ``skill`` is None for an agent, which takes the words themselves."""
+    """The skill, device and arguments of a clause. ``skill`` is None for an agent."""
 
     name: str
     device: str
@@ -56,85 +57,92 @@ class _Choice(msgspec.Struct, frozen=True):
         return f"{self.device}.{self.ranked.skill.name}"
 
 
-def place(clause: Clause, fleet: Fleet, speech: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
-    """Place one clause; ``earlier`` nearest first, ``following`` the tokens of a clause whose object this one shares.
+def place(clause: Clause, fleet: Fleet, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
+    """Place one clause.
+
+    Args:
+        clause: the clause.
+        fleet: the devices.
+        fleet_words: the words of the fleet.
+        earlier: the tasks placed before, nearest first.
+        following: the tokens of a clause whose object this clause shares.
 
     Raises:
-        ClauseRefused: with the code and reason.
+        ClauseRefused: the clause cannot be placed; has the code and reason.
     """
-    mentions = speech.mentions(clause.tokens)
-    said = _outside(clause.tokens, mentions)
-    _refuse_what_is_not_planned(said)
+    mentions = fleet_words.mentions(clause.tokens)
+    instruction = _outside(clause.tokens, mentions)
+    _refuse_unsupported(instruction)
     named = _named_devices(mentions, fleet)
-    text = " ".join(token.text for token in said if token.kind == "word")
-    choices = _choices(text, said, fleet, speech, earlier)
+    text = " ".join(token.text for token in instruction if token.kind == "word")
+    choices = _choices(text, instruction, fleet, fleet_words, earlier)
     agents = [device for device in named if fleet[device].natural_language]
     if len(agents) == 1 and not any(choice.device in named and not choice.missing for choice in choices):
         slug = "_".join(part.lower() for part in text.split())[:_LONGEST_AGENT_NAME]
         return Placed(slug or agents[0], agents[0], None, {}, [])
-    choice, tips = _choose(choices, text, said, named=named, fleet=fleet, speech=speech)
+    choice, tips = _choose(choices, text, instruction, named=named, fleet=fleet, fleet_words=fleet_words)
     skill = choice.ranked.skill
-    filled = fill(skill, said)
+    filled = fill(skill, instruction)
     if filled.unplaced:
         takes = ", ".join(skill.parameter_names()) or "nothing"
         values = ", ".join(repr(value) for value in filled.unplaced)
-        raise ClauseRefused("unplaced_value", f"it is not clear which parameter of {choice.label} takes {values} (it takes: {takes})")
+        raise ClauseRefused("unplaced_value", f"it is unclear which parameter of {choice.label} takes {values} (it takes: {takes})")
     inputs = filled.inputs
     if following:
-        shared = fill(skill, _outside(following, speech.mentions(following))).inputs
+        shared = fill(skill, _outside(following, fleet_words.mentions(following))).inputs
         inputs = {**{name: shared[name] for name in skill.required_names() if name in shared}, **inputs}
     tips += _complete(skill, choice.label, inputs, earlier)
     return Placed(skill.name, choice.device, skill, inputs, tips)
 
 
 def _outside(tokens: Sequence[Token], mentions: Sequence[Mention]) -> list[Token]:
-    """The tokens that name no device."""
+    """Return the tokens that name no device."""
     return [token for index, token in enumerate(tokens) if not any(one.start <= index < one.end for one in mentions)]
 
 
-def _refuse_what_is_not_planned(said: Sequence[Token]) -> None:
-    if len(said) > MAX_CLAUSE_WORDS:
-        raise ClauseRefused("not_supported", f"it has {len(said)} words; at most {MAX_CLAUSE_WORDS} are read as one clause")
-    if not any(token.kind == "word" for token in said) or said[0].low in DETERMINERS:
+def _refuse_unsupported(instruction: Sequence[Token]) -> None:
+    if len(instruction) > MAX_CLAUSE_WORDS:
+        raise ClauseRefused("not_supported", f"it has {len(instruction)} words; a clause may have at most {MAX_CLAUSE_WORDS}")
+    if not any(token.kind == "word" for token in instruction) or instruction[0].low in DETERMINERS:
         raise ClauseRefused("no_match", "it does not say what to do")
-    for token in said:
-        advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is said[0] else None)
+    for token in instruction:
+        advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is instruction[0] else None)
         if advice:
-            raise ClauseRefused("not_supported", f"{token.text!r} cannot be placed: {advice}")
+            raise ClauseRefused("not_supported", f"{token.text!r} is not supported: {advice}")
         if token.low in NEGATIONS:
-            raise ClauseRefused("not_supported", f"{token.text!r} says what is not to be done; leave it out, or make it an 'if'")
+            raise ClauseRefused("not_supported", f"{token.text!r} negates the clause; remove it, or write an 'if'")
         if token.kind == "operator" and token.text not in {"=", "=="}:
             raise ClauseRefused("unknown_words", f"{token.text!r} is a comparison outside an 'if'")
 
 
 def _named_devices(mentions: Sequence[Mention], fleet: Fleet) -> list[str]:
-    """The devices a clause names, in fleet order; empty where it names none."""
+    """Return the devices that a clause names, in fleet order; empty if it names none."""
     if not mentions:
         return []
     common = set(mentions[0].devices).intersection(*(one.devices for one in mentions[1:]))
     if not common:
         everything = sorted({device for one in mentions for device in one.devices}, key=list(fleet).index)
-        raise ClauseRefused("ambiguous", f"it names more than one device ({', '.join(everything)}); make a clause for each")
+        raise ClauseRefused("ambiguous", f"it names more than one device ({', '.join(everything)}); write a clause for each")
     return [device for device in fleet if device in common]
 
 
-def _choices(text: str, said: Sequence[Token], fleet: Fleet, speech: FleetWords, earlier: Sequence[Earlier]) -> list[_Choice]:
-    """Every skill of the fleet for this clause, nearest first, each with the words that it does not account for."""
+def _choices(text: str, instruction: Sequence[Token], fleet: Fleet, fleet_words: FleetWords, earlier: Sequence[Earlier]) -> list[_Choice]:
+    """Return every skill, nearest first, with the words of the clause that it does not know."""
     stems = words(text)
     while len(stems) > 1 and is_generic(stems[0]):
         stems = stems[1:]
-    context = {word for token in said if token.is_value for word in words(token.text)}
+    context = {word for token in instruction if token.is_value for word in words(token.text)}
     upstream = {word for one in earlier if one.skill is not None for word in skill_words(one.skill).weights}
     found = []
-    for ranked in rank(text, [skill for _, skill, _ in speech.skills], [known for _, _, known in speech.skills]):
-        device, _, known = speech.skills[ranked.index]
+    for ranked in rank(text, [skill for _, skill, _ in fleet_words.skills], [known for _, _, known in fleet_words.skills]):
+        device, _, known = fleet_words.skills[ranked.index]
         own = {*known.weights, *_capabilities(fleet[device]), *context, *_FILLER_STEMS}
         if ranked.by_verb:
             own.add(head(stems))
         missing = unknown(stems, own)
         found.append((_Choice(device, ranked, tuple(missing)), unknown(stems, own | upstream)))
     if any(choice.ranked.by_verb and not choice.missing for choice, _ in found):
-        return [choice for choice, _ in found]  # what earlier steps speak of is asked only where no skill knows all the words itself
+        return [choice for choice, _ in found]  # words of earlier steps count only if no skill knows all words
     return [_Choice(choice.device, choice.ranked, tuple(missing)) for choice, missing in found]
 
 
@@ -143,13 +151,13 @@ def _capabilities(profile: AgentProfile) -> set[str]:
 
 
 def _choose(
-    choices: Sequence[_Choice], text: str, said: Sequence[Token], *, named: Sequence[str], fleet: Fleet, speech: FleetWords
+    choices: Sequence[_Choice], text: str, instruction: Sequence[Token], *, named: Sequence[str], fleet: Fleet, fleet_words: FleetWords
 ) -> tuple[_Choice, list[str]]:
-    """The one clear choice and what to say about it."""
+    """Return the one clear choice and tips about it."""
     fitting = [choice for choice in choices if choice.ranked.by_verb and not choice.missing]
     here = [choice for choice in fitting if not named or choice.device in named]
     if not here or (_kind(here) == "same" and _kind(fitting) != "same"):
-        raise _why_not(text, choices, named, speech, said)
+        raise _refusal(text, choices, named, fleet_words, instruction)
     here = [choice for choice in here if choice.ranked.by_verb == _kind(here)]
     winner = clear_winner([choice.ranked for choice in here])
     if winner is None:
@@ -160,22 +168,24 @@ def _choose(
     same.sort(key=lambda choice: (-len(_capabilities(fleet[choice.device]) & spoken), list(fleet).index(choice.device)))
     if len(named) > 1 and len(same) > 1:
         devices = ", ".join(choice.device for choice in same)
-        raise ClauseRefused("ambiguous", f"the device named could be {devices}", [choice.label for choice in same[:_NEAREST]])
+        raise ClauseRefused("ambiguous", f"the device name could mean {devices}", [choice.label for choice in same[:_NEAREST]])
     chosen = same[0]
     tips = []
     if len(same) > 1:
         tips.append(f"{chosen.device} was chosen among {', '.join(choice.device for choice in same)}, which all have {winner.skill.name}")
     if chosen.ranked.by_verb == "same":
-        tips.append(f"{_verb(text, said)!r} was taken to mean {winner.skill.name}")
+        tips.append(f"{_verb(text, instruction)!r} was taken to mean {winner.skill.name}")
     return chosen, tips
 
 
 def _kind(choices: Sequence[_Choice]) -> str:
-    """The nearest way in which the verb names one of the choices."""
+    """Return the nearest way in which the verb names one of the choices."""
     return min((choice.ranked.by_verb for choice in choices), key=VERB_KINDS.index)
 
 
-def _why_not(text: str, choices: Sequence[_Choice], named: Sequence[str], speech: FleetWords, said: Sequence[Token]) -> ClauseRefused:
+def _refusal(
+    text: str, choices: Sequence[_Choice], named: Sequence[str], fleet_words: FleetWords, instruction: Sequence[Token]
+) -> ClauseRefused:
     nearest = _nearest(text, choices)
     by_verb = [choice for choice in choices if choice.ranked.by_verb]
     fitting = [choice for choice in by_verb if not choice.missing]
@@ -185,40 +195,40 @@ def _why_not(text: str, choices: Sequence[_Choice], named: Sequence[str], speech
         why = f"{' or '.join(named)} has no {fitting[0].ranked.skill.name}; it is on {homes}"
         return ClauseRefused("wrong_device", why, [choice.label for choice in fitting[:_NEAREST]])
     by_verb = [choice for choice in by_verb if choice.device in named] or by_verb
-    missing = min((choice.missing for choice in by_verb), key=len, default=tuple(unknown(words(text), speech.vocabulary)))
-    strangers = _strangers(said, speech)
-    no_device = f"{strangers!r} is no device of this fleet ({', '.join(speech.hints)})"
+    missing = min((choice.missing for choice in by_verb), key=len, default=tuple(unknown(words(text), fleet_words.vocabulary)))
+    device_words = _unknown_device_words(instruction, fleet_words)
+    no_device = f"{device_words!r} is not a device of this fleet ({', '.join(fleet_words.hints)})"
     if not by_verb:
-        why = f"no skill of this fleet does {_verb(text, said)!r}{', and ' + no_device if strangers else ''}"
+        why = f"no skill of this fleet does {_verb(text, instruction)!r}{', and ' + no_device if device_words else ''}"
         return ClauseRefused("no_match", why, nearest)
-    if strangers:
+    if device_words:
         return ClauseRefused("unknown_device", no_device, nearest)
-    strange = [token.text for token in said if token.kind == "word" and not set(words(token.text)).isdisjoint(missing)]
+    strange = [token.text for token in instruction if token.kind == "word" and not set(words(token.text)).isdisjoint(missing)]
     quoted = ", ".join(repr(word) for word in dict.fromkeys(strange))
-    why = f"{by_verb[0].label} comes near, but it does not speak of {quoted}; put a value in quotes, or leave it out"
+    why = f"{by_verb[0].label} is the nearest skill, but does not know {quoted}; put a value in quotes, or remove the words"
     return ClauseRefused("unknown_words", why, nearest)
 
 
-def _verb(text: str, said: Sequence[Token]) -> str:
-    """The word, as written, that says what is to be done."""
+def _verb(text: str, instruction: Sequence[Token]) -> str:
+    """Return the verb of a clause, as written."""
     verb = head(words(text))
-    return next((token.text for token in said if token.kind == "word" and verb in words(token.text)), text)
+    return next((token.text for token in instruction if token.kind == "word" and verb in words(token.text)), text)
 
 
-def _strangers(said: Sequence[Token], speech: FleetWords) -> str:
-    """Words that stand where a device is named, and that nothing of the fleet knows: the "toaster" of "on the toaster"."""
-    for index, token in enumerate(said):
+def _unknown_device_words(instruction: Sequence[Token], fleet_words: FleetWords) -> str:
+    """Return the unknown words in the position of a device: the "toaster" of "on the toaster"."""
+    for index, token in enumerate(instruction):
         if token.low not in NAMING_PREPOSITIONS:
             continue
         start = index + 1
-        while start < len(said) and said[start].low in DETERMINERS:
+        while start < len(instruction) and instruction[start].low in DETERMINERS:
             start += 1
         phrase: list[str] = []
-        for word in said[start : start + _NEAREST]:
+        for word in instruction[start : start + _NEAREST]:
             if word.kind != "word" or word.low in NAMING_PREPOSITIONS or word.low in FILLERS:
                 break
             phrase.append(word.text)
-        if phrase and speech.vocabulary.isdisjoint(words(" ".join(phrase))):
+        if phrase and fleet_words.vocabulary.isdisjoint(words(" ".join(phrase))):
             return " ".join(phrase)
     return ""
 
@@ -232,37 +242,39 @@ def _nearest(text: str, choices: Sequence[_Choice]) -> tuple[str, ...]:
 
 
 def _complete(skill: Skill, label: str, inputs: dict[str, Any], earlier: Sequence[Earlier]) -> list[str]:
-    """Fill what the clause leaves out from what came before; what was carried over is told.
+    """Fill missing arguments from earlier clauses; return tips about the values carried over.
 
-    A field that only the step right before returns needs nothing: the runtime passes it on by name.
+    A field that only the previous step returns needs no entry: the runtime passes it on by name.
     """
     tips: list[str] = []
     for name in skill.parameter_names():
-        givers = [one for one in earlier if one.distance and one.gives_result and one.skill and name in (one.skill.output_fields() or ())]
-        if name in inputs or [one.distance for one in givers if one.has_line] == [1]:
+        providers = [
+            one for one in earlier if one.distance and one.gives_result and one.skill and name in (one.skill.output_fields() or ())
+        ]
+        if name in inputs or [one.distance for one in providers if one.has_line] == [1]:
             continue
         required = name in skill.required_names()
         values: list[Any] = []
         for one in earlier:
             if name in one.inputs and one.inputs[name] not in values:
                 values.append(one.inputs[name])
-        if sum(one.distance == 1 for one in givers) == 1:
-            inputs |= {name: _from_result(name, label, (), givers)} if required else {}
+        if sum(one.distance == 1 for one in providers) == 1:
+            inputs |= {name: _from_result(name, label, (), providers)} if required else {}
         elif len(values) == 1 and (required or isinstance(values[0], str)):
             inputs[name] = values[0]
             tips.append(f"{name} {values[0]!r} is carried over from an earlier clause")
         elif required:
-            inputs[name] = _from_result(name, label, values, givers)
+            inputs[name] = _from_result(name, label, values, providers)
     return tips
 
 
-def _from_result(name: str, label: str, values: Sequence[Any], givers: Sequence[Earlier]) -> str:
-    """A reference to the nearest result that has a required parameter."""
+def _from_result(name: str, label: str, values: Sequence[Any], providers: Sequence[Earlier]) -> str:
+    """Return a reference to the nearest result that has a required parameter."""
     if values:
         raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and earlier clauses name {values}; say which")
-    if not givers:
-        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, which neither the clause nor a step before it gives")
-    nearest = [one.task_id for one in givers if one.distance == givers[0].distance]
+    if not providers:
+        raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, which neither the clause nor an earlier step gives")
+    nearest = [one.task_id for one in providers if one.distance == providers[0].distance]
     if len(nearest) > 1:
         raise ClauseRefused("missing_parameter", f"{label} needs {name!r}, and {' and '.join(nearest)} both return one; say which")
     return f"${{{nearest[0]}.{name}}}"

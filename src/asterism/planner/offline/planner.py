@@ -1,4 +1,4 @@
-"""The offline planner at the planner port: plans without a model, and never edits."""
+"""The planner port without a model: it creates plans, and never edits them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable,
 
 
 class OfflinePlanner:
-    """Plain imperative requests become constellations; what cannot be placed is refused by clause.
+    """Turns plain imperative requests into constellations, and refuses any other clause by name.
 
-    The last plan is remembered: a request that is rehearsed before its run is written is not planned again by the run.
+    Caches the last plan: a request that was rehearsed before its run is not planned twice.
     """
 
     def __init__(self) -> None:
         self._last: tuple[str, Fleet, Proposal] | None = None
 
     async def propose(self, question: PlannerQuestion) -> Proposal:
-        """The plan of the request; in EDITING, no edit.
+        """Return the plan of the request; in EDITING, no edits.
 
         Raises:
-            PlanningUnavailable: some clause cannot be placed, or the last plan was refused (it would be the same again).
+            PlanningUnavailable: a clause cannot be placed, or the last plan was refused: it would
+                be the same again.
         """
         if question.mode == "EDITING":
             return Proposal(thought="the offline planner does not edit")
         if question.feedback:
-            raise PlanningUnavailable(f"without a model there is no other plan: {why_rejected(question.feedback)}", code="refused")
+            raise PlanningUnavailable(f"the offline planner has no other plan: {why_rejected(question.feedback)}", code="refused")
         if self._last is not None and self._last[:2] == (question.request, question.fleet):
             return self._last[2]
         try:

@@ -1,10 +1,10 @@
-"""A plan without a model: a plain imperative request, matched to the skills of a fleet.
+"""Plan a plain imperative request without a model, by the skills of a fleet.
 
     plan_offline("Download MNIST on laptop, then train it on the GPU server", fleet)
 
-Pure and synchronous. It never guesses silently: a request is planned whole or refused, naming every clause that
-cannot be placed; what was decided between equals, or carried over, is in the task's ``tips``.
-Not here: plans given as files, and the planner's port.
+Pure and synchronous. It never guesses silently: a request is planned as a whole, or refused with
+every clause that cannot be placed. The task's ``tips`` name choices between equal candidates and
+values carried over from earlier clauses.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from asterism.planner.offline.clauses import Clause, split
 from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.placement import Placed, place
 from asterism.planner.offline.refusal import ClauseRefused, PlanRefused
-from asterism.planner.offline.spoken_condition import Earlier, Spoken, on_failure, tie
+from asterism.planner.offline.spoken_condition import Earlier, Spoken, bind, on_failure
 
 MAX_REQUEST_LENGTH = 10_000
-"""Characters."""
+"""Maximum characters of a request."""
 MAX_CLAUSES = 100
 
 _CASCADES = frozenset({"missing_parameter", "bad_condition", "bad_structure"})
 
 
 class _Step(msgspec.Struct):
-    """A placed clause and the lines into it: source -> the condition, empty for SUCCESS_ONLY."""
+    """A placed clause and its dependencies: source -> condition, empty for SUCCESS_ONLY."""
 
     task_id: str
     placed: Placed
@@ -39,7 +39,7 @@ class _Step(msgspec.Struct):
 
 
 class _Branch(msgspec.Struct, frozen=True):
-    """The last condition: what it was, and which tasks came before the branch."""
+    """The last condition, its sources, and the tasks before the branch."""
 
     spoken: Spoken
     before: tuple[str, ...]
@@ -47,40 +47,41 @@ class _Branch(msgspec.Struct, frozen=True):
 
 
 def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
-    """The plan document of a request: ``tasks``, ``dependencies`` and a ``thought``.
+    """Return the plan document of a request: ``tasks``, ``dependencies`` and a ``thought``.
 
     Raises:
-        PlanRefused: clauses that cannot be placed, each with its reason.
+        PlanRefused: clauses cannot be placed; holds each with its reason.
         InvalidInput: an empty or overlong request, or a fleet without devices.
     """
     if len(request) > MAX_REQUEST_LENGTH:
         raise InvalidInput(f"the request has {len(request)} characters; at most {MAX_REQUEST_LENGTH} are planned at once")
     if not fleet:
-        raise InvalidInput("the fleet has no devices; there is nothing a request could be placed on")
-    speech = FleetWords.of(fleet)
-    clauses = split(request, speech)
+        raise InvalidInput("the fleet has no devices; add one first")
+    fleet_words = FleetWords.of(fleet)
+    clauses = split(request, fleet_words)
     if not clauses:
-        raise InvalidInput("the request is empty; say what is to be done, for instance 'count files in ./photos on desk'")
+        raise InvalidInput("the request is empty; write what to do, for instance 'count files in ./photos on desk'")
     if len(clauses) > MAX_CLAUSES:
         raise InvalidInput(f"the request has {len(clauses)} clauses; at most {MAX_CLAUSES} are planned at once")
-    weaver = _Weaver(fleet, speech)
+    builder = _PlanBuilder(fleet, fleet_words)
     for index, clause in enumerate(clauses):
-        weaver.weave(clause, clauses[index + 1] if clause.shares_next else None)
-    if weaver.refusals:
-        raise PlanRefused(weaver.refusals)
-    return weaver.document()
+        builder.add(clause, clauses[index + 1] if clause.shares_next else None)
+    if builder.refusals:
+        raise PlanRefused(builder.refusals)
+    return builder.document()
 
 
-class _Weaver:
-    """Takes clauses one by one; knows where the next one hangs on.
+class _PlanBuilder:
+    """Builds a plan clause by clause.
 
-    ``stage`` are the tasks that the next clause waits for, ``before`` the tasks that those of the stage wait for.
-    ``split_ends``: there are branches of which only one runs, so a new sentence cannot wait for "the step before".
+    The next clause waits for the tasks of ``stage``, which wait for the tasks of ``before``.
+    ``split_ends`` is True if only one of several branches runs: then a new sentence cannot wait for
+    "the step before".
     """
 
-    def __init__(self, fleet: Fleet, speech: FleetWords) -> None:
+    def __init__(self, fleet: Fleet, fleet_words: FleetWords) -> None:
         self.fleet = fleet
-        self.speech = speech
+        self.fleet_words = fleet_words
         self.steps: dict[str, _Step] = {}
         self.refusals: list[ClauseRefused] = []
         self.stage: tuple[str, ...] = ()
@@ -88,64 +89,67 @@ class _Weaver:
         self.branch: _Branch | None = None
         self.split_ends = False
 
-    def weave(self, clause: Clause, sharing: Clause | None) -> None:
-        """Place a clause and draw the lines into it, or note why not."""
+    def add(self, clause: Clause, sharing: Clause | None) -> None:
+        """Place a clause and add its dependencies, or record its refusal."""
         try:
             if clause.problem is not None:
                 raise clause.problem
-            self._weave(clause, sharing)
+            self._place(clause, sharing)
         except ClauseRefused as refused:
-            # After a refusal, what depends on earlier steps would be refused for want of them: that is not news.
+            # Refusals that only follow from an earlier one are not reported.
             if not self.refusals or refused.code not in _CASCADES or clause.problem is not None:
                 refused.clause = clause.text
                 self.refusals.append(refused)
 
-    def _weave(self, clause: Clause, sharing: Clause | None) -> None:
-        before, ties, beside = self._hang(clause)
-        failed = [source for source, condition in ties.items() if on_failure(condition)]
-        lines = ({} if failed else dict.fromkeys(before, "")) | ties
+    def _place(self, clause: Clause, sharing: Clause | None) -> None:
+        before, conditions, parallel = self._dependencies(clause)
+        failed = [source for source, condition in conditions.items() if on_failure(condition)]
+        lines = ({} if failed else dict.fromkeys(before, "")) | conditions
         earlier = self._earlier(failed or before, lines, failed)
-        placed = place(clause, self.fleet, self.speech, earlier, sharing.tokens if sharing else ())
+        placed = place(clause, self.fleet, self.fleet_words, earlier, sharing.tokens if sharing else ())
         step = _Step(f"task_{len(self.steps) + 1:03d}", placed, clause.text, lines)
         self.steps[step.task_id] = step
-        self.stage = (*self.stage, step.task_id) if beside else (step.task_id,)
+        self.stage = (*self.stage, step.task_id) if parallel else (step.task_id,)
         self.before = before
         if clause.condition is not None:
             self.split_ends |= bool(failed) or (self.branch is not None and self.branch.before == before)
-            self.branch = _Branch(clause.condition, before, tuple(ties))
+            self.branch = _Branch(clause.condition, before, tuple(conditions))
         elif clause.otherwise:
             self.split_ends = True
             self.branch = None
 
-    def _hang(self, clause: Clause) -> tuple[tuple[str, ...], dict[str, str], bool]:
-        """What a clause waits for, the conditions on it, and whether it joins the stage."""
+    def _dependencies(self, clause: Clause) -> tuple[tuple[str, ...], dict[str, str], bool]:
+        """Return the tasks that a clause waits for, their conditions, and if it joins the stage."""
         if clause.otherwise:
             if self.branch is None:
                 raise ClauseRefused("bad_structure", "there is no 'if' before this 'otherwise'")
             if clause.condition is not None:
-                raise ClauseRefused("bad_structure", "'otherwise if' is not planned offline; give each case its own 'if'")
-            return self.branch.before, tie(self.branch.spoken.opposite(), self._upstream(self.branch.before)), False
-        if clause.condition is not None and self.branch is not None and not clause.then and not clause.beside:
+                raise ClauseRefused("bad_structure", "'otherwise if' is not supported offline; give each case its own 'if'")
+            return self.branch.before, bind(self.branch.spoken.opposite(), self._upstream(self.branch.before)), False
+        if clause.condition is not None and self.branch is not None and not clause.then and not clause.parallel:
             sibling = self._sibling(clause.condition, self.branch)
             if sibling:
                 return self.branch.before, sibling, False
         if clause.after == "sentence" and self.split_ends:
-            why = "only one of the branches before it runs, so it is open what it waits for; say it with 'then' in the branch it belongs to"
+            why = "only one of the branches before it runs, so it is unclear which step it waits for; write it with 'then' in its branch"
             raise ClauseRefused("bad_structure", why)
-        before = self.before if clause.beside else self.stage
-        ties = tie(clause.condition, self._upstream(before)) if clause.condition is not None else {}
-        return before, ties, clause.beside
+        before = self.before if clause.parallel else self.stage
+        conditions = bind(clause.condition, self._upstream(before)) if clause.condition is not None else {}
+        return before, conditions, clause.parallel
 
     def _sibling(self, spoken: Spoken, branch: _Branch) -> dict[str, str]:
-        """The ties of a second "if" over the same result as the first: its alternative, not its successor. Empty where it is not."""
+        """Return the conditions of an alternative: an "if" over the same results as the last one.
+
+        Empty if the clause is no alternative.
+        """
         try:
-            ties = tie(spoken, self._upstream(branch.before))
+            conditions = bind(spoken, self._upstream(branch.before))
         except ClauseRefused:
             return {}
-        return ties if tuple(ties) == branch.sources else {}
+        return conditions if tuple(conditions) == branch.sources else {}
 
     def _distances(self, before: Sequence[str]) -> dict[str, int]:
-        """Every task upstream and how many lines away, nearest first; O(n + e)."""
+        """Return every upstream task with its distance in dependencies, nearest first; O(n + e)."""
         found: dict[str, int] = {}
         layer = list(before)
         distance = 1
@@ -169,10 +173,10 @@ class _Weaver:
         ]
 
     def document(self) -> dict[str, Any]:
-        """The plan document."""
+        """Return the plan document."""
         tasks = []
         dependencies = []
-        told = []
+        summary = []
         for number, (task_id, step) in enumerate(self.steps.items(), 1):
             placed = step.placed
             task: dict[str, Any] = {"task_id": task_id, "name": placed.name, "description": step.description, "device": placed.device}
@@ -181,8 +185,8 @@ class _Weaver:
             task |= {"tips": placed.tips} if placed.tips else {}
             tasks.append(task)
             conditions = [condition for condition in step.lines.values() if condition]
-            told.append(f"({number}) {placed.name} on {placed.device}{' if ' if conditions else ''}{' and '.join(conditions)}")
+            summary.append(f"({number}) {placed.name} on {placed.device}{' if ' if conditions else ''}{' and '.join(conditions)}")
             for source, condition in step.lines.items():
                 line = {"from": source, "to": task_id, "type": "CONDITIONAL" if condition else "SUCCESS_ONLY"}
                 dependencies.append({**line, "condition": condition} if condition else line)
-        return {"tasks": tasks, "dependencies": dependencies, "thought": f"Decomposed into {len(tasks)} tasks: {', '.join(told)}"}
+        return {"tasks": tasks, "dependencies": dependencies, "thought": f"Decomposed into {len(tasks)} tasks: {', '.join(summary)}"}

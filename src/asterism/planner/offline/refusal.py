@@ -1,4 +1,4 @@
-"""What the offline planner says when it cannot place something: by clause, with the reason and what comes nearest."""
+"""The refusals of the offline planner: each names a clause, a reason and the nearest skills."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Literal
 from asterism.errors import InvalidInput
 
 RefusalCode = Literal[
-    "no_match",  # no skill of the fleet does this
-    "ambiguous",  # two skills or two devices do, equally well
-    "unknown_words",  # a skill comes near, but the clause speaks of something it does not
-    "unknown_device",  # names a device that the fleet has not
+    "no_match",  # no skill of the fleet matches
+    "ambiguous",  # two skills or devices match equally well
+    "unknown_words",  # a skill is near, but does not know a word of the clause
+    "unknown_device",  # names a device that is not in the fleet
     "wrong_device",  # the skill is on another device than the one named
-    "unplaced_value",  # a value that fits no parameter
-    "missing_parameter",  # a required parameter that nothing fills
-    "bad_condition",  # a condition that cannot be read, or over a field nobody upstream returns
-    "bad_structure",  # a connective that leaves open what waits for what
-    "not_supported",  # said in a way that this planner does not do (a negation, "before …")
+    "unplaced_value",  # a value fits no parameter
+    "missing_parameter",  # nothing fills a required parameter
+    "bad_condition",  # a condition is unreadable, or names a field that no upstream task returns
+    "bad_structure",  # a connective leaves the order open
+    "not_supported",  # a form that this planner does not support (a negation, "before …")
 ]
 
 
 class ClauseRefused(Exception):
-    """One clause cannot be placed. Never leaves the planner but as a part of ``PlanRefused``.
+    """One clause cannot be placed. Internal to the planner: ``PlanRefused`` collects these.
 
     Attributes:
-        code: why, for machines.
-        why: why, in words.
+        code: the reason, for programs.
+        why: the reason, in words.
         nearest: up to three ``device.skill``, nearest first.
-        clause: its words, as written; empty until it is known which one it is.
+        clause: the text of the clause; empty until it is known.
     """
 
     clause = ""
@@ -41,10 +41,10 @@ class ClauseRefused(Exception):
 
 
 class PlanRefused(InvalidInput):
-    """A request has clauses that cannot be placed; nothing of it is planned.
+    """A request has clauses that cannot be placed; no part of it is planned.
 
     Attributes:
-        refusals: one per clause that could not be placed, in the order of the request.
+        refusals: one for each such clause, in the order of the request.
     """
 
     def __init__(self, refusals: Sequence[ClauseRefused]) -> None:
@@ -54,4 +54,4 @@ class PlanRefused(InvalidInput):
             nearest = f" (nearest: {', '.join(refusal.nearest)})" if refusal.nearest else ""
             lines.append(f"\n  {refusal.clause!r}: {refusal.why}{nearest}")
         clauses = "a part" if len(lines) == 1 else f"{len(lines)} parts"
-        super().__init__(f"the offline planner cannot place {clauses} of the request, and planned nothing:{''.join(lines)}")
+        super().__init__(f"the offline planner cannot place {clauses} of the request; nothing is planned:{''.join(lines)}")

@@ -1,6 +1,7 @@
-"""Conditions in words: "accuracy is above 95% and loss < 0.1" read, then tied to a field that some upstream task returns, as CEL.
+"""Read conditions such as "accuracy is above 95% and loss < 0.1", and bind them to result fields.
 
-Reading knows no schemas; tying does. Whatever cannot be read or tied is refused, with the fields that there are.
+Reading needs no schemas. Binding turns a condition into CEL over a field that an upstream task
+returns. An unreadable or unbound condition is refused, with the fields that exist.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ class Atom(msgspec.Struct, frozen=True):
     """One comparison.
 
     Attributes:
-        phrase: the words that name the field (or, of a status, the task).
-        operator: a CEL comparison; "is" (a word follows), "bare" (nothing follows), "fails", "succeeds".
-        value: what it is compared with; None for bare and status.
-        negated: the speaker said "not".
+        phrase: the words that name the field, or the task for a status.
+        operator: a CEL comparison; "is" (a word follows), "bare" (nothing follows), "fails",
+            "succeeds".
+        value: the value to compare with; None for bare and status.
+        negated: the text says "not".
     """
 
     phrase: tuple[str, ...]
@@ -55,7 +57,7 @@ class Atom(msgspec.Struct, frozen=True):
 
 
 class Spoken(msgspec.Struct, frozen=True):
-    """A condition as read: its comparisons, all joined by ``&&`` or all by ``||``."""
+    """A condition: its comparisons, all joined by ``&&`` or all by ``||``."""
 
     atoms: tuple[Atom, ...]
     joiner: str
@@ -63,18 +65,19 @@ class Spoken(msgspec.Struct, frozen=True):
     text: str
 
     def opposite(self) -> Spoken:
-        """What "otherwise" means."""
+        """Return the negated condition, for "otherwise"."""
         return Spoken(self.atoms, self.joiner, not self.negated, self.text)
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """A task placed before, seen from the clause that is being placed.
+    """A task placed before the current clause.
 
     Attributes:
         skill: None for an agent.
-        distance: 1 for the step right before; 0 for a task that is not upstream.
-        has_line: a line goes from it to the clause (the step before, and what the condition looks at).
-        gives_result: False where the line from it is taken only when it failed.
+        distance: 1 for the previous step; 0 for a task that is not upstream.
+        has_line: the clause depends on it directly (the previous step, and the condition's
+            sources).
+        gives_result: False if the dependency on it requires that it failed.
     """
 
     task_id: str
@@ -86,12 +89,12 @@ class Earlier(msgspec.Struct, frozen=True):
 
 
 def on_failure(condition: str) -> bool:
-    """True for the condition of a line that is taken when its source failed, and so gave no result."""
+    """Return True for a condition that requires its source to fail, and so to return no result."""
     return condition.startswith("status == ")
 
 
 def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], bool], text: str) -> tuple[Spoken, list[Token]]:
-    """The condition that the tokens after an "if" begin with, and the tokens after it.
+    """Read the condition after an "if"; return it and the remaining tokens.
 
     Raises:
         ClauseRefused: bad_condition.
@@ -113,7 +116,7 @@ def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], b
 
 
 def comparison_at(tokens: Sequence[Token], position: int) -> tuple[str, int]:
-    """The comparison that starts here and its length in tokens; ("", 0) where none does."""
+    """Return the comparison that starts here and its length in tokens, or ("", 0)."""
     for phrase, operator in COMPARISONS:
         if tuple(token.low for token in tokens[position : position + len(phrase)]) == phrase:
             return operator, len(phrase)
@@ -121,7 +124,7 @@ def comparison_at(tokens: Sequence[Token], position: int) -> tuple[str, int]:
 
 
 def comparison_follows(tokens: Sequence[Token], position: int) -> bool:
-    """True where the words from here look like "test accuracy is above": a comparison within a few words, with no mark in between."""
+    """Return True if a comparison follows within a few words without a mark between them."""
     for index in range(position, min(len(tokens), position + _FARTHEST_COMPARISON)):
         if tokens[index].kind == "mark" or tokens[index].low in {"if", "and", "or"}:
             return False
@@ -149,12 +152,12 @@ def _read_atom(tokens: Sequence[Token], position: int, is_verb: Callable[[Token]
         elif token.kind != "word" or token.low in {"and", "or"}:
             break
         elif phrase and is_verb(token) and tokens[position - 1].low not in DETERMINERS:
-            break  # "if valid archive it": the clause begins
+            break  # "if valid archive it": the instruction begins
         else:
             phrase.append(token.text)
         position += 1
     if not phrase:
-        raise ClauseRefused("bad_condition", "the condition cannot be read; say for instance 'if accuracy > 95%'")
+        raise ClauseRefused("bad_condition", "the condition is unreadable; write for instance 'if accuracy > 95%'")
     return Atom(tuple(phrase), "bare", None, negated), position
 
 
@@ -172,7 +175,7 @@ def _after_copula(tokens: Sequence[Token], position: int, phrase: list[str], *, 
 
 def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], operator: str, *, negated: bool) -> tuple[Atom, int]:
     if position >= len(tokens) or not (tokens[position].is_value or tokens[position].kind == "word"):
-        raise ClauseRefused("bad_condition", "the condition compares with nothing")
+        raise ClauseRefused("bad_condition", "the condition has no value to compare with")
     value = tokens[position]
     position += 1
     if value.kind == "number" and position < len(tokens) and tokens[position].low in {"percent", "pct"}:
@@ -181,33 +184,35 @@ def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], opera
     return Atom(tuple(phrase), operator, value, negated), position
 
 
-def tie(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
-    """The lines a condition becomes, as source -> CEL, empty for SUCCESS_ONLY; upstream nearest first.
+def bind(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
+    """Return the dependencies of a condition: source -> CEL, empty for SUCCESS_ONLY.
+
+    ``upstream`` is nearest first.
 
     Raises:
         ClauseRefused: bad_condition.
     """
     if not upstream:
-        raise ClauseRefused("bad_condition", "nothing runs before it whose result the condition could speak of")
+        raise ClauseRefused("bad_condition", "no earlier step returns a result for the condition")
     if any(atom.operator in {"fails", "succeeds"} for atom in spoken.atoms):
-        return _tie_status(spoken, upstream)
+        return _bind_status(spoken, upstream)
     per_source: dict[str, list[str]] = {}
     phrase: tuple[str, ...] = ()
     for atom in spoken.atoms:
         phrase = atom.phrase or phrase
-        source, cel = _tie_atom(atom, phrase, upstream, flip=spoken.negated and len(spoken.atoms) == 1)
+        source, cel = _bind_atom(atom, phrase, upstream, flip=spoken.negated and len(spoken.atoms) == 1)
         per_source.setdefault(source, []).append(cel)
     if len(per_source) > 1 and (spoken.joiner == "||" or spoken.negated):
-        raise ClauseRefused("bad_condition", "the condition needs one of two tasks' results; a line of a plan looks at one task")
+        raise ClauseRefused("bad_condition", "the condition needs one of two tasks' results; a dependency can check only one task")
     joined = {source: f" {spoken.joiner} ".join(parts) for source, parts in per_source.items()}
     if spoken.negated and len(spoken.atoms) > 1:
         joined = {source: f"!({cel})" for source, cel in joined.items()}
     return joined
 
 
-def _tie_status(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
+def _bind_status(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
     if len(spoken.atoms) > 1:
-        raise ClauseRefused("bad_condition", "whether a task fails cannot be combined with another condition")
+        raise ClauseRefused("bad_condition", "the failure of a task cannot be combined with another condition")
     atom = spoken.atoms[0]
     subject = words(" ".join(word for word in atom.phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS))
     if subject:
@@ -217,12 +222,12 @@ def _tie_status(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
         sources = [one for one in upstream if one.distance == 1]
     if len(sources) != 1:
         what = " ".join(atom.phrase) or "it"
-        raise ClauseRefused("bad_condition", f"{what!r} does not say which one of the earlier tasks is meant")
+        raise ClauseRefused("bad_condition", f"{what!r} does not name exactly one of the earlier tasks")
     fails = (atom.operator == "fails") ^ atom.negated ^ spoken.negated
     return {sources[0].task_id: 'status == "FAILED"' if fails else ""}
 
 
-def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Earlier], *, flip: bool) -> tuple[str, str]:
+def _bind_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Earlier], *, flip: bool) -> tuple[str, str]:
     negated = atom.negated ^ flip
     subject = [word for word in phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS]
     if atom.operator == "bare" or (atom.operator == "is" and atom.value is not None and atom.value.kind == "word"):
@@ -243,9 +248,9 @@ def _tie_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Earlier], 
 
 
 def _find(phrase: Sequence[str], upstream: Sequence[Earlier], types: set[str], must: str = "") -> tuple[str, str] | None:
-    """(task, field) of a field of those types that the phrase names: the one that takes most of its words, then the nearest.
+    """Return the (task, field) that the phrase names: with the most of its words, then the nearest.
 
-    The field must have the word ``must``.
+    The field has one of the types, and the word ``must``.
     """
     stems = words(" ".join(phrase))
     found: list[tuple[int, int, str, str]] = []
@@ -259,12 +264,12 @@ def _find(phrase: Sequence[str], upstream: Sequence[Earlier], types: set[str], m
     best = [one for one in found if one[:2] == min(found)[:2]]
     if len(best) > 1:
         named = ", ".join(f"{field} of {task}" for _, _, task, field in best)
-        raise ClauseRefused("bad_condition", f"{' '.join(phrase)!r} could be {named}")
+        raise ClauseRefused("bad_condition", f"{' '.join(phrase)!r} could mean {named}")
     return best[0][2], best[0][3]
 
 
 def _fits(skill: Skill | None, field: str, types: set[str], stems: Sequence[str]) -> bool:
-    """True where the field is of one of the types, and the skill knows the words beside the field's name."""
+    """Return True if the field has one of the types, and the skill knows the other words."""
     if skill is None or unknown(stems, {*skill_words(skill).weights, *words(field)}):
         return False
     schema: Any = (skill.output or {}).get("properties", {}).get(field, {})
@@ -273,7 +278,10 @@ def _fits(skill: Skill | None, field: str, types: set[str], stems: Sequence[str]
 
 
 def _find_unknown(phrase: Sequence[str], upstream: Sequence[Earlier]) -> tuple[str, str] | None:
-    """A direct predecessor whose result is not described may have the field; a plain identifier is taken at its word."""
+    """Return a plain identifier as a field of the only direct predecessor.
+
+    None if the schema of its result is known.
+    """
     direct = [one for one in upstream if one.distance == 1]
     if len(direct) == 1 and len(phrase) == 1 and _IDENTIFIER.fullmatch(phrase[0]):
         skill = direct[0].skill
@@ -283,7 +291,7 @@ def _find_unknown(phrase: Sequence[str], upstream: Sequence[Earlier]) -> tuple[s
 
 
 def _literal(value: Token) -> tuple[str, set[str]]:
-    """CEL for a value, and the JSON Schema types it compares with."""
+    """Return the CEL of a value, and the JSON Schema types it compares with."""
     if value.kind == "number":
         return _digits(value.number()), {"number", "integer"}
     if value.low in TRUE_WORDS:
@@ -306,5 +314,5 @@ def _reference(field: str) -> str:
 
 def _no_field(phrase: str, upstream: Sequence[Earlier], kind: str) -> ClauseRefused:
     fields = sorted({f"{field} ({one.task_id})" for one in upstream if one.skill for field in one.skill.output_fields() or ()})
-    known = f"what they return: {', '.join(fields)}" if fields else "their results are not described"
+    known = f"available: {', '.join(fields)}" if fields else "their results have no schema"
     return ClauseRefused("bad_condition", f"no earlier task returns {phrase!r} as {kind}; {known}")
