@@ -161,8 +161,8 @@ def test_a_loop_whose_definition_is_gone_for_good_can_be_cancelled_and_is_not_fa
     ("named", "why"),
     [
         ("birds.py:nothing", "birds.py has no nothing"),
-        ("birds.py:no_loop", "is no OrchestrationLoop but a int"),
-        ("birds", "it is written module:name or file.py:name"),
+        ("birds.py:no_loop", "is not an OrchestrationLoop but a int"),
+        ("birds", "write module:name or file.py:name"),
         ("none.toml", "the loop cannot be read"),
     ],
 )

@@ -1,15 +1,19 @@
-"""Orchestration loops in Python: a supervisor that plans and reflects, and workers, as plain async functions or models.
+"""Orchestration loops in Python: a supervisor that plans and reflects, and workers.
+
+Supervisor and workers are async functions or models.
 
     from asterism.loops import OrchestrationLoop, Step
 
-    loop = OrchestrationLoop(plan=plan, workers={"research": research, "write": write}, reflect=reflect)
+    workers = {"research": research, "write": write}
+    loop = OrchestrationLoop(plan=plan, workers=workers, reflect=reflect)
     ended = await loop.run("what does a tide table say?")
 
-``definition`` the loop · ``worker`` what carries out a step · ``outcome`` what comes back ·
-``source`` where definitions are found again · ``performers`` how effects are carried out ·
-``tool``, ``server`` what a model may call · ``scope`` within what ·
-``conversation`` what is said to it · ``models`` models as supervisors · ``resources`` what stays open · ``toml`` a loop without Python ·
-``device`` a loop as a device · ``resumption`` whether the loops of a run can be found again.
+- ``definition`` the loop; ``outcome`` its results; ``worker`` the kinds of workers
+- ``tool``, ``server``, ``scope`` the tools of a model, and their limits
+- ``models`` models as supervisors; ``conversation`` a worker's conversation with its model
+- ``performers`` the effects; ``resources`` their connections; ``source`` finding definitions again
+- ``toml`` a loop without Python; ``device`` a loop as a device
+- ``resumption`` a check before resuming a run
 """
 
 from __future__ import annotations

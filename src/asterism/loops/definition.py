@@ -1,4 +1,4 @@
-"""An orchestration loop as a user defines it, and what can be done with its runs."""
+"""Orchestration loops as users define them, and the operations on their runs."""
 
 from __future__ import annotations
 
@@ -43,29 +43,35 @@ from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 
 _HERE: ContextVar[Mapping[str, OrchestrationLoop]] = ContextVar("asterism_loops_here", default=MappingProxyType({}))
-"""The loops whose runs are being driven here: their definitions need not be imported."""
+"""Loops whose runs this task drives: their definitions need not be imported."""
 
 
 class OrchestrationLoop:
     """A supervisor and its workers.
 
-    Each supervising function may also be a model (``provider:name``, or one of pydantic-ai): it is then asked with a prompt of ours.
+    Each supervising function may also be a model (``provider:name``, or one of pydantic-ai), which
+    then gets a prompt of ours.
 
     Args:
-        plan: makes the plan, and makes it anew: an async function of a :class:`LoopView` that returns steps; or the steps themselves.
-        workers: by name; async functions of a ``Handoff``, or ``Worker`` where something is to be said about one; models with tools;
-            other loops and constellations, which are run as children.
-        reflect: says one word (continue, replan, done, fail), or a ``Strategy``. Whatever else it says, or nothing at all, is taken for
-            continue, also after a step that failed: say fail where that is to fail the loop. Without it the loop goes on unless a step
-            has failed for good.
-        synthesize: makes the final answer; without it, the answer is what the last steps have put out.
-        critique: says ok, or what is to be better in the answer; without it, the first answer is the final one.
-        options: the bounds.
-        runtime: where its runs are; else the one of ``asterism.open()``, else one in memory.
-        definition: ``module:name`` where it is found again; by default the name that it has in the module that makes it.
+        plan: makes and revises the plan: an async function of a :class:`LoopView` that returns
+            steps; or the steps themselves.
+        workers: by name: async functions of a ``Handoff``; ``Worker`` objects, to add options;
+            models with tools; other loops and constellations, which run as children.
+        reflect: returns one word (continue, replan, done, fail), or a ``Strategy``. Any other
+            reply, or none, means continue, also after a failed step: reply fail to fail the loop.
+            By default the loop continues unless a step has failed and no recovery strategy is left.
+        synthesize: makes the final answer; by default the output of the last steps.
+        critique: returns ok, or what to improve in the answer; by default the first answer is
+            final.
+        options: the limits.
+        runtime: the runtime of its runs; by default that of ``asterism.open()``, else one in
+            memory.
+        definition: ``module:name`` to find the loop again; by default its name in the module that
+            creates it.
 
     Raises:
-        InvalidInput: a function is not async, a step is none, the workers or options are something else, or a bound is none.
+        InvalidInput: a function is not async, or a step, the workers, the options or a limit are
+            invalid.
     """
 
     def __init__(
@@ -80,7 +86,7 @@ class OrchestrationLoop:
         runtime: Runtime | None = None,
         definition: str = "",
     ) -> None:
-        _check_kind(workers, Mapping, "workers are given by name, as {'look': look}")
+        _check_kind(workers, Mapping, "workers must be a mapping from names, as {'look': look}")
         _check_options(options or LoopOptions())
         self.steps: tuple[Step, ...] = ()
         self.plan: Supervising = _planned_before
@@ -90,7 +96,7 @@ class OrchestrationLoop:
             self.plan = by_model(plan, "plan") or cast("Supervising", plan)
         self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
         if USER in self.workers:
-            raise InvalidInput(f"{USER!r} is the person who is asked; give the worker another name")
+            raise InvalidInput(f"{USER!r} is the name of the person; give the worker another name")
         self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
         self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
         self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
@@ -113,13 +119,13 @@ class OrchestrationLoop:
 
     @property
     def definition(self) -> str:
-        """``module:name`` where whoever resumes a run finds it."""
+        """``module:name`` under which a resuming process finds the loop."""
         return self._definition or written(self, self._place)
 
     def submitted(
         self, request: str, context: Mapping[str, Any] | None = None, *, definition: str = "", fleet_file: str = ""
     ) -> LoopSubmitted:
-        """The event that begins a run; ``definition`` is where it was found, where that is known better."""
+        """Return the event that starts a run. ``definition`` overrides the name of the loop."""
         return self._defined(definition).submitted(request, dict(context or {}), fleet_file=fleet_file)
 
     def _defined(self, definition: str = "", folder: Path | None = None) -> LoopDefinition:
@@ -133,46 +139,49 @@ class OrchestrationLoop:
         )
 
     def child(self, folder: Path | None = None, definition: str = "") -> ChildSpec:
-        """This loop as what is started where something is carried out as a run of its own."""
+        """Return the specification that starts this loop as a child run."""
         return ChildSpec(machine=ORCHESTRATION_LOOP.name, definition=event_data(self._defined(definition, folder)))
 
     def start(self, request: str, context: Mapping[str, Any] | None = None) -> StartChild:
-        """How a conversation begins a run of this loop below itself: ``await self.child(key, loop.start(…))``."""
+        """Return the effect that starts this loop as a conversation's child.
+
+        Use it in a handler: ``await self.child(key, loop.start(…))``.
+        """
         start = StartRequest(definition=event_data(self._defined()), request=request, inputs=dict(context or {}))
         return child_start(ORCHESTRATION_LOOP.name, start, request[:MAX_TITLE])
 
     # -- runs --------------------------------------------------------------------------------------
 
     async def submit(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> str:
-        """Write a new run down, and drive it not yet; returns its id.
+        """Create a run without driving it; return its id.
 
         Raises:
-            InvalidInput: there is a run of that id.
+            InvalidInput: a run with this id exists.
         """
-        async with self._at_hand() as runtime:
+        async with self._open_runtime() as runtime:
             first = self.submitted(request, context)
             self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
         return self.last_run
 
     async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> LoopResult:
-        """Take a request as far as it goes: to its end, or to where only people can move it on."""
-        async with self._at_hand() as runtime:
+        """Create a run and drive it until it ends or waits for people."""
+        async with self._open_runtime() as runtime:
             return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run_id=run_id))
 
     async def resume(self, run_id: str = "", *, runtime: Runtime | None = None) -> LoopResult:
-        """Go on with a run that waited, was paused, or whose process ended; by default the last one that was begun here.
+        """Resume a run that waited, was paused or lost its process; by default the last one.
 
         Args:
-            run_id: its id.
-            runtime: where it is, if not where this loop's runs are.
+            run_id: id of the run.
+            runtime: the runtime that holds the run, if not this loop's.
 
         Raises:
             RunNotFound: there is no such run.
-            RunOwned: another process drives it; nothing was done.
-            InvalidInput: it is no run of a loop, or of one that this is not.
+            RunOwned: another process drives the run; nothing was done.
+            InvalidInput: the run is not a loop's, or the loop differs from the run's.
         """
         run_id = self._named(run_id)
-        async with self._at_hand(runtime) as there:
+        async with self._open_runtime(runtime) as there:
             memory = await memory_of(there, run_id)
             self.check(run_id, memory)
             if memory.paused:
@@ -180,9 +189,9 @@ class OrchestrationLoop:
             return await self._driven(there, run_id)
 
     async def step_once(self, run_id: str = "") -> Transition | None:
-        """Take a run one transition further, and no more; None where it has ended or waits for a person."""
+        """Drive a run by one transition; return None if it has ended or waits for a person."""
         run_id = self._named(run_id)
-        async with self._at_hand() as runtime:
+        async with self._open_runtime() as runtime:
             row = await runtime.store.run(run_id)
             if row.status == "ended":
                 return None
@@ -197,11 +206,11 @@ class OrchestrationLoop:
         return None
 
     async def stream(self, request: str = "", *, run_id: str = "") -> AsyncIterator[Transition]:
-        """Go on, transition by transition; whoever stops listening leaves the run paused there, to be resumed.
+        """Drive a run, transition by transition. If the caller stops iterating, the run is paused.
 
         Args:
-            request: begins a new run; without it the given one goes on, or the last one that was begun here.
-            run_id: an id.
+            request: starts a new run; empty to continue the given run, or this loop's last one.
+            run_id: id of the run.
         """
         if request:
             run_id = await self.submit(request, run_id=run_id)
@@ -209,23 +218,23 @@ class OrchestrationLoop:
             yield transition
 
     async def answer(self, inquiry_id: str, verb: Verb, *, value: Any = None, reason: str = "", actor: str = "user") -> None:
-        """Answer a question of a run; several can be answered before ``resume`` takes them in one go.
+        """Answer a question of a run; ``resume`` then processes all answers at once.
 
         Raises:
-            InvalidInput: there is no such question, or it does not take this answer.
-            Refused: it is not asked any more.
+            InvalidInput: the question does not exist, or does not accept this answer.
+            Refused: the question is closed.
         """
-        async with self._at_hand() as runtime:
+        async with self._open_runtime() as runtime:
             await runtime.post_answer(inquiry_id, verb, actor=actor, value=value, reason=reason)
 
     async def deliver(self, key: str, value: Any, *, run_id: str = "", actor: str = "user") -> None:
-        """Bring the result of a step whose worker returned ``Later(key)``.
+        """Deliver the result of a step whose worker returned ``Later(key)``.
 
         Raises:
-            Refused: the run waits for nothing of that key.
+            Refused: the run waits for no result with this key.
         """
         run_id = self._named(run_id)
-        async with self._at_hand() as runtime:
+        async with self._open_runtime() as runtime:
             memory = await memory_of(runtime, run_id)
             for activity in memory.active.values():
                 if activity.question.about == "later" and activity.question.awaits == key:
@@ -234,24 +243,25 @@ class OrchestrationLoop:
         raise Refused(f"run {run_id} waits for no result {key!r}")
 
     def check(self, run_id: str, memory: LoopMemory) -> None:
-        """See that this loop can go on with a run. That today's table can, its replay has shown.
+        """Check that this loop can resume a run whose journal has been replayed.
 
         Raises:
-            InvalidInput: the run was begun by a loop with other workers, or one of them needs a yes by now that nobody would be asked for.
+            InvalidInput: the run's loop has other workers, or a worker requires an approval that
+                the run would not ask for.
         """
         if missing := [name for name in memory.workers if name not in self.workers]:
-            raise InvalidInput(f"run {run_id} was begun by {memory.definition}, which has workers {', '.join(missing)}; this loop has not")
+            raise InvalidInput(f"run {run_id} was started by {memory.definition}; this loop lacks its workers {', '.join(missing)}")
         for name, profile in memory.workers.items():
             if self.workers[name].requires_approval and not profile.requires_approval:
                 raise InvalidInput(
-                    f"run {run_id} was begun when worker {name} needed no approval, and would not ask for it; cancel it, and begin it anew"
+                    f"worker {name} now requires approval, but run {run_id} was started before that. Cancel the run and start a new one"
                 )
 
     # -- within ------------------------------------------------------------------------------------
 
     def _named(self, run_id: str) -> str:
         if not (run_id or self.last_run):
-            raise InvalidInput("no run of this loop has begun; say which one, or begin one with run or submit")
+            raise InvalidInput("this loop has started no run; give a run_id, or start one with run or submit")
         return run_id or self.last_run
 
     async def _driven(self, runtime: Runtime, run_id: str) -> LoopResult:
@@ -260,13 +270,13 @@ class OrchestrationLoop:
         return result_of(row, await memory_of(runtime, run_id), await runtime.store.inquiries(root=run_id))
 
     async def _unreflected(self, view: LoopView) -> str:
-        """What a loop without a reflection does: it goes on, unless a step has failed and no strategy is left for it."""
+        """Continue, unless a step has failed and no recovery strategy is left."""
         lost = [it for it in view.latest if it.failed and view.signals.failures[it.step_id] > len(self.options.recovery)]
         return Decision.FAIL if lost else Decision.CONTINUE
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """What is driven within finds this definition without importing it."""
+        """Let runs that are driven in this context find this definition without importing it."""
         token = _HERE.set({**_HERE.get(), **{loop.definition: loop for loop in self.family()}})
         try:
             yield
@@ -274,20 +284,20 @@ class OrchestrationLoop:
             _HERE.reset(token)
 
     def family(self) -> tuple[OrchestrationLoop, ...]:
-        """It, and the loops that it begins as children."""
+        """Return this loop and the loops that it starts as children."""
         return (self, *(loop for nested in self._nested for loop in nested.family()))
 
-    def _at_hand(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
+    def _open_runtime(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
         return _runtime_of(given or self._runtime)
 
 
 def _check_kind(given: object, kind: type, how: str) -> None:
     if not isinstance(given, kind):
-        raise InvalidInput(f"{how}, not as a {type(given).__name__}")
+        raise InvalidInput(f"{how}, not a {type(given).__name__}")
 
 
 def _check_options(options: object) -> None:
-    _check_kind(options, LoopOptions, "options are given as LoopOptions(…)")
+    _check_kind(options, LoopOptions, "options must be LoopOptions(…)")
     try:
         msgspec.convert(msgspec.to_builtins(options), LoopOptions)
     except (TypeError, ValueError) as error:  # msgspec's are ValueErrors
@@ -301,11 +311,11 @@ def _as_worker(given: AnyWorker | WorkerFunction | OrchestrationLoop) -> AnyWork
 
 
 async def _planned_before(view: LoopView) -> list[Step]:  # noqa: ARG001 - as every planning function
-    raise InvalidInput("the loop was given its steps, and has nobody who could make a new plan")
+    raise InvalidInput("the loop has fixed steps and cannot make a new plan; define plan as a function or a model")
 
 
 async def _last_outputs(view: LoopView) -> Any:
-    """The answer of a loop without a synthesis: what the last steps have put out."""
+    """Return the output of the last steps, as the answer of a loop without a synthesis."""
     outputs = [finding.output for finding in view.latest]
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -317,7 +327,7 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     """Import the loop that a definition names.
 
     Raises:
-        InvalidInput: there is none; one line that says what was looked for, and where.
+        InvalidInput: the loop is not found; one line with the name and the places searched.
     """
     if definition.endswith(".toml"):
         return OrchestrationLoop(**read_parts(folder / definition), definition=definition)
@@ -326,24 +336,24 @@ def find_loop(definition: str, folder: Path) -> OrchestrationLoop:
     except InvalidInput as error:
         raise InvalidInput(f"the loop {definition} cannot be found from {folder}: {error}") from error
     if not isinstance(found, OrchestrationLoop):
-        raise InvalidInput(f"{definition} is no OrchestrationLoop but a {type(found).__name__}")
-    found._definition = found._definition or definition  # noqa: SLF001 - it is ours, and was found under this name
+        raise InvalidInput(f"{definition} is not an OrchestrationLoop but a {type(found).__name__}")
+    found._definition = found._definition or definition  # noqa: SLF001 - same class; it was found under this name
     return found
 
 
 def definition_of(definition: str, folder: str, read: Callable[[str, Path], OrchestrationLoop] = find_loop) -> OrchestrationLoop:
-    """The loop of that definition: of those at hand, else imported by ``read``, from the folder where its run was started.
+    """Return a loop of the current context, else import it with ``read`` from its run's folder.
 
     Raises:
-        InvalidInput: it cannot be found.
+        InvalidInput: the loop cannot be found.
     """
     return _HERE.get().get(definition) or read(definition, Path(folder))
 
 
 @contextlib.asynccontextmanager
 async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
-    """Performers of every effect of a loop, for a driver; what they open is closed at the end."""
-    read_once = kept_until_changed(find_loop)  # it is looked for at every step, and may have all of them
+    """Open performers of all loop effects, for a driver, and close their resources at the end."""
+    read_once = kept_until_changed(find_loop)  # steps look it up, and it may be large
     async with open_resources() as keeper:
         yield loop_performers(functools.partial(definition_of, read=read_once), keeper)
 
@@ -363,10 +373,10 @@ async def _runtime_of(given: Runtime | None) -> AsyncIterator[Runtime]:
 
 
 async def resume(run_id: str, *, runtime: Runtime | None = None) -> LoopResult:
-    """Go on with a run of a loop whose definition is found where the run says.
+    """Resume a run of a loop; the run names its definition.
 
     Raises:
-        InvalidInput: it is no run of a loop, or its definition cannot be found.
+        InvalidInput: the run is not a loop's, or its definition cannot be found.
     """
     async with _runtime_of(runtime) as there:
         memory = await memory_of(there, run_id)
@@ -375,7 +385,7 @@ async def resume(run_id: str, *, runtime: Runtime | None = None) -> LoopResult:
 
 
 async def memory_of(client: Client, run_id: str) -> LoopMemory:
-    """What a run remembers, from its journal.
+    """Return a run's memory, from its journal.
 
     Raises:
         RunNotFound: there is no such run.
@@ -383,7 +393,7 @@ async def memory_of(client: Client, run_id: str) -> LoopMemory:
     """
     row = await client.store.run(run_id)
     if row.machine != ORCHESTRATION_LOOP.name:
-        raise InvalidInput(f"run {run_id} is of machine {row.machine!r}, and no loop")
+        raise InvalidInput(f"run {run_id} is not a loop's but of machine {row.machine!r}")
     live: Run[LoopMemory]
     live, _ = await load(client.store, ORCHESTRATION_LOOP, run_id)
     return live.memory

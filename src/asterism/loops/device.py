@@ -1,4 +1,4 @@
-"""Kind ``agent`` of a fleet file: a loop as a device, which carries out tasks in natural language, each as a child run."""
+"""Fleet kind ``agent``: a loop as a device that runs natural-language tasks as child runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from asterism.loops.definition import find_loop
 
 
 class AgentEntry(DeviceEntry, frozen=True, kw_only=True):
-    """Its table.
+    """Table of an agent in a fleet file.
 
     Attributes:
-        loop: ``file.py:name``, ``module:name`` or ``file.toml``, relative to the folder of the fleet file.
+        loop: ``file.py:name``, ``module:name`` or ``file.toml``, relative to the folder of the
+            fleet file.
     """
 
     loop: str
@@ -26,4 +27,4 @@ async def _open(entry: AgentEntry, folder: Path) -> ChildDevice:
 
 
 AGENT_KIND = DeviceKind(AgentEntry, _open)
-"""For the registry of kinds."""
+"""Entry for the registry of device kinds."""

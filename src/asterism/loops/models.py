@@ -1,4 +1,7 @@
-"""Models as supervisors: the prompts by which one plans, reflects, synthesizes and criticises. Its client is loaded when it is asked."""
+"""Models as supervisors: prompts to plan, reflect, synthesize and criticise.
+
+The model's client is imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ from asterism.machines.orchestration_loop.view import LoopView
 from asterism.planner.model_choice import ModelChoice, choose_named
 
 ModelName = Any
-"""``provider:name`` (the rest is as the environment says), a ``ModelChoice`` (a backup, a base URL, limits), or a model of pydantic-ai."""
+"""``provider:name`` (the environment sets the rest), ``ModelChoice``, or a pydantic-ai model."""
 
 MAX_SHOWN = 4000
-"""Characters of one finding in a prompt."""
+"""Maximum characters of one finding in a prompt."""
 MAX_RECALLED = 200
-"""The same of one that is not the latest, where it is only to be decided how to go on: that is asked often, and is to be cheap."""
+"""Maximum characters of an older finding in reflections, which are frequent and should be cheap."""
 MAX_REQUEST = 20_000
-"""Characters of the request, and of its context, in a prompt."""
+"""Maximum characters of the request, and of its context, in a prompt."""
 MAX_LISTED = 100
-"""Steps of the plan, and findings, in a prompt."""
+"""Maximum steps of the plan, and findings, in a prompt."""
 
 REFLECTION = """You are the orchestrator. Here is the original request, the plan, the steps
 completed so far, and the most recent worker's findings.
@@ -49,16 +52,16 @@ Otherwise say briefly what is to be better."""
 
 
 def by_model(given: Any, role: str) -> Supervising | None:
-    """The supervising function that a model makes; None where what is given is no model."""
+    """Return the supervising function of a model; None if ``given`` is not a model."""
     if given is None or callable(given) or isinstance(given, list | tuple):
         return None
     instructions, shape = _ROLES[role]
 
     async def supervise(view: LoopView) -> Metered:
-        from asterism.loops.conversation import said  # noqa: PLC0415 - takes a second, and needs an extra
+        from asterism.loops.conversation import ask_once  # noqa: PLC0415 - slow, and needs an extra
 
         async with opened(given) as model:
-            text, tokens = await said(model, instructions, prompt_of(view, MAX_RECALLED if role == "reflect" else MAX_SHOWN))
+            text, tokens = await ask_once(model, instructions, prompt_of(view, MAX_RECALLED if role == "reflect" else MAX_SHOWN))
         return Metered(shape(text), tokens)
 
     return supervise
@@ -66,17 +69,17 @@ def by_model(given: Any, role: str) -> Supervising | None:
 
 @contextlib.asynccontextmanager
 async def opened(model: ModelName) -> AsyncIterator[Any]:
-    """A model that can be asked, as patiently as a planner's: with time limits, waits, and its backup where one is chosen.
+    """Open a model, with the planner's time limits, retries and backup.
 
     Raises:
-        MissingExtra: the client of models is not installed.
-        InvalidInput: there is no such provider, or its key is missing.
+        MissingExtra: the model client is not installed.
+        InvalidInput: the provider is unknown, or its key is missing.
     """
     if not isinstance(model, str | ModelChoice):
         yield model
         return
     try:
-        from asterism.planner.model import open_model  # noqa: PLC0415 - takes a second, and is an extra
+        from asterism.planner.model import open_model  # noqa: PLC0415 - slow, and an extra
     except ImportError:
         raise MissingExtra("llm", "a loop with a model") from None
     async with open_model(choose_named(model) if isinstance(model, str) else model) as access:
@@ -84,11 +87,11 @@ async def opened(model: ModelName) -> AsyncIterator[Any]:
 
 
 def prompt_of(view: LoopView, recalled: int = MAX_SHOWN) -> str:
-    """What a model is told of a loop, within bounds.
+    """Return the prompt that describes a loop, within bounds.
 
     Args:
-        view: of the loop.
-        recalled: characters of each finding that is not one of the latest.
+        view: the view of the loop.
+        recalled: maximum characters of each finding that is not one of the latest.
     """
     lines = [f"Request: {_short(view.request, MAX_REQUEST)}"]
     lines += [f"Context: {_short(view.context, MAX_REQUEST)}"] if view.context else []
@@ -128,7 +131,7 @@ def _plan(text: str) -> Any:
     try:
         return msgspec.json.decode(found[0] if found else text)
     except msgspec.DecodeError as error:
-        raise InvalidInput(f"the plan is no JSON list of steps: {error}") from None
+        raise InvalidInput(f"the plan is not a JSON list of steps: {error}") from None
 
 
 _ROLES: dict[str, tuple[str, Callable[[str], Any]]] = {

@@ -1,4 +1,4 @@
-"""What comes back: from a supervising function its value, from a loop how its run stands, and one transition of it."""
+"""Results: of a supervising function, of a loop, and of a single transition."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Supervising = Callable[[LoopView], Awaitable[Any]]
 
 
 class Metered(msgspec.Struct, frozen=True):
-    """What a function returns that used a model: the value, and the tokens it took."""
+    """The value of a function that used a model, and the tokens that it used."""
 
     value: Any
     tokens: int = 0
 
 
 class LoopResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands when nobody drives it any more.
+    """The state of a run when it is no longer driven.
 
     Attributes:
-        run_id: its id.
-        state: of its machine.
+        run_id: id of the run.
+        state: state of its machine.
         outcome: ``finished``, ``failed`` or ``cancelled``; empty while it waits or is paused.
-        answer: the final one; None unless it is COMPLETE.
-        reason: why it is FAILED or CANCELLED, in words.
-        findings: what every step came to.
-        waiting: the questions that it waits for, those of its children included.
+        answer: the final answer; None unless the state is COMPLETE.
+        reason: reason of a FAILED or CANCELLED state, in words.
+        findings: the finding of each step.
+        waiting: its open questions, including those of its children.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -49,9 +49,9 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
     """One change of state.
 
     Attributes:
-        run_id, seq, at: which entry of the journal made it, and when, in seconds since the epoch.
+        run_id, seq, at: the journal entry, and its time in seconds since the epoch.
         source, target: the states.
-        cause: kind of the event (``docs/machines.md`` has them).
+        cause: kind of the event (see ``docs/machines.md``).
     """
 
     run_id: str = msgspec.field(name="run")
@@ -63,7 +63,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def result_of(row: RunRow, memory: LoopMemory, asked: list[InquiryRow]) -> LoopResult:
-    """How a run stands, from its row and its memory."""
+    """Return the result of a run, from its row and memory."""
     return LoopResult(
         run_id=row.run_id,
         state=State(row.state),

@@ -1,4 +1,7 @@
-"""How the effects of an orchestration loop are carried out: by the functions of its definition, which is looked for when one is called."""
+"""Performers of the effects of an orchestration loop, which call the functions of its definition.
+
+The definition is looked up at each call.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ from asterism.runtime.ports.performer import Performer, Report
 
 log = logging.getLogger("asterism.loops")
 
-MAX_SAID = 500
-"""Characters of a reflection that are kept; no word is longer."""
+MAX_REFLECTION = 500
+"""Maximum characters of a recorded reflection; no decision is longer."""
 MAX_CRITIQUE = 10_000
-"""Characters of a critique that are kept."""
+"""Maximum characters of a recorded critique."""
 
 
 class Definition(Protocol):
-    """What is needed of a loop to carry its effects out."""
+    """The parts of a loop that its performers need."""
 
     plan: Supervising
     reflect: Supervising
@@ -44,32 +47,33 @@ class Definition(Protocol):
 
 
 Supervised = PlanMade | Reflected | Synthesized | Critiqued
-"""The outcomes of what the supervisor is asked."""
+"""The effect results of the supervisor."""
 Finder = Callable[[str, str], Definition]
-"""Finds a definition by its name and the folder of its run; raises InvalidInput where there is none."""
+"""Finds a definition by its name and its run's folder; raises InvalidInput if it is missing."""
 
 
-def loop_performers(find: Finder, keeper: ResourcePool) -> dict[type[Effect], Performer]:
-    """Performers of every effect of the orchestration loop; what they open is the keeper's."""
+def loop_performers(find: Finder, pool: ResourcePool) -> dict[type[Effect], Performer]:
+    """Return a performer for each loop effect; ``pool`` owns what they open."""
     return {
-        AskModel: _ModelAsker(find, keeper),
-        CallTool: _ToolCaller(find, keeper),
-        MakePlan: _Supervisor(find, "plan", PlanMade, lambda said: {"steps": steps_of(said)}),
+        AskModel: _ModelAsker(find, pool),
+        CallTool: _ToolCaller(find, pool),
+        MakePlan: _Supervisor(find, "plan", PlanMade, lambda value: {"steps": steps_of(value)}),
         RunWorker: _WorkerPerformer(find),
         Reflect: _Supervisor(find, "reflect", Reflected, _reflected),
-        Synthesize: _Supervisor(find, "synthesize", Synthesized, lambda said: {"answer": as_json(said, "the answer")}),
-        Critique: _Supervisor(find, "critique", Critiqued, lambda said: {"reply": str(said)[:MAX_CRITIQUE]}),
+        Synthesize: _Supervisor(find, "synthesize", Synthesized, lambda value: {"answer": as_json(value, "the answer")}),
+        Critique: _Supervisor(find, "critique", Critiqued, lambda value: {"reply": str(value)[:MAX_CRITIQUE]}),
     }
 
 
 class _Supervisor:
-    """Calls one function of the supervisor; what it raises is the error of its outcome.
+    """Calls one function of the supervisor; an exception becomes the error of the result.
 
     Args:
         find: finds the definition.
-        role: the definition's name for the function; where it has none, it says "ok".
-        kind: the outcome.
-        fields: what it says, as fields of the outcome; raises InvalidInput where it cannot be that.
+        role: the attribute of the function; without a function, the value is "ok".
+        kind: the class of the result.
+        fields: converts the value to fields of the result; raises InvalidInput for an invalid
+            value.
     """
 
     def __init__(self, find: Finder, role: str, kind: type[Supervised], fields: Callable[[Any], dict[str, Any]]) -> None:
@@ -79,30 +83,30 @@ class _Supervisor:
         self._fields = fields
 
     async def perform(self, effect_id: str, request: Supervision, report: Report) -> EffectResult:
-        """Call it, and give its outcome."""
+        """Call the function and return its result."""
         try:
             function: Supervising | None = getattr(self._find(request.definition, request.folder), self._role)
-            said = await function(request.view) if function else "ok"
-            metered = said if isinstance(said, Metered) else Metered(said)
+            returned = await function(request.view) if function else "ok"
+            metered = returned if isinstance(returned, Metered) else Metered(returned)
             return read_back(self._kind(effect_id=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
             return self._kind(effect_id=effect_id, error=_located(error, effect_id))
 
 
-def _reflected(said: Any) -> dict[str, Any]:
-    if isinstance(said, Strategy):
-        return {"strategy": said}
-    return {"reply": said.strip()[:MAX_SAID] if isinstance(said, str) else f"no text but {type(said).__name__}"[:MAX_SAID]}
+def _reflected(reply: Any) -> dict[str, Any]:
+    if isinstance(reply, Strategy):
+        return {"strategy": reply}
+    return {"reply": reply.strip()[:MAX_REFLECTION] if isinstance(reply, str) else f"no text but {type(reply).__name__}"[:MAX_REFLECTION]}
 
 
 class _WorkerPerformer:
-    """Has a worker carry out a step, within its time."""
+    """Runs a step on a worker, within its timeout."""
 
     def __init__(self, find: Finder) -> None:
         self._find = find
 
     async def perform(self, effect_id: str, request: WorkerCall, report: Report) -> EffectResult:
-        """Call it with its handoff; what it raises is a failed finding."""
+        """Call the worker with its handoff; an exception becomes a failed finding."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, Worker)
@@ -117,7 +121,7 @@ class _WorkerPerformer:
 
 
 def _late(timed: asyncio.Timeout, error: Exception, who: str, timeout_s: float | None) -> str:
-    """That somebody took too long, where that is the matter; else empty: an error of their own may be a TimeoutError, too."""
+    """Return the text of a timeout; empty for another error, which may be a TimeoutError, too."""
     return f"{who} took longer than {timeout_s:g} s" if timed.expired() and isinstance(error, TimeoutError) else ""
 
 
@@ -136,19 +140,19 @@ def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
 class _ModelAsker:
     """Asks a worker's model for its next reply."""
 
-    def __init__(self, find: Finder, keeper: ResourcePool) -> None:
+    def __init__(self, find: Finder, pool: ResourcePool) -> None:
         self._find = find
-        self._keeper = keeper
+        self._pool = pool
 
     async def perform(self, effect_id: str, request: ModelCall, report: Report) -> EffectResult:
-        """One reply; a model that cannot be had, or a server that cannot be reached, is its error."""
+        """Return one reply; a model or server that is unavailable becomes its error."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
             async with timed:
-                tools = await worker.toolbox.tools(self._keeper)
+                tools = await worker.toolbox.tools(self._pool)
                 async with opened(worker.model) as model:
-                    from asterism.loops.conversation import reply  # noqa: PLC0415 - takes a second, and needs an extra
+                    from asterism.loops.conversation import reply  # noqa: PLC0415 - slow, and needs an extra
 
                     return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))
         except Exception as error:  # boundary: a model's client may raise anything
@@ -156,23 +160,21 @@ class _ModelAsker:
 
 
 class _ToolCaller:
-    """Makes a tool call, once more within the list and the scopes of its worker: a person may have edited its arguments."""
+    """Makes a tool call after checking it again: a person may have edited the arguments."""
 
-    def __init__(self, find: Finder, keeper: ResourcePool) -> None:
+    def __init__(self, find: Finder, pool: ResourcePool) -> None:
         self._find = find
-        self._keeper = keeper
+        self._pool = pool
 
     async def perform(self, effect_id: str, request: ToolUse, report: Report) -> EffectResult:
-        """One call; what it raises is told to the model, and so is that it took too long."""
+        """Make one call; an exception or a timeout becomes a failed result for the model."""
         effect, timed = request.effect, asyncio.timeout(request.timeout_s)
         try:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
-            tools = await worker.toolbox.tools(self._keeper)
+            tools = await worker.toolbox.tools(self._pool)
             asked = gated(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
-            if (
-                asked.gate in ("destructive", "external") and not request.trusted
-            ):  # since the model has asked for it, its definition has changed
-                asked = msgspec.structs.replace(asked, denied="a person must say yes to it by now; ask for it again")
+            if asked.gate in ("destructive", "external") and not request.trusted:  # the definition has changed since the model's request
+                asked = msgspec.structs.replace(asked, denied="this tool now requires approval; call it again")
             if asked.denied:
                 return ToolReturned(effect_id=effect_id, result={"status": "denied", "reason": asked.denied, "feedback": ""})
             async with timed:
@@ -182,7 +184,7 @@ class _ToolCaller:
             late = _late(timed, error, effect.tool, request.timeout_s)
             result = {
                 "status": "failed",
-                "reason": f"{late}; whether it was carried out is not known" if late else _located(error, effect_id),
+                "reason": f"{late}; it is unknown if the call took effect" if late else _located(error, effect_id),
             }
         return ToolReturned(effect_id=effect_id, result=result)
 
@@ -191,22 +193,24 @@ W = TypeVar("W", Worker, ModelWorker)
 
 
 def worker_of(definition: Definition, name: str, kind: type[W]) -> W:
-    """The worker of that name and kind.
+    """Return the worker of a name and kind.
 
     Raises:
-        InvalidInput: the definition has none.
+        InvalidInput: the definition has no such worker.
     """
     found = definition.workers.get(name)
     if not isinstance(found, kind):
-        raise InvalidInput(f"the loop has no worker {name!r} of that kind any more; it has {', '.join(definition.workers)}")
+        raise InvalidInput(f"the loop no longer has worker {name!r} of that kind; it has {', '.join(definition.workers)}")
     return found
 
 
 def steps_of(value: Any) -> tuple[Step, ...]:
-    """What a planning function returned, as steps: each a ``Step`` or its fields; a list among them runs in parallel.
+    """Convert the result of a planning function to steps.
+
+    Each item is a ``Step`` or its fields; the items of a nested list run in parallel.
 
     Raises:
-        InvalidInput: it is no plan; says which step is the matter.
+        InvalidInput: the value is not a plan. Names the step.
     """
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise InvalidInput(f"a plan is a list of steps, not a {type(value).__name__}")
@@ -230,7 +234,7 @@ def _step(item: Any, number: int) -> Step:
 
 
 def _located(error: Exception, effect_id: str) -> str:
-    """Return what user code has raised as text with its line; the trace is an INFO line of the log."""
+    """Return the text and line of an error in user code; the trace is logged as INFO."""
     line = "" if isinstance(error, AsterismError) else line_of(error)
     if line:
         log.info("%s failed\n%s", effect_id, "".join(traceback.format_exception(error)))

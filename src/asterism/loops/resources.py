@@ -1,4 +1,7 @@
-"""What is opened once and closed at the end: connections to MCP servers and models, each entered and left in one task of its own."""
+"""A pool of connections to MCP servers and models: each is opened once, and closed at the end.
+
+One task per connection both enters and exits it.
+"""
 
 from __future__ import annotations
 
@@ -13,73 +16,73 @@ from asterism.runtime.driver import task_group
 T = TypeVar("T")
 
 
-class _Kept:
-    """One thing that is open, or being opened, by a task of its own."""
+class _Resource:
+    """A resource that a task of its own opens and holds."""
 
     def __init__(self) -> None:
         self.opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.opened.add_done_callback(lambda it: it.cancelled() or it.exception())  # nobody need wait for it any more
+        self.opened.add_done_callback(lambda it: it.cancelled() or it.exception())  # marks the exception as retrieved if no caller waits
         self.closing = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Close it; what is not open yet may never be, and is not waited for."""
+        """Close the resource; an opening in progress is cancelled."""
         self.closing.set()
         if not self.opened.done():
-            self.opened.set_exception(ConnectionError("it was closed before it was open"))
+            self.opened.set_exception(ConnectionError("closed before it was open"))
             if self.task:
                 self.task.cancel()
 
 
 class ResourcePool:
-    """Opens things when they are first asked for, and keeps them.
+    """Opens resources on first use and holds them.
 
     Args:
-        group: in which each lives.
+        group: task group that owns the tasks of the resources.
     """
 
     def __init__(self, group: asyncio.TaskGroup) -> None:
         self._group: asyncio.TaskGroup = group
-        self._kept: dict[Hashable, _Kept] = {}
+        self._resources: dict[Hashable, _Resource] = {}
 
     async def get(self, key: Hashable, opener: Callable[[], AbstractAsyncContextManager[T]]) -> T:
-        """The open thing of that key; raises what opening it raises."""
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = _Kept()
-            kept.task = self._group.create_task(self._keep(key, kept, opener), name=f"keeper of {key}")
-        found: T = await asyncio.shield(kept.opened)
+        """Return the resource of a key, opening it if necessary; raises the opener's errors."""
+        resource = self._resources.get(key)
+        if resource is None:
+            resource = self._resources[key] = _Resource()
+            resource.task = self._group.create_task(self._hold(key, resource, opener), name=f"resource {key}")
+        found: T = await asyncio.shield(resource.opened)
         return found
 
     def forget(self, key: Hashable) -> None:
-        """Close the thing of that key; the next who asks has it opened anew."""
-        if kept := self._kept.pop(key, None):
-            kept.close()
+        """Close the resource of a key; the next ``get`` opens another."""
+        if resource := self._resources.pop(key, None):
+            resource.close()
 
     def close(self) -> None:
-        """Close everything."""
-        for key in tuple(self._kept):
+        """Close all resources."""
+        for key in tuple(self._resources):
             self.forget(key)
 
-    async def _keep(self, key: Hashable, kept: _Kept, opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
+    async def _hold(self, key: Hashable, resource: _Resource, opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         try:
             async with opener() as opened:
-                kept.opened.set_result(opened)
-                await kept.closing.wait()
-        except Exception as error:  # boundary: whoever asked for it is told
-            if not kept.opened.done():
-                kept.opened.set_exception(error)
+                resource.opened.set_result(opened)
+                await resource.closing.wait()
+        except Exception as error:  # boundary: the callers of `get` receive it
+            if not resource.opened.done():
+                resource.opened.set_exception(error)
         finally:
-            if self._kept.get(key) is kept:
-                del self._kept[key]
+            if self._resources.get(key) is resource:
+                del self._resources[key]
 
 
 @contextlib.asynccontextmanager
 async def open_resources() -> AsyncIterator[ResourcePool]:
-    """A keeper; what it has opened is closed at the end."""
+    """Open a pool, and close its resources at the end."""
     async with task_group() as group:
-        keeper = ResourcePool(group)
+        pool = ResourcePool(group)
         try:
-            yield keeper
+            yield pool
         finally:
-            keeper.close()
+            pool.close()

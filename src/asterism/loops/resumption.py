@@ -1,4 +1,4 @@
-"""Resumption: whether the loops of a tree of runs can be found again, before the tree is driven on."""
+"""Check, before resuming a tree of runs, that the definitions of its loops can be found."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from asterism.runtime.ports.store import RunRow
 
 
 async def check_definitions(client: Client, root: RunRow) -> None:
-    """Check that the definition of every loop in a tree of runs can be found, before one is driven without it.
+    """Check that every loop in a tree of runs can be found and fits its run.
 
     Raises:
-        InvalidInput: one cannot, or is another one by now, or today's table does not give its journal; names the run.
+        InvalidInput: a loop is missing or has changed, or a journal does not replay. Names the run.
     """
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
         if row.machine == ORCHESTRATION_LOOP.name and row.status != "ended":
@@ -23,6 +23,8 @@ async def check_definitions(client: Client, root: RunRow) -> None:
                 memory = (await client.load(row.run_id)).memory
                 definition_of(memory.definition, memory.working_directory).check(row.run_id, memory)
             except JournalMismatch as error:
-                raise InvalidInput(f"{error}; what was before it goes on as: asterism fork {row.run_id} --at {error.seq - 1}") from error
+                raise InvalidInput(
+                    f"{error}; continue from the entry before with: asterism fork {row.run_id} --at {error.seq - 1}"
+                ) from error
             except InvalidInput as error:
                 raise InvalidInput(f"run {row.run_id}: {error}") from error

@@ -1,4 +1,4 @@
-"""Scopes: what the arguments of a tool must keep within."""
+"""Scopes: limits on the arguments of a tool."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import msgspec
 from asterism.errors import InvalidInput
 
 Scope = Callable[[Mapping[str, Any]], str | None]
-"""Says why these arguments are out of bounds; empty or None where they are not."""
+"""Function that returns why arguments are out of bounds; empty or None if they are within."""
 
 
 class Within(msgspec.Struct, frozen=True):
-    """A scope: the arguments of these names are paths within a folder. What is not a path in plain words is not within it.
+    """A scope: the named arguments must be plain paths within a folder.
 
     Attributes:
-        base: what a path that is not absolute is relative to for whoever opens it; empty for where this process runs.
+        base: folder of relative paths, as the tool resolves them; empty for the process's own.
     """
 
     folder: str
@@ -27,7 +27,7 @@ class Within(msgspec.Struct, frozen=True):
     base: str = ""
 
     def __call__(self, arguments: Mapping[str, Any]) -> str | None:
-        """Why these arguments are out of bounds, if they are."""
+        """Return why these arguments are out of bounds; None if they are within."""
         for name in self.names:
             value = arguments.get(name)
             for path in value if isinstance(value, list) else [value]:
@@ -37,34 +37,38 @@ class Within(msgspec.Struct, frozen=True):
 
 
 def within(folder: str, *names: str) -> Scope:
-    """A scope: the arguments of these names are paths within a folder, links followed.
+    """Return a scope that requires the named arguments to be paths within a folder, links followed.
 
-    A relative path is relative to where the tool runs: this process, or the folder of its server.
+    A relative path is relative to the working folder of the tool: this process, or its server.
 
     Args:
-        folder: where they must be.
-        names: of the arguments; each that is given is checked, and so is each item of one that is a list.
+        folder: the folder that must contain them.
+        names: names of the arguments; each item of a list is checked.
 
     Raises:
         InvalidInput: no argument is named.
     """
     if not names:
-        raise InvalidInput(f"within {folder}: name the arguments that are paths; else nothing is checked")
+        raise InvalidInput(f"within {folder}: name the arguments that hold paths; without names nothing is checked")
     return Within(folder, names)
 
 
 def scoped(scope: Scope, name: str, parameters: Mapping[str, Any], base: str = "") -> tuple[Scope]:
-    """The scope of a tool that takes these parameters, and runs in ``base``."""
+    """Return the scope of a tool with these parameters that runs in ``base``.
+
+    Raises:
+        InvalidInput: the tool has none of the scope's arguments.
+    """
     if not isinstance(scope, Within):
         return (scope,)
     known = parameters.get("properties", {})
     if not any(it in known for it in scope.names):
-        raise InvalidInput(f"the scope of {name} is about {', '.join(scope.names)}, and {name} takes {', '.join(known) or 'nothing'}")
+        raise InvalidInput(f"the scope of {name} names {', '.join(scope.names)}, but {name} takes {', '.join(known) or 'nothing'}")
     return (msgspec.structs.replace(scope, base=base),)
 
 
 def _is_within(path: str, folder: str, base: str) -> bool:
-    if path.startswith("~"):  # a server may take it for somebody's home
+    if path.startswith("~"):  # a server may expand it to a home folder
         return False
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         return (Path(base) / path).resolve().is_relative_to(Path(folder).resolve())

@@ -1,4 +1,4 @@
-"""MCP servers whose tools a model may call: those that are allowed by name, and no other."""
+"""MCP servers whose tools a model may call: only those that are allowed by name."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from asterism.loops.tool import Tool, check_gate
 from asterism.machines.orchestration_loop.model import Gate
 
 MAX_TOOLS = 500
-"""Tools that one server may offer."""
+"""Maximum tools of one server."""
 CONNECT_S = 30.0
-"""Bound on connecting to a server and on listing its tools."""
+"""Seconds allowed to connect to a server and list its tools."""
 READ_S = 300.0
-"""Bound on the silence of a server over HTTP, as the SDK has it."""
+"""Seconds of silence allowed from a server over HTTP, as in the SDK."""
 
 log = logging.getLogger("asterism.loops")
-logging.getLogger("mcp").addHandler(logging.NullHandler())  # what the SDK says of a server is for whoever wants a log, too
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's messages go only to a configured log
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True):
-    """An MCP server whose tools may be called.
+    """An MCP server whose tools a model may call.
 
     Attributes:
-        command: program and arguments of one that is spoken to over stdio.
-        url: of one that is spoken to over HTTP.
-        headers: of each request to it; ``$NAME`` in a value is a variable of the environment when it is connected to, ``$$`` a dollar.
-        allow: names of the tools that may be called. No other is offered to the model, and none if this is empty.
-        gates: why a person is asked before a tool is called, by its name; ``""`` for not at all. By default every tool that does not
-            declare itself read-only, or not destructive, counts as destructive.
-        scopes: what the arguments of a tool must keep within, by its name.
-        env: variables of the program, besides the few that are safe to pass on.
-        folder: where it runs; empty for here.
+        command: program and arguments of a server over stdio.
+        url: URL of a server over HTTP.
+        headers: headers of each request. ``$NAME`` in a value is an environment variable, read on
+            connection; ``$$`` is a dollar.
+        allow: names of the tools that the model may call; no others are offered.
+        gates: reason to ask a person before a call, by tool name; ``""`` to never ask. By default a
+            tool counts as destructive unless it declares itself read-only or not destructive.
+        scopes: limits on the arguments, by tool name.
+        env: environment variables of the program, in addition to the few that are safe to inherit.
+        folder: working folder of the program; empty for the current one.
 
     Raises:
-        InvalidInput: a gate is none.
+        InvalidInput: a gate is unknown.
     """
 
     command: tuple[str, ...] = ()
@@ -65,39 +66,40 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What makes two of them one connection."""
+        """Key of the connection that equal servers share."""
         return ("mcp", self.command, self.url, *(tuple(sorted(it.items())) for it in (self.headers, self.env)), self.folder)
 
-    async def tools(self, keeper: ResourcePool) -> list[Tool]:
-        """Its tools that may be called.
+    async def tools(self, pool: ResourcePool) -> list[Tool]:
+        """Return the allowed tools.
 
         Raises:
-            InvalidInput: it cannot be reached, has no tool of an allowed name, or a gate or scope is for no allowed tool.
+            InvalidInput: the server is unavailable or lacks an allowed tool, or a gate or scope
+                names a tool that is not allowed.
         """
         if odd := [name for name in (*self.scopes, *self.gates) if name not in self.allow]:
             raise InvalidInput(f"a scope or gate is for {', '.join(odd)}, which is not allowed; allowed: {', '.join(self.allow) or 'none'}")
         try:
             async with asyncio.timeout(CONNECT_S):
-                client = await keeper.get(self.key, self._client)
+                client = await pool.get(self.key, self._client)
                 listed = await _listed(client)
         except MissingExtra:
             raise
-        except Exception as error:  # boundary: a server may be anything
-            keeper.forget(self.key)
+        except Exception as error:  # boundary: a server may raise anything
+            pool.forget(self.key)
             why = first_of(error)
-            hint = "" if self.url or isinstance(why, OSError) else "; what it says itself is in the log (ASTERISM_LOG=info)"
-            said = error_text(why).partition("\n")[0]  # the rest is how its answer was read
-            raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {said}{hint}") from error
+            hint = "" if self.url or isinstance(why, OSError) else "; its own output is in the log (ASTERISM_LOG=info)"
+            reason = error_text(why).partition("\n")[0]  # further lines describe how the answer was parsed
+            raise InvalidInput(f"the MCP server {self.command[0] if self.command else self.url} cannot be used: {reason}{hint}") from error
         there = {found.name: found for found in listed}
         if missing := [name for name in self.allow if name not in there]:
             raise InvalidInput(f"the MCP server has no tool {', '.join(missing)}; it has {', '.join(there)}")
-        return [self._tool(there[name], keeper) for name in self.allow]
+        return [self._tool(there[name], pool) for name in self.allow]
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
         try:
             import httpx2  # noqa: PLC0415 - as below
-            from mcp import Client  # noqa: PLC0415 - takes a second, and is an extra
+            from mcp import Client  # noqa: PLC0415 - slow, and an extra
             from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415 - as above
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - as above
         except ImportError:
@@ -109,31 +111,31 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
             return
         program, *arguments = self.command
         server = StdioServerParameters(command=program, args=arguments, env=self.env or None, cwd=self.folder or None)
-        with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - it blocks nobody
-            # What it says beside the protocol is for whoever wants a log, and not for the screen of a run.
-            beside = (sys.__stderr__ if log.isEnabledFor(logging.INFO) else None) or nowhere
-            async with Client(stdio_client(server, beside)) as client:
+        with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - does not block
+            # The server's other output goes to the log, and not to the screen of a run.
+            error_output = (sys.__stderr__ if log.isEnabledFor(logging.INFO) else None) or nowhere
+            async with Client(stdio_client(server, error_output)) as client:
                 yield client
 
     def _headers(self) -> dict[str, str]:
         try:
             headers = {name: string.Template(value).substitute(os.environ).strip() for name, value in self.headers.items()}
         except KeyError as missing:
-            raise InvalidInput(f"its headers need the variable {missing.args[0]}, which is not set") from None
+            raise InvalidInput(f"its headers need the environment variable {missing.args[0]}, which is not set") from None
         except ValueError as error:
-            raise InvalidInput(f"its headers: {error}; a variable is $NAME, a dollar $$") from None
+            raise InvalidInput(f"invalid header: {error}; write $NAME for a variable and $$ for a dollar sign") from None
         for name, value in headers.items():
-            if not (value.isascii() and value.isprintable()):  # what is sent would be refused, and told, with its value
-                raise InvalidInput(f"its header {name} has a character that no header may have")
+            if not (value.isascii() and value.isprintable()):  # the client's error would show the value
+                raise InvalidInput(f"its header {name} has an invalid character")
         return headers
 
-    def _tool(self, found: Any, keeper: ResourcePool) -> Tool:
+    def _tool(self, found: Any, pool: ResourcePool) -> Tool:
         async def call(arguments: dict[str, Any], key: str) -> Any:
-            client = await keeper.get(self.key, self._client)
+            client = await pool.get(self.key, self._client)
             try:
                 returned = await client.call_tool(found.name, arguments, meta={"asterism.key": key})
             except Exception:  # boundary: the connection may be gone; the next call opens another
-                keeper.forget(self.key)
+                pool.forget(self.key)
                 raise
             text = "\n".join(part.text for part in returned.content if part.type == "text")
             if returned.is_error:
@@ -143,14 +145,14 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True):
         hints = found.annotations
         is_read_only = bool(hints and hints.read_only_hint)
         scope = self.scopes.get(found.name)
-        is_gentle = is_read_only or bool(hints and hints.destructive_hint is False)
+        is_harmless = is_read_only or bool(hints and hints.destructive_hint is False)
         return Tool(
             name=found.name,
             description=found.description or "",
             parameters=found.input_schema,
             call=call,
             idempotent=is_read_only or bool(hints and hints.idempotent_hint),
-            gate=self.gates.get(found.name, "" if is_gentle else "destructive"),
+            gate=self.gates.get(found.name, "" if is_harmless else "destructive"),
             scopes=scoped(scope, found.name, found.input_schema, self.folder) if scope else (),
         )
 

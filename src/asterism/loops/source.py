@@ -1,4 +1,4 @@
-"""Where the definition of a loop is, and how it is found again by whoever resumes its run."""
+"""Find the name of a loop's definition, and import the definition to resume a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from asterism.devices.source import imported
 from asterism.errors import InvalidInput
 
 T = TypeVar("T")
-MAX_KEPT = 64
-"""Files that are kept as they were read."""
+MAX_CACHED = 64
+"""Maximum files whose content is cached."""
 
 
 class Place(NamedTuple):
-    """Where an object was made: the module, its file, and the line."""
+    """The module, file and line that created an object."""
 
     module: str
     file: str
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 def place_of_caller(depth: int) -> Place:
-    """Where the code is that called this, ``depth`` frames up."""
+    """Return the place of the calling code, ``depth`` frames up."""
     frame: FrameType | None = inspect.currentframe()
     for _ in range(depth + 1):
         frame = frame.f_back if frame else None
@@ -37,10 +37,12 @@ def place_of_caller(depth: int) -> Place:
 
 
 def written(found: object, place: Place) -> str:
-    """``module:name`` of a module-level object; ``/path/file.py:name`` where its file belongs to no package, or is the program itself.
+    """Return the name under which ``find`` imports a module-level object.
 
-    A module of no package may have been found beside another file: its name says nothing to whoever looks elsewhere. What is not
-    at module level is ``module:<line N>``, which cannot be found again.
+    It is ``module:name``, or ``/path/file.py:name`` if the file belongs to no package or is the
+    main program: a module without a package may have been found next to another file, and its name
+    is then unknown elsewhere. An object that is not at module level is ``module:<line N>``, which
+    cannot be imported.
     """
     there = vars(sys.modules[place.module]) if place.module in sys.modules else {}
     name = next((key for key, value in there.items() if value is found), "")
@@ -53,16 +55,16 @@ def written(found: object, place: Place) -> str:
 
 
 def find(source: str, folder: Path) -> object:
-    """Import what a source names.
+    """Import the object that a source names.
 
     Raises:
-        InvalidInput: it is malformed, missing, or does not import.
+        InvalidInput: the source is malformed or missing, or its import fails.
     """
     place, _, name = source.rpartition(":")
     if name.startswith("<"):
-        raise InvalidInput(f"it has no name at the top of its module ({source}); give it one, or resume the run with the loop itself")
+        raise InvalidInput(f"it has no name at module level ({source}); give it one, or resume the run with the loop object")
     if not place or not name.isidentifier():
-        raise InvalidInput(f"{source!r}: it is written module:name or file.py:name")
+        raise InvalidInput(f"{source!r}: write module:name or file.py:name")
     module = imported(place, folder)
     if not hasattr(module, name):
         raise InvalidInput(f"{place} has no {name}")
@@ -70,10 +72,10 @@ def find(source: str, folder: Path) -> object:
 
 
 def kept_until_changed(read: Callable[[str, Path], T]) -> Callable[[str, Path], T]:
-    """Reads by name and folder, and a file again only once it has changed; what is no file is read every time."""
+    """Cache ``read(name, folder)`` by the file's modification time; do not cache other sources."""
 
-    @functools.lru_cache(maxsize=MAX_KEPT)
-    def kept(name: str, folder: Path, _changed_ns: int) -> T:
+    @functools.lru_cache(maxsize=MAX_CACHED)
+    def cached(name: str, folder: Path, _changed_ns: int) -> T:
         return read(name, folder)
 
     def current(name: str, folder: Path) -> T:
@@ -81,6 +83,6 @@ def kept_until_changed(read: Callable[[str, Path], T]) -> Callable[[str, Path], 
             changed_ns = (folder / name).stat().st_mtime_ns
         except OSError:
             return read(name, folder)
-        return kept(name, folder, changed_ns)
+        return cached(name, folder, changed_ns)
 
     return current

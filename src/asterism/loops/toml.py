@@ -1,4 +1,4 @@
-"""A loop written down as TOML: models with tools as workers, and models or given steps as the supervisor."""
+"""Loops in TOML: models with tools as workers, and models or fixed steps as the supervisor."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class _Worker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file.
+    """A TOML file of a loop.
 
     Attributes:
-        model: of everything that names none.
-        plan, reflect, synthesize, critique: models of their own; a critique only where one is named.
-        steps: the plan, where nobody is to make one.
+        model: default model.
+        plan, reflect, synthesize, critique: models of these functions; ``critique`` has no default.
+        steps: a fixed plan, instead of a model that plans.
     """
 
     workers: dict[str, dict[str, Any]]
@@ -92,10 +92,10 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def read_parts(path: Path) -> dict[str, Any]:
-    """What an ``OrchestrationLoop`` is made of, from a file.
+    """Read the arguments of an ``OrchestrationLoop`` from a file.
 
     Raises:
-        InvalidInput: it is missing, not TOML, or says something that it may not; one line.
+        InvalidInput: the file is missing, not TOML, or has an invalid value; one line.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -115,27 +115,27 @@ def _read(given: Any, kind: type[T], where: str = "") -> T:
     except RecursionError as error:
         raise InvalidInput(f"{where}: {error}") from error
     except msgspec.ValidationError as error:
-        told, _, at = str(error).partition(" - at `$")
+        text, _, at = str(error).partition(" - at `$")
         place = at.rstrip("`")
-        raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}".lstrip(".: ")) from error
+        raise InvalidInput(f"{where}{place}: {text}{_allowed(text, place, kind)}".lstrip(".: ")) from error
 
 
-def _allowed(told: str, place: str, kind: type[msgspec.Struct]) -> str:
-    """What may stand at a place instead."""
+def _allowed(error: str, place: str, kind: type[msgspec.Struct]) -> str:
+    """Return the values or fields that are allowed at a place."""
     table = re.sub(r"\[.*?\]", "", place).rpartition(".")[2]
-    if "unknown field" in told:
+    if "unknown field" in error:
         return f"; its fields are {', '.join(field.name for field in msgspec.structs.fields(_TABLES.get(table, kind)))}"
     if table in ("gate", "gates"):
         return f"; it is {GATES}"
-    return f"; it is one of {', '.join(Strategy)}" if "enum value" in told else ""
+    return f"; it is one of {', '.join(Strategy)}" if "enum value" in error else ""
 
 
 def _parts(document: _Document, folder: Path) -> dict[str, Any]:
     if not document.workers:
-        raise InvalidInput("workers: there are none; add a [workers.NAME] table")
+        raise InvalidInput("no workers; add a [workers.NAME] table")
     planner = document.plan or document.model
     if not (planner or document.steps):
-        raise InvalidInput("who plans? name a model (model, or plan), or give the steps")
+        raise InvalidInput("nothing makes a plan; set model or plan, or list the steps")
     reflects = document.reflect or document.model or None
     if not reflects:
         _check_bounds(document.steps, document.options)
@@ -152,13 +152,11 @@ def _parts(document: _Document, folder: Path) -> dict[str, Any]:
 
 
 def _check_bounds(steps: tuple[Step, ...], options: LoopOptions) -> None:
-    """See that all the steps can be done, which nobody may end before: what is begun at once has one reflection."""
+    """Check that the limits allow all steps. Steps that start together share one reflection."""
     groups = [*itertools.groupby(step.group or number for number, step in enumerate(steps))]
     for bound, needed in (("max_steps", len(steps)), ("max_reflections", len(groups))):
         if needed > (given := getattr(options, bound)):
-            raise InvalidInput(
-                f"the {len(steps)} steps can never all be done: {bound} is {given}, and they need {needed}; set it in [options]"
-            )
+            raise InvalidInput(f"{bound} is {given}, but the {len(steps)} steps need {needed}; set it in [options]")
 
 
 def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | ModelWorker:
@@ -167,9 +165,9 @@ def _worker(name: str, given: _Worker, model: str, folder: Path) -> Worker | Mod
         more: dict[str, Any] = {"requires_approval": given.requires_approval, "timeout_s": given.timeout_s}
         return Worker(function, description=given.description, idempotent=given.idempotent, **more)
     if not (given.model or model):
-        raise InvalidInput(f"workers.{name}: it has no model; name one here or at the top of the file, or a function")
+        raise InvalidInput(f"workers.{name}: no model or function; set one here, or a model at the top of the file")
     if not given.instructions:
-        raise InvalidInput(f"workers.{name}: it has no instructions")
+        raise InvalidInput(f"workers.{name}: no instructions; set `instructions`")
     tools: list[Tool | McpServer] = [*(_tool(it, folder) for it in given.tools), *(_server(it, folder) for it in given.servers)]
     return ModelWorker(
         given.model or model,

@@ -1,4 +1,4 @@
-"""A tool of a model-driven worker: what a model may call, within which scopes, and after which question."""
+"""Tools that a model may call, with their scopes and gates."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from asterism.loops.scope import Scope, scoped
 from asterism.machines.orchestration_loop.model import Gate, ToolCall
 
 GATES = f"one of {', '.join(filter(None, get_args(Gate)))}, or empty"
-"""What a gate may be, in words."""
+"""Allowed gates, in words."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool, whatever is behind it.
+    """One tool, of a Python function or a server.
 
     Attributes:
-        name, description, parameters: for the model; the last a JSON Schema of an object.
-        call: makes a call, given the arguments and the idempotency key; returns JSON.
-        idempotent: making a call again under the same key does no harm.
-        gate: why a person is asked first.
-        scopes: what its arguments must keep within.
+        name, description, parameters: shown to the model; ``parameters`` is a JSON Schema of an
+            object.
+        call: makes a call with the arguments and the idempotency key; returns JSON.
+        idempotent: repeating a call with the same key is harmless.
+        gate: reason to ask a person before a call; empty for none.
+        scopes: limits on the arguments.
     """
 
     name: str
@@ -39,24 +40,24 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_gate(name: str, gate: object) -> None:
-    """See that the gate of a tool is one, before a model asks for a call.
+    """Check the gate of a tool when it is defined.
 
     Raises:
-        InvalidInput: it is none; says what there are.
+        InvalidInput: the gate is unknown. Names the allowed ones.
     """
     if gate not in get_args(Gate):
         raise InvalidInput(f"the gate of {name}: it is {GATES}, not {gate!r}")
 
 
 def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gate = "", scope: Scope | None = None) -> Tool:
-    """A typed Python function as a tool; name, parameters and description come from it, as those of a skill do.
+    """Return a typed Python function as a tool, described as a skill would be.
 
     Raises:
-        InvalidInput: it is no function, a type hint has no JSON form, or the gate is none.
+        InvalidInput: it is not a function, a type hint has no JSON form, or the gate is unknown.
     """
     contract = contract_of(function if is_skill(function) else skill(function))
 
-    async def call(arguments: dict[str, Any], key: str) -> Any:  # noqa: ARG001 - a function that needs the key is a worker
+    async def call(arguments: dict[str, Any], key: str) -> Any:  # noqa: ARG001 - write a worker to use the key
         values = contract.values(arguments)
         if inspect.iscoroutinefunction(function):
             return await function(**values)
@@ -76,20 +77,20 @@ def tool(function: Callable[..., Any], /, *, idempotent: bool = False, gate: Gat
 
 
 def gated(asked: ToolCall, tools: Mapping[str, Tool]) -> ToolCall:
-    """A call with what the tools say of it: whether it may be made, and whether a person is asked first."""
+    """Return a call with its tool's gate and retry safety, denied if the tool does not allow it."""
     known = tools.get(asked.tool)
     if known is None:
-        return msgspec.structs.replace(asked, denied=f"there is no tool {asked.tool!r} for you; there are {', '.join(tools) or 'none'}")
+        return msgspec.structs.replace(asked, denied=f"there is no tool {asked.tool!r}; there are {', '.join(tools) or 'none'}")
     denied, parameters = out_of_scope(known, asked.arguments), known.parameters if known.gate else {}
     return msgspec.structs.replace(asked, denied=denied, gate=known.gate, idempotent=known.idempotent, parameters=parameters)
 
 
 def out_of_scope(known: Tool, arguments: Mapping[str, Any]) -> str:
-    """Why these arguments may not be used; a scope that cannot be asked says no."""
+    """Return why these arguments are out of scope; a scope that raises denies the call."""
     for scope in known.scopes:
         try:
             why = scope(arguments)
-        except Exception as error:  # boundary: a user's predicate may raise anything, and then nothing is allowed
+        except Exception as error:  # boundary: a user's predicate may raise anything; the call is denied
             return f"its scope could not be checked: {type(error).__name__}: {error}"
         if why:
             return why

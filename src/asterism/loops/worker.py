@@ -1,4 +1,4 @@
-"""A worker: what carries out a step, and the tools it may call. It sees its handoff, and nothing else."""
+"""Workers, which carry out steps, and the tools of those with a model."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.orchestration_loop.model import Handoff, WorkerProfile
 
 WorkerFunction = Callable[[Handoff], Awaitable[Any]]
-"""Returns JSON, a ``Finding``, or ``Later`` where the result comes from outside. What it raises is a failed finding."""
+"""Returns JSON, a ``Finding``, or ``Later`` for an external result. Errors are failed findings."""
 ToolSource = Tool | McpServer | Callable[..., Any]
-"""What tools come from: a function may stand for the tool that it makes."""
+"""A source of tools; a function stands for the tool that ``tool`` makes of it."""
 
 
 @dataclass(kw_only=True, eq=False)
 class AnyWorker:
-    """What a loop is told of a worker, whatever it is.
+    """The settings that all workers share.
 
     Attributes:
-        description: for whoever plans.
-        requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on one attempt, on one reply or tool call of a model (a function that is not async goes on in its
-            thread), or on the whole of a child; None for none.
+        description: description for the planner.
+        requires_approval: a person must approve each of its steps.
+        timeout_s: seconds allowed for one attempt, for one reply or tool call of a model (a
+            function that is not async continues in its thread), or for all of a child; None for no
+            limit.
     """
 
     description: str = ""
@@ -43,7 +44,7 @@ class AnyWorker:
     timeout_s: float | None = None
 
     def profile(self, name: str) -> WorkerProfile:
-        """What the loop's machine knows of it."""
+        """Return the settings that the loop's machine needs."""
         return WorkerProfile(name=name, description=self.description, requires_approval=self.requires_approval, timeout_s=self.timeout_s)
 
 
@@ -53,11 +54,12 @@ class Worker(AnyWorker):
 
     Attributes:
         function: carries out a step.
-        description: by default the first paragraph of the function's docstring.
-        idempotent: performing it again under the same key does no harm. Of one that is not, a person is asked after a crash.
+        description: description for the planner; by default the first paragraph of the docstring.
+        idempotent: repeating it with the same key is harmless; otherwise a person is asked after a
+            crash.
 
     Raises:
-        InvalidInput: it is no async function of one argument.
+        InvalidInput: the function is not async.
     """
 
     function: WorkerFunction
@@ -68,43 +70,43 @@ class Worker(AnyWorker):
         self.description = self.description or (inspect.getdoc(self.function) or "").partition("\n\n")[0]
 
     def profile(self, name: str) -> WorkerProfile:
-        """What the loop's machine knows of it."""
+        """Return the settings that the loop's machine needs."""
         return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent)
 
 
 class Toolbox:
-    """The tools of one worker. What is not in it cannot be called, whatever a model wants."""
+    """The tools of one worker; a model can call no others."""
 
     def __init__(self, sources: Collection[ToolSource]) -> None:
         self._sources: Sequence[Tool | McpServer] = [it if isinstance(it, Tool | McpServer) else tool(it) for it in sources]
 
-    async def tools(self, keeper: ResourcePool) -> dict[str, Tool]:
-        """By name.
+    async def tools(self, pool: ResourcePool) -> dict[str, Tool]:
+        """Return the tools by name.
 
         Raises:
-            InvalidInput: a server cannot be used, or two tools have one name.
+            InvalidInput: a server is unavailable, or two tools have one name.
         """
         found: dict[str, Tool] = {}
         for source in self._sources:
-            for each in [source] if isinstance(source, Tool) else await source.tools(keeper):
+            for each in [source] if isinstance(source, Tool) else await source.tools(pool):
                 if each.name in found:
-                    raise InvalidInput(f"two tools of one worker are named {each.name}")
+                    raise InvalidInput(f"two tools of one worker have the name {each.name}")
                 found[each.name] = each
         return found
 
 
 @dataclass(eq=False)
 class ModelWorker(AnyWorker):
-    """A model with tools as a worker. Its replies and its tool calls are journaled one by one.
+    """A model with tools as a worker. The journal records each reply and each tool call.
 
     Attributes:
-        model: ``provider:name``, a ``ModelChoice`` of the planner's, or a model of pydantic-ai.
-        instructions: what it is for, and how it is to work.
-        tools: Python functions, ``tool(…)``, and ``McpServer``; nothing else can be called.
-        description: by default the first line of the instructions.
+        model: ``provider:name``, a ``ModelChoice``, or a model of pydantic-ai.
+        instructions: the system prompt.
+        tools: Python functions, ``tool(…)``, and ``McpServer``; the model can call nothing else.
+        description: description for the planner; by default the first line of the instructions.
 
     Raises:
-        InvalidInput: a tool cannot be made of what was given.
+        InvalidInput: a tool is invalid.
     """
 
     model: ModelName
@@ -116,40 +118,44 @@ class ModelWorker(AnyWorker):
         self.description = self.description or self.instructions.partition("\n")[0]
 
     def profile(self, name: str) -> WorkerProfile:
-        """What the loop's machine knows of it."""
+        """Return the settings that the loop's machine needs."""
         return msgspec.structs.replace(super().profile(name), converses=True)
 
 
 @dataclass(eq=False)
 class ChildWorker(AnyWorker):
-    """A run of its own as a worker: of another loop, or of a constellation. Its questions reach the root; cancel, pause and time go down.
+    """A child run as a worker: another loop, or a constellation.
+
+    Its questions go up to the root; cancel, pause and time limits come down.
 
     Attributes:
-        spec: what is started.
-        idempotent: a fork may begin it anew without asking a person.
+        spec: the child to start.
+        idempotent: a fork may start it again without asking a person.
     """
 
     spec: ChildSpec
     idempotent: bool = field(default=False, kw_only=True)
 
     def profile(self, name: str) -> WorkerProfile:
-        """What the loop's machine knows of it."""
+        """Return the settings that the loop's machine needs."""
         return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent, child=self.spec)
 
 
 def constellation(
     plan: PlanDocument | Mapping[str, Any], fleet: Iterable[AgentProfile], *, description: str = "", **more: Any
 ) -> ChildWorker:
-    """A constellation as a worker; the runtime that drives the loop must have its devices. What the step uses is its inputs.
+    """Return a constellation as a worker. The runtime that drives the loop must have its devices.
+
+    The outputs that a step uses are its inputs.
 
     Args:
-        plan: its tasks and dependencies.
-        fleet: profiles of its devices.
-        description: for whoever plans.
-        more: as ``ChildWorker`` takes it.
+        plan: the tasks and dependencies.
+        fleet: profiles of the devices.
+        description: description for the planner.
+        more: other fields of ``ChildWorker``.
 
     Raises:
-        InvalidInput: it is no plan.
+        InvalidInput: the plan is invalid.
     """
     document = plan if isinstance(plan, PlanDocument) else parse_plan(plan)
     definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document))
@@ -157,12 +163,12 @@ def constellation(
 
 
 def check_async(function: object, what: str) -> None:
-    """See that something is an async function, or an object that is called like one.
+    """Check that a function, or an object that can be called, is async.
 
     Raises:
-        InvalidInput: it is not.
+        InvalidInput: it is not async.
     """
-    called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004 - its async-ness is asked
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004 - the method itself is inspected
     if not inspect.iscoroutinefunction(called):
         named = f"{function.__name__}, which is not async" if inspect.isroutine(function) else f"a {type(function).__name__}"
-        raise InvalidInput(f"{what} is an async function of one argument, not {named}")
+        raise InvalidInput(f"{what} must be an async function of one argument, not {named}")

@@ -1,4 +1,4 @@
-"""An MCP server over stdio for tests: it notes, lists, and removes."""
+"""An MCP server over stdio for tests: it adds, lists and removes notes."""
 
 from __future__ import annotations
 

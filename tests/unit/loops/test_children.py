@@ -1,4 +1,4 @@
-"""Loops below loops and constellations, constellations below loops, and loops as devices: questions go up, answers and cancels go down."""
+"""Nested loops and constellations, and loops as devices: questions go up, answers and cancels down."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_cancel_goes_down_to_the_child(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("children", "state"), [(1, "EXECUTING"), (3, "PARALLEL")])
-def test_a_cancel_stops_children_that_are_at_work(tmp_path: Path, children: int, state: str) -> None:
+def test_a_cancel_stops_working_children(tmp_path: Path, children: int, state: str) -> None:
     at_work, stopped = asyncio.Semaphore(0), []
 
     async def work(handoff: Handoff) -> None:
@@ -177,7 +177,7 @@ def test_a_loop_is_a_device_whose_questions_reach_the_constellation_and_whose_an
 
 
 async def talked(runtime: Runtime, folder: Path, **task: Any) -> str:
-    """A run of a constellation whose only task is the agent's, as far as it goes."""
+    """Run a constellation whose only task is the agent's, until it ends or waits."""
     async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
         plan = parse_plan({"tasks": [{"task_id": "talk", "description": "say something nice", "device": "agent", **task}]})
         run = await runtime.submit(
@@ -198,7 +198,7 @@ def test_a_cancel_of_the_constellation_reaches_the_loop_that_is_its_device(folde
 
 
 @pytest.mark.parametrize("bound", ["timeout_s", "deadline_s"])
-def test_the_time_that_a_task_has_is_the_time_of_the_loop_that_is_its_device(folder: Path, bound: str) -> None:
+def test_the_timeout_of_a_task_bounds_the_loop_that_is_its_device(folder: Path, bound: str) -> None:
     (folder / "fleet.toml").write_text(FLEET.replace("asking", "hangs"), encoding="utf-8")
 
     async def scene() -> tuple[str, str, str]:
@@ -210,7 +210,7 @@ def test_the_time_that_a_task_has_is_the_time_of_the_loop_that_is_its_device(fol
     assert asyncio.run(scene()) == ("failed", "ended", "wall_limit")
 
 
-def test_an_agent_device_says_in_its_profile_what_its_loop_can_do(folder: Path) -> None:
+def test_the_profile_of_an_agent_device_describes_its_loop(folder: Path) -> None:
     async def profile() -> Any:
         async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
             return fleet["agent"]
@@ -219,7 +219,7 @@ def test_an_agent_device_says_in_its_profile_what_its_loop_can_do(folder: Path) 
     assert (found.kind, found.natural_language, found.description) == ("agent", True, "Does it.")
 
 
-def test_a_fleet_with_an_agent_that_is_not_there_is_refused_in_one_line(folder: Path) -> None:
+def test_a_fleet_with_a_missing_agent_is_refused_in_one_line(folder: Path) -> None:
     async def opened() -> None:
         (folder / "fleet.toml").write_text(FLEET.replace("asking", "nobody"), encoding="utf-8")
         async with open_devices(folder / "fleet.toml", folder / "other.db"):

@@ -37,7 +37,7 @@ SEES = OrchestrationLoop(plan=plan, workers={"look": look, "tell": tell})
 APPROVED = OrchestrationLoop(plan=[{"worker": "look", "intent": "x"}], workers={"look": Worker(look, requires_approval=True)})
 
 
-def test_a_loop_runs_in_memory_where_no_runtime_is_named() -> None:
+def test_a_loop_runs_in_memory_by_default() -> None:
     ended = asyncio.run(SEES.run("a heron"))
     assert (ended.state, ended.outcome, ended.answer) == (State.COMPLETE, "finished", "I saw a heron.")
     assert [(finding.step_id, finding.worker) for finding in ended.findings] == [("look", "look"), ("step_2", "tell")]
@@ -69,7 +69,7 @@ def test_a_loop_that_waits_is_answered_and_resumed_by_another_runtime(tmp_path: 
     assert asyncio.run(scene()) == ["WAITING", "", "COMPLETE", "x"]
 
 
-def test_several_questions_are_answered_before_one_resume_takes_them() -> None:
+def test_one_resume_processes_several_answers() -> None:
     loop = OrchestrationLoop(
         plan=[[{"worker": "look", "intent": "left"}, {"worker": "look", "intent": "right"}]],
         workers={"look": Worker(look, requires_approval=True)},
@@ -116,7 +116,7 @@ def test_step_once_makes_one_transition_and_stream_all_of_them() -> None:
     assert rest == ["REFLECTING", "EXECUTING", "OBSERVING", "REFLECTING", "COMPLETE"]
 
 
-def test_whoever_stops_listening_leaves_the_run_paused_to_be_resumed() -> None:
+def test_a_stream_that_is_left_early_leaves_the_run_paused() -> None:
     began: list[str] = []
 
     async def work(handoff: Handoff) -> str:
@@ -144,15 +144,13 @@ def test_a_run_names_where_its_definition_is_found_again() -> None:
     assert definition_of(SEES.definition, ".") is SEES
 
 
-def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:
+def test_a_loop_without_a_name_is_resumed_only_by_its_object() -> None:
     loop = OrchestrationLoop(plan=[{"worker": "look", "intent": "x"}], workers={"look": Worker(look, requires_approval=True)})
 
     async def scene() -> str:
         waits = await loop.run("x")
         await loop.answer(waits.waiting[0].inquiry_id, "approve")
-        with pytest.raises(
-            InvalidInput, match=r"cannot be found .* it has no name at the top of its module .*resume the run with the loop"
-        ):
+        with pytest.raises(InvalidInput, match=r"cannot be found .* it has no name at module level .*resume the run with the loop"):
             await resume(waits.run_id)
         return (await loop.resume()).state
 
@@ -165,11 +163,11 @@ def test_a_loop_without_a_name_can_be_resumed_only_by_itself() -> None:
         ("no.such.module:loop", r"no\.such\.module does not import: ModuleNotFoundError"),
         ("missing.py:loop", r"there is no file missing\.py"),
         (f"{__name__}:nothing", "has no nothing"),
-        (f"{__name__}:look", "is no OrchestrationLoop but a function"),
-        ("words", "it is written module:name or file.py:name"),
+        (f"{__name__}:look", "is not an OrchestrationLoop but a function"),
+        ("words", "write module:name or file.py:name"),
     ],
 )
-def test_a_definition_that_is_not_there_is_one_line(definition: str, why: str, tmp_path: Path) -> None:
+def test_a_missing_definition_is_reported_in_one_line(definition: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=why) as raised:
         find_loop(definition, tmp_path)
     assert "\n" not in str(raised.value)
@@ -190,7 +188,7 @@ def test_a_run_of_another_loop_is_refused() -> None:
     async def scene() -> None:
         waits = await APPROVED.run("x")
         other = OrchestrationLoop(plan=plan, workers={"tell": tell})
-        with pytest.raises(InvalidInput, match=r"has workers look; this loop has not"):
+        with pytest.raises(InvalidInput, match=r"this loop lacks its workers look"):
             await other.resume(waits.run_id)
         with pytest.raises(RunNotFound):
             await other.resume("nothing")
@@ -198,26 +196,26 @@ def test_a_run_of_another_loop_is_refused() -> None:
     asyncio.run(scene())
 
 
-def test_a_loop_of_which_no_run_has_begun_says_so() -> None:
+def test_a_loop_that_started_no_run_is_reported() -> None:
     fresh = OrchestrationLoop(plan=plan, workers={"look": look})
-    with pytest.raises(InvalidInput, match="no run of this loop has begun"):
+    with pytest.raises(InvalidInput, match="this loop has started no run"):
         asyncio.run(fresh.resume())
 
 
 # -- what is written wrong -------------------------------------------------------------------------------
 
 
-def test_what_is_no_async_function_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="a worker is an async function of one argument, not <lambda>, which is not async"):
+def test_a_function_that_is_not_async_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="a worker must be an async function of one argument, not <lambda>, which is not async"):
         OrchestrationLoop(plan=plan, workers={"w": lambda handoff: handoff})  # type: ignore[dict-item, return-value]
-    with pytest.raises(InvalidInput, match="reflect is an async function of one argument"):
+    with pytest.raises(InvalidInput, match="reflect must be an async function of one argument"):
         OrchestrationLoop(plan=plan, workers={"look": look}, reflect=lambda view: "done")  # type: ignore[return-value]
 
 
-def test_workers_and_options_of_another_kind_are_refused_with_how_they_are_given() -> None:
-    with pytest.raises(InvalidInput, match=r"workers are given by name, as .*, not as a list"):
+def test_workers_and_options_of_a_wrong_type_are_refused_with_the_right_form() -> None:
+    with pytest.raises(InvalidInput, match=r"workers must be a mapping from names, as .*, not a list"):
         OrchestrationLoop(plan=plan, workers=[look])  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"options are given as .*, not as a dict"):
+    with pytest.raises(InvalidInput, match=r"options must be .*, not a dict"):
         OrchestrationLoop(plan=plan, workers={"look": look}, options={"max_steps": 3})  # type: ignore[arg-type]
 
 
@@ -230,7 +228,7 @@ def test_workers_and_options_of_another_kind_are_refused_with_how_they_are_given
         ([{"worker": "ghost", "intent": "x"}], "there is no worker 'ghost'; there are look"),
     ],
 )
-def test_a_plan_that_is_none_fails_the_run_with_what_is_wrong_with_it(made: Any, why: str) -> None:
+def test_an_invalid_plan_fails_the_run_with_the_reason(made: Any, why: str) -> None:
     async def plans(view: LoopView) -> Any:
         return made
 
@@ -240,7 +238,7 @@ def test_a_plan_that_is_none_fails_the_run_with_what_is_wrong_with_it(made: Any,
     assert re.search(why, ended.reason)
 
 
-def test_whoever_plans_is_told_what_workers_there_are() -> None:
+def test_the_planner_sees_the_workers() -> None:
     seen: list[tuple[str, str]] = []
 
     async def plans(view: LoopView) -> list[Step]:
@@ -251,7 +249,7 @@ def test_whoever_plans_is_told_what_workers_there_are() -> None:
     assert seen == [("look", "Look at something."), ("tell", "")]
 
 
-def test_a_reflection_sees_the_request_the_plan_what_is_done_and_what_is_left() -> None:
+def test_a_reflection_sees_the_request_the_plan_the_findings_and_the_budget() -> None:
     views: list[LoopView] = []
 
     async def reflect(view: LoopView) -> str:
@@ -272,7 +270,7 @@ def test_a_reflection_sees_the_request_the_plan_what_is_done_and_what_is_left() 
         (LoopOptions(recovery=("pray",)), "options: Invalid "),  # type: ignore[arg-type]
     ],
 )
-def test_options_that_no_loop_could_have_are_refused_where_the_loop_is_made(options: LoopOptions, words: str) -> None:
+def test_invalid_options_are_refused_when_the_loop_is_defined(options: LoopOptions, words: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(words)):
         OrchestrationLoop(plan=[], workers={}, options=options)
 
@@ -280,7 +278,7 @@ def test_options_that_no_loop_could_have_are_refused_where_the_loop_is_made(opti
 @pytest.mark.parametrize(
     ("said", "told"), [("failed", "failed"), (None, "no text but NoneType"), (5, "no text but int"), (["fail"], "no text but list")]
 )
-def test_a_reflection_that_returns_none_of_the_words_goes_on_and_the_journal_tells_what_it_returned(said: Any, told: str) -> None:
+def test_an_unknown_reflection_continues_and_is_recorded(said: Any, told: str) -> None:
     async def look(handoff: Handoff) -> None:
         raise ValueError("nothing to see")
 

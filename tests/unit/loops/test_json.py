@@ -1,4 +1,4 @@
-"""What user code says ends in a journal that gives it back, or is refused in words; it never ends the process that drives the run."""
+"""Values of user code: the journal stores them, or an error names them; the process survives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from asterism.loops import Finding, Handoff, Later, LoopResult, LoopView, OrchestrationLoop, Step
 
 HALF = "\ud800"
-"""Half a character, as the name of a file may have it."""
+"""A lone surrogate, as a file name may contain."""
 PLAN = [{"step_id": "a", "worker": "w", "intent": "x"}]
 
 
@@ -39,7 +39,7 @@ def run(**parts: Any) -> LoopResult:
         (OSError(f"no file {HALF}.txt"), r"OSError: no file \ud800.txt"),
     ],
 )
-def test_a_worker_that_says_something_odd_has_failed_and_the_loop_goes_on(output: Any, reason: str) -> None:
+def test_a_worker_with_an_invalid_result_fails_and_the_loop_continues(output: Any, reason: str) -> None:
     async def odd(handoff: Handoff) -> Any:
         if isinstance(output, Exception):
             raise output
@@ -54,7 +54,7 @@ def test_a_worker_that_says_something_odd_has_failed_and_the_loop_goes_on(output
 
 
 @pytest.mark.parametrize("part", ["plan", "reflect", "synthesize", "critique"])
-def test_a_supervisor_that_says_something_odd_fails_the_loop_by_name(part: str) -> None:
+def test_a_supervisor_with_an_invalid_result_fails_the_loop_by_name(part: str) -> None:
     async def odd(view: LoopView) -> Any:
         return [Step(worker="w", intent=HALF)] if part == "plan" else HALF
 
@@ -70,7 +70,7 @@ def test_a_plan_whose_context_is_too_deep_is_refused_by_its_step() -> None:
     assert "step 1 of the plan: its context: more than 100 lists and objects" in run(plan=plan).reason
 
 
-def test_a_worker_that_fails_is_told_with_its_line_and_its_trace_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_worker_is_reported_with_its_line_and_its_trace_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def fails(handoff: Handoff) -> Any:
         raise OSError("foggy")
 
@@ -81,7 +81,7 @@ def test_a_worker_that_fails_is_told_with_its_line_and_its_trace_is_in_the_log(c
 
 
 @pytest.mark.parametrize("part", ["plan", "reflect", "synthesize", "critique"])
-def test_a_supervisor_that_fails_is_told_with_its_line(part: str) -> None:
+def test_a_failed_supervisor_is_reported_with_its_line(part: str) -> None:
     async def fails(view: LoopView) -> Any:
         raise OSError("foggy")
 

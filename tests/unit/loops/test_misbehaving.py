@@ -1,4 +1,4 @@
-"""User code that does what it should not: the run goes on, or says by name why not; nothing hangs, and nothing brings the process down."""
+"""Misbehaving user code: the run continues or names the reason; nothing hangs or crashes."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def ended(loop: OrchestrationLoop, **more: Any) -> LoopResult:
 
 
 @pytest.mark.parametrize("worker", [waits_for_what_was_cancelled, exits])
-def test_of_a_worker_that_was_cancelled_or_left_a_person_is_asked(worker: Any) -> None:
+def test_a_person_is_asked_about_a_worker_that_was_cancelled_or_abandoned(worker: Any) -> None:
     result = ended(OrchestrationLoop(plan=PLAN, workers={"w": worker}))
     assert result.state == "WAITING"
     assert "may have finished" in result.waiting[0].prompt
 
 
 @pytest.mark.parametrize("synthesize", [waits_for_what_was_cancelled, exits])
-def test_a_supervising_function_that_was_cancelled_or_left_has_failed(synthesize: Any) -> None:
+def test_a_supervising_function_that_was_cancelled_or_abandoned_has_failed(synthesize: Any) -> None:
     result = ended(OrchestrationLoop(plan=PLAN, workers={"w": works}, synthesize=synthesize))
     assert result.state == "FAILED"
     assert result.reason.startswith("synthesis failed 2 times")
@@ -60,13 +60,13 @@ def test_a_supervising_function_that_was_cancelled_or_left_has_failed(synthesize
 
 @pytest.mark.parametrize("name", ["wall_limit_s", "inquiry_timeout_s"])
 @pytest.mark.parametrize("limit", [math.inf, math.nan, -1.0, "soon"])
-def test_a_limit_that_is_no_number_begins_no_run(name: str, limit: Any) -> None:
+def test_an_invalid_limit_starts_no_run(name: str, limit: Any) -> None:
     with pytest.raises(InvalidInput, match=r"^options: |cannot start this"):
         ended(OrchestrationLoop(plan=PLAN, workers={"w": works}, options=LoopOptions(**{name: limit})))
 
 
 @pytest.mark.parametrize("context", [{"a": object()}, {"a": "\ud800"}, {"a": math.nan}])
-def test_a_context_that_is_not_json_begins_no_run(context: Any) -> None:
+def test_a_context_that_is_not_json_starts_no_run(context: Any) -> None:
     async def plan(view: LoopView) -> Any:
         return PLAN
 
@@ -74,19 +74,19 @@ def test_a_context_that_is_not_json_begins_no_run(context: Any) -> None:
         ended(OrchestrationLoop(plan=plan, workers={"w": works}), context=context)
 
 
-def test_no_worker_has_the_name_of_the_person_who_is_asked() -> None:
-    with pytest.raises(InvalidInput, match="'user' is the person who is asked"):
+def test_no_worker_may_have_the_name_of_the_person() -> None:
+    with pytest.raises(InvalidInput, match="'user' is the name of the person"):
         OrchestrationLoop(plan=PLAN, workers={"user": works})
 
 
-def test_a_run_does_not_go_on_past_an_approval_that_its_loop_has_come_to_need() -> None:
+def test_a_run_is_not_resumed_by_a_loop_that_now_requires_approval() -> None:
     async def scene() -> None:
         before = OrchestrationLoop(plan=PLAN, workers={"w": works}, definition="m:loop")
         run = await before.submit("x")
         now = OrchestrationLoop(plan=PLAN, workers={"w": Worker(works, requires_approval=True)}, definition="m:loop")
         await now.resume(run)
 
-    with pytest.raises(InvalidInput, match="worker w needed no approval, and would not ask for it; cancel it"):
+    with pytest.raises(InvalidInput, match=r"worker w now requires approval, but run .* was started before that"):
         asyncio.run(scene())
 
 
@@ -108,7 +108,7 @@ def pay() -> str:
     return "paid"
 
 
-def test_a_call_that_has_come_to_need_a_yes_is_not_made_without_one() -> None:
+def test_a_call_that_now_requires_approval_is_not_made_without_it() -> None:
     memory = LoopMemory(workers={"m": WorkerProfile(name="m", converses=True)})
     assert called(memory, confirmed=False)["status"] == "denied"
     assert called(memory, confirmed=True) == "paid"
@@ -116,7 +116,7 @@ def test_a_call_that_has_come_to_need_a_yes_is_not_made_without_one() -> None:
     assert called(memory, confirmed=False) == "paid"
 
 
-def test_of_a_reply_with_any_number_of_calls_a_bounded_number_is_made() -> None:
+def test_a_bounded_number_of_calls_of_one_reply_is_made() -> None:
     made: list[int] = []
 
     def count(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Models as supervisors: what they are told, within which bounds, and how far a loop may still go."""
+"""Models as supervisors: their prompts with bounds, and the remaining budgets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from asterism.machines.orchestration_loop.view import view_of
 
 
 def seen(number: int, *, latest: int = 1, output: str = "a heron", **more: object) -> LoopView:
-    """A view after so many steps."""
+    """Return a view after a number of steps."""
     view = view_of(LoopMemory(request="count the birds", workers={"w": WorkerProfile(name="w", description="Looks.")}), "key")
     findings = tuple(Finding(step_id=f"s{n}", worker="w", output=output) for n in range(number))
     plan = tuple(Step(step_id=f"s{n}", worker="w", intent="look") for n in range(number + 1))
     return msgspec.structs.replace(view, findings=findings, latest=findings[number - latest :], plan=plan, done=number, **more)
 
 
-def test_a_model_is_told_the_request_the_plan_what_was_found_and_what_was_found_last() -> None:
+def test_a_prompt_has_the_request_the_plan_and_the_findings() -> None:
     failed = Finding(step_id="s1", worker="w", status="denied", reason="ada said no", feedback="not now")
     view = msgspec.structs.replace(seen(2), latest=(failed,))
     assert prompt_of(view).splitlines() == [
@@ -50,7 +50,7 @@ def test_a_prompt_is_bounded_however_long_the_run_gets_and_a_reflection_is_cheap
     assert "x" * MAX_SHOWN in reflection  # the latest
 
 
-def test_every_supervising_function_sees_what_is_left_of_each_budget() -> None:
+def test_every_supervising_function_sees_the_rest_of_each_budget() -> None:
     views: list[LoopView] = []
 
     async def work(handoff: Handoff) -> str:
@@ -72,7 +72,7 @@ def test_every_supervising_function_sees_what_is_left_of_each_budget() -> None:
     assert first.ends_at == second.ends_at > 60
 
 
-def test_the_tokens_that_models_took_are_taken_from_what_is_left() -> None:
+def test_the_tokens_of_models_are_subtracted_from_the_budget() -> None:
     memory = LoopMemory(tokens=300, options=LoopOptions(max_tokens=1000))
     assert view_of(memory, "key").signals.tokens_left == 700
     assert view_of(LoopMemory(tokens=300), "key").signals.tokens_left is None

@@ -1,4 +1,4 @@
-"""The loops in the README and the reference run as they are written, and say what is shown."""
+"""The loops in the README and the reference run as written, with the output shown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def check(handoff):
 """
 
 
-def test_the_loop_of_the_reference_without_python_is_one(tmp_path: Path) -> None:
+def test_the_toml_loop_of_the_reference_is_valid(tmp_path: Path) -> None:
     section = REFERENCE.split("\n### A loop without Python\n", 1)[1].split("\n## ", 1)[0]
     (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
     (tmp_path / "loop.toml").write_text(block, encoding="utf-8")

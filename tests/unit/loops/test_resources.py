@@ -1,4 +1,4 @@
-"""What is opened once for many is closed at the end, whether or not it ever was open."""
+"""A shared resource is closed at the end, even if its opening never finished."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asterism.loops.resources import open_resources
 
 
 class Door:
-    """Something that never opens."""
+    """Wait forever instead of opening."""
 
     def __init__(self) -> None:
         self.tried = asyncio.Event()
@@ -34,7 +34,7 @@ class Door:
             self.left = True
 
 
-def test_what_never_opens_is_not_waited_for_at_the_end() -> None:
+def test_a_resource_that_never_opens_does_not_block_the_close() -> None:
     async def scene() -> bool:
         door = Door()
         async with asyncio.timeout(5):
@@ -48,7 +48,7 @@ def test_what_never_opens_is_not_waited_for_at_the_end() -> None:
     assert asyncio.run(scene())
 
 
-def test_whoever_waits_for_what_is_closed_before_it_opens_is_told() -> None:
+def test_a_caller_gets_an_error_when_a_resource_closes_before_it_opens() -> None:
     async def scene() -> None:
         door = Door()
         async with asyncio.timeout(5), open_resources() as keeper:
@@ -62,9 +62,7 @@ def test_whoever_waits_for_what_is_closed_before_it_opens_is_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_silent_and_deaf_is_killed_soon_after_it_has_been_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unresponsive_server_is_killed_soon_after_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "CONNECT_S", 3.0)
     program = (
         "import os, pathlib, signal, time; signal.signal(15, signal.SIG_IGN); pathlib.Path('pid').write_text(str(os.getpid())); "

@@ -1,4 +1,4 @@
-"""Scopes that would check nothing, or another path than the one that is opened, let nothing through."""
+"""Scopes that check nothing, or a path other than the opened one, allow nothing."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def tools_of(server: McpServer) -> list[Tool]:
 
 
 @pytest.mark.parametrize("more", [{"scopes": {"ad": within("/", "a")}}, {"gates": {"ad": "destructive"}}])
-def test_a_scope_or_gate_for_a_tool_that_is_not_allowed_is_a_slip_and_refused(more: Any) -> None:
+def test_a_scope_or_gate_for_a_tool_that_is_not_allowed_is_refused(more: Any) -> None:
     with pytest.raises(InvalidInput, match="is for ad, which is not allowed; allowed: add_note"):
         tools_of(McpServer(command=SERVER, allow=("add_note",), **more))
 
 
-def test_a_scope_about_no_argument_of_its_tool_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="the scope of add_note is about path, and add_note takes text"):
+def test_a_scope_that_names_no_argument_of_its_tool_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the scope of add_note names path, but add_note takes text"):
         tools_of(McpServer(command=SERVER, allow=("add_note",), scopes={"add_note": within("/", "path")}))
-    with pytest.raises(InvalidInput, match="the scope of read is about pth, and read takes path"):
+    with pytest.raises(InvalidInput, match="the scope of read names pth, but read takes path"):
         tool(read, scope=within("/", "pth"))
 
 
@@ -48,7 +48,7 @@ def read(path: str) -> str:
 
 
 @pytest.mark.parametrize("path", ["secret.txt", "~/.ssh/id", "~root", {"home": 1}, [["/etc/passwd"]], 5, True, ["home/a", None, {}]])
-def test_what_whoever_opens_it_may_find_outside_is_not_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any) -> None:
+def test_a_path_that_may_resolve_outside_is_not_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any) -> None:
     monkeypatch.chdir(tmp_path)
     (scope,) = tool(read, scope=within(str(tmp_path / "home"), "path")).scopes
     assert "is not within" in str(scope({"path": path}))

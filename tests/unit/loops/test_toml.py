@@ -1,4 +1,4 @@
-"""Loops written down as TOML."""
+"""Loops in TOML."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_loop_of_given_steps_and_functions_runs_without_a_model(folder: Path) -> None:
+def test_a_loop_of_fixed_steps_and_functions_runs_without_a_model(folder: Path) -> None:
     text = """
     [[steps]]
     worker = "look"
@@ -54,7 +54,7 @@ def test_a_loop_of_given_steps_and_functions_runs_without_a_model(folder: Path) 
     assert asyncio.run(loop.run("x")).answer == "a heron"
 
 
-def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
+def test_models_tools_and_servers_come_from_the_file(folder: Path) -> None:
     text = """
     model = "openai:large"
     reflect = "openai:small"
@@ -81,9 +81,9 @@ def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
     ("text", "why"),
     [
         ("x = ", "loop.toml: "),
-        ("[workers]", "workers: there are none"),
-        ('[workers.a]\nmodel = "m:n"\ninstructions = "x"', "who plans"),
-        ('model = "m:n"\n[workers.a]\n', "workers.a: it has no instructions"),
+        ("[workers]", "no workers"),
+        ('[workers.a]\nmodel = "m:n"\ninstructions = "x"', "nothing makes a plan"),
+        ('model = "m:n"\n[workers.a]\n', "workers.a: no instructions"),
         ('model = "m:n"\ncolour = 1\n[workers.a]\n', "unknown field `colour`"),
         (
             'model = "m:n"\n[workers.a]\ncolour = 1\n',
@@ -115,7 +115,7 @@ def test_models_tools_and_servers_are_what_the_file_says(folder: Path) -> None:
         ('model = "m:n"\n[workers.a]\ninstructions = "x"\n[[workers.a.servers]]', "either a command or a url"),
     ],
 )
-def test_a_file_that_says_something_wrong_is_refused_in_one_line(folder: Path, text: str, why: str) -> None:
+def test_an_invalid_file_is_refused_in_one_line(folder: Path, text: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=r"loop\.toml") as raised:
         find_loop("loop.toml", written(folder, text))
     assert why in str(raised.value)
@@ -129,11 +129,11 @@ def of_steps(count: int, step: str = "", more: str = "") -> str:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ("max_steps = 2", "the 3 steps can never all be done: max_steps is 2, and they need 3; set it in [options]"),
-        ("max_reflections = 2", "the 3 steps can never all be done: max_reflections is 2, and they need 3; set it in [options]"),
+        ("max_steps = 2", "max_steps is 2, but the 3 steps need 3; set it in [options]"),
+        ("max_reflections = 2", "max_reflections is 2, but the 3 steps need 3; set it in [options]"),
     ],
 )
-def test_steps_that_can_never_all_be_done_are_refused_where_they_are_read(folder: Path, options: str, why: str) -> None:
+def test_steps_beyond_the_limits_are_refused_on_reading(folder: Path, options: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(why)):
         find_loop("loop.toml", written(folder, of_steps(3) + f"[options]\n{options}"))
 
@@ -145,16 +145,16 @@ def test_steps_that_can_never_all_be_done_are_refused_where_they_are_read(folder
         of_steps(3, 'group = "g"') + "[options]\nmax_reflections = 1",
     ],
 )
-def test_steps_that_just_keep_within_the_bounds_are_done(folder: Path, text: str) -> None:
+def test_steps_exactly_within_the_limits_are_done(folder: Path, text: str) -> None:
     assert asyncio.run(find_loop("loop.toml", written(folder, text)).run("x")).state == "COMPLETE"
 
 
-def test_more_steps_than_may_be_begun_are_taken_where_a_reflection_may_end_them_before(folder: Path) -> None:
+def test_steps_beyond_the_limits_are_accepted_if_a_reflection_may_end_them(folder: Path) -> None:
     text = of_steps(3, more='reflect = "openai:small"\n') + "[options]\nmax_steps = 2"
     assert len(find_loop("loop.toml", written(folder, text)).steps) == 3
 
 
-def test_the_steps_of_a_run_read_its_file_once_and_again_when_it_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_a_run_is_read_again_only_after_a_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[Path] = []
 
     def reading(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Model-driven workers: tools of both sorts, allow-lists and scopes that fail closed, gates, and what the model is told."""
+"""Workers with a model: both kinds of tools, allow-lists, scopes, gates, and the model's messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SERVER = (sys.executable, str(Path(__file__).with_name("mcp_server.py")))
 
 
 class Script:
-    """A model by a script: each item is a text, or calls as ``{tool: arguments}``.
+    """A scripted model: each item is a text, or calls as ``{tool: arguments}``.
 
     Attributes:
         told: what each tool returned, as the model was told.
@@ -79,37 +79,37 @@ def run(script: Script, *tools: Any) -> LoopResult:
 
 
 @pytest.mark.parametrize("gate", ["danger", True, None, ["external"]])
-def test_a_gate_that_is_none_is_refused_where_it_is_said(gate: Any) -> None:
+def test_an_unknown_gate_is_refused_on_definition(gate: Any) -> None:
     for make in (lambda: tool(double, gate=gate), lambda: McpServer(url="http://x", allow=("double",), gates={"double": gate})):
         with pytest.raises(InvalidInput, match=r"gate of double: it is one of destructive, external, first_time, or empty, not "):
             make()
 
 
-def test_python_functions_are_called_with_what_the_model_says_and_its_last_text_is_the_finding() -> None:
+def test_python_functions_are_called_with_the_models_arguments_and_its_last_text_is_the_finding() -> None:
     script = Script({"double": {"number": 21}, "shout": {"text": "hey"}}, "42 HEY")
     assert run(script, double, shout).answer == "42 HEY"
     assert script.told == {"double": "42", "shout": "HEY"}
     assert script.offered == [["double", "shout"]] * 2
 
 
-def test_what_is_not_on_the_list_is_not_offered_and_is_denied_when_it_is_called() -> None:
+def test_a_tool_that_is_not_listed_is_neither_offered_nor_called() -> None:
     script = Script({"format_disk": {}}, "I could not")
     ended = run(script, double)
     assert ended.answer == "I could not"
     assert json.loads(script.told["format_disk"]) == {
         "status": "denied",
-        "reason": "there is no tool 'format_disk' for you; there are double",
+        "reason": "there is no tool 'format_disk'; there are double",
         "feedback": "",
     }
 
 
-def test_arguments_that_a_tool_cannot_take_are_told_to_the_model() -> None:
+def test_the_model_sees_the_error_of_invalid_arguments() -> None:
     script = Script({"double": {"number": "many"}}, "sorry")
     run(script, double)
     assert json.loads(script.told["double"])["status"] == "failed"
 
 
-def test_what_a_tool_raises_is_told_to_the_model_with_its_line() -> None:
+def test_the_model_sees_an_exception_of_a_tool_with_its_line() -> None:
     async def fails(text: str) -> str:
         raise OSError(text)
 
@@ -118,7 +118,7 @@ def test_what_a_tool_raises_is_told_to_the_model_with_its_line() -> None:
     assert json.loads(script.told["fails"])["reason"].startswith("OSError: foggy (test_tools.py:")
 
 
-def test_arguments_that_are_nested_too_deep_are_denied() -> None:
+def test_arguments_that_are_nested_too_deeply_are_denied() -> None:
     deep: dict[str, Any] = {"in": 1}
     for _ in range(101):
         deep = {"in": deep}
@@ -127,7 +127,7 @@ def test_arguments_that_are_nested_too_deep_are_denied() -> None:
     assert json.loads(script.told["double"])["reason"] == "the arguments: more than 100 lists and objects within each other"
 
 
-def test_a_tool_that_hangs_is_given_up_after_the_time_of_its_worker_and_the_model_is_told() -> None:
+def test_a_tool_that_hangs_times_out_and_the_model_sees_it() -> None:
     async def hangs() -> None:
         await asyncio.Event().wait()
 
@@ -135,10 +135,10 @@ def test_a_tool_that_hangs_is_given_up_after_the_time_of_its_worker_and_the_mode
     worker = ModelWorker(script.model, "You work.", tools=[hangs], timeout_s=0.2)
     loop = OrchestrationLoop(plan=[{"worker": "m", "intent": "x"}], workers={"m": worker})
     assert asyncio.run(loop.run("x")).answer == "it took too long"
-    assert json.loads(script.told["hangs"])["reason"] == "hangs took longer than 0.2 s; whether it was carried out is not known"
+    assert json.loads(script.told["hangs"])["reason"] == "hangs took longer than 0.2 s; it is unknown if the call took effect"
 
 
-def test_a_scope_denies_with_its_reason_and_one_that_breaks_denies_too() -> None:
+def test_a_scope_denies_with_its_reason_or_its_error() -> None:
     def broken(arguments: object) -> str:
         raise KeyError("x")
 
@@ -150,7 +150,7 @@ def test_a_scope_denies_with_its_reason_and_one_that_breaks_denies_too() -> None
 
 
 def gated_run(*answers: tuple[str, Any]) -> tuple[LoopResult, LoopResult, Script]:
-    """A loop with a destructive tool, up to the question, and after the answer."""
+    """Run a loop with a destructive tool to the question, and then after the answer."""
     script = Script({"double": {"number": 1}}, "done")
     loop = loop_of(script, tool(double, gate="destructive", scope=lambda given: "" if given["number"] < 10 else "too large"))
 
@@ -170,7 +170,7 @@ def test_a_destructive_tool_is_confirmed_with_exactly_its_arguments_before_it_is
     assert (ended.state, script.told) == ("COMPLETE", {"double": "2"})
 
 
-def test_edited_arguments_are_what_is_called_and_are_still_held_to_the_scope() -> None:
+def test_edited_arguments_are_used_and_checked_against_the_scope() -> None:
     assert gated_run(("edit", {"number": 4}))[2].told == {"double": "8"}
     assert json.loads(gated_run(("edit", {"number": 40}))[2].told["double"])["reason"] == "too large"
 
@@ -180,7 +180,7 @@ def test_a_model_whose_arguments_were_edited_is_shown_the_call_that_was_made() -
     assert gated_run(("approve", None))[2].called == {"double": {"number": 1}}
 
 
-def test_a_rejected_call_is_told_to_the_model_with_its_reason() -> None:
+def test_the_model_sees_the_reason_of_a_rejected_call() -> None:
     assert json.loads(gated_run(("reject", None))[2].told["double"])["status"] == "denied"
 
 
@@ -197,7 +197,7 @@ def test_tools_of_an_mcp_server_are_called_over_stdio_and_only_those_allowed_are
 
 @contextlib.asynccontextmanager
 async def served(token: str = "") -> AsyncIterator[str]:
-    """The same server over HTTP, in this process, for whoever bears the token; its address."""
+    """Serve the same tools over HTTP for the holder of the token; yield the URL."""
     app = notes.streamable_http_app()
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
@@ -247,15 +247,15 @@ def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.
             except InvalidInput as refused:
                 return str(refused).partition("/mcp ")[2]
 
-    assert asyncio.run(scene("s3cret")) == "cannot be used: its headers need the variable NOTES_TOKEN, which is not set"
+    assert asyncio.run(scene("s3cret")) == "cannot be used: its headers need the environment variable NOTES_TOKEN, which is not set"
     monkeypatch.setenv("NOTES_TOKEN", "s3cret")
     assert asyncio.run(scene("s3cret")) == ["list_notes"]
     assert asyncio.run(scene("another")) == "cannot be used: MCPError: Server returned an error response"
     monkeypatch.setenv("NOTES_TOKEN", "s3\ncret")
-    assert asyncio.run(scene("s3cret")) == "cannot be used: its header Authorization has a character that no header may have"
+    assert asyncio.run(scene("s3cret")) == "cannot be used: its header Authorization has an invalid character"
 
 
-def test_what_a_server_says_that_is_not_the_protocol_is_no_trace_on_the_screen() -> None:
+def test_invalid_protocol_messages_of_a_server_do_not_reach_the_screen() -> None:
     program = (
         "import asyncio, sys; from asterism.errors import InvalidInput; from asterism.loops.server import McpServer; "
         "from asterism.loops.resources import open_resources; "
@@ -270,13 +270,11 @@ def test_what_a_server_says_that_is_not_the_protocol_is_no_trace_on_the_screen()
     assert ("cannot be used" in done.stdout, done.stderr) == (True, "")
 
 
-def test_what_a_server_says_beside_the_protocol_is_for_whoever_wants_the_log(
-    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_output_of_a_server_reaches_only_the_log(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     server = McpServer(command=(sys.executable, "-c", "import sys; print('no such table', file=sys.stderr)"), allow=("x",))
 
     def told() -> str:
-        with pytest.raises(InvalidInput, match=r"Connection closed; what it says itself is in the log \(ASTERISM_LOG=info\)$"):
+        with pytest.raises(InvalidInput, match=r"Connection closed; its own output is in the log \(ASTERISM_LOG=info\)$"):
             asyncio.run(tools_of(server))
         return capfd.readouterr().err
 
@@ -291,7 +289,7 @@ def test_a_server_with_nothing_allowed_offers_nothing() -> None:
     assert (script.offered[0], json.loads(script.told["add_note"])["status"]) == ([], "denied")
 
 
-def test_a_tool_that_does_not_say_it_is_harmless_is_confirmed() -> None:
+def test_a_tool_that_is_not_declared_harmless_is_confirmed() -> None:
     async def scene() -> dict[str, str]:
         async with open_resources() as keeper:
             server = McpServer(command=SERVER, allow=("list_notes", "add_note", "remove_notes"), gates={"add_note": "external"})
@@ -300,7 +298,7 @@ def test_a_tool_that_does_not_say_it_is_harmless_is_confirmed() -> None:
     assert asyncio.run(scene()) == {"list_notes": "", "add_note": "external", "remove_notes": "destructive"}
 
 
-def test_a_refusal_of_the_server_and_its_death_are_told_to_the_model_and_it_is_started_anew() -> None:
+def test_the_model_sees_an_error_and_a_crash_of_a_server_and_it_is_restarted() -> None:
     script = Script({"add_note": {"text": ""}}, {"die": {}}, {"list_notes": {}}, "it died once")
     server = McpServer(command=SERVER, allow=("add_note", "die", "list_notes"), gates={"die": ""})
     assert run(script, server).answer == "it died once"
@@ -320,13 +318,13 @@ def test_a_refusal_of_the_server_and_its_death_are_told_to_the_model_and_it_is_s
         (McpServer(command=SERVER, allow=("fly",)), r"the MCP server has no tool fly; it has list_notes, add_note, remove_notes, die"),
     ],
 )
-def test_a_server_that_cannot_be_used_fails_the_step_in_one_line(server: McpServer, why: str) -> None:
+def test_an_unavailable_server_fails_the_step_in_one_line(server: McpServer, why: str) -> None:
     ended = run(Script("never"), server)
     assert ended.state == "FAILED"
     assert re.search(why, ended.reason)
 
 
-def test_an_answer_over_http_that_is_not_json_is_told_in_one_line() -> None:
+def test_an_http_answer_that_is_not_json_is_reported_in_one_line() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
@@ -353,7 +351,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
         async with open_resources() as keeper:
             await Toolbox([double, double]).tools(keeper)
 
-    with pytest.raises(InvalidInput, match="two tools of one worker are named double"):
+    with pytest.raises(InvalidInput, match="two tools of one worker have the name double"):
         asyncio.run(scene())
 
 
@@ -374,7 +372,7 @@ def test_a_scope_within_a_folder_follows_dots_and_links(
     assert (within(str(home), "path")({"path": path}) is None) == inside
 
 
-def test_a_call_is_judged_with_what_its_tool_says() -> None:
+def test_a_call_is_checked_against_its_tool() -> None:
     found = gated(ToolCall(call_id="c", tool="double"), {"double": tool(double, idempotent=True, gate="first_time")})
     assert (found.denied, found.gate, found.idempotent) == ("", "first_time", True)
     assert found.parameters["properties"] == {"number": {"type": "integer"}}
@@ -402,7 +400,7 @@ def test_a_model_may_plan_reflect_synthesize_and_criticise() -> None:
     assert (ended.state, ended.answer) == ("COMPLETE", "a grey heron")
 
 
-def test_a_plan_that_is_no_json_is_asked_for_again() -> None:
+def test_an_invalid_json_plan_is_asked_for_again() -> None:
     async def look(handoff: object) -> str:
         return "x"
 
