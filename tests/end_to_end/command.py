@@ -19,7 +19,19 @@ from asterism.cli import main
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
-        *(f"asterism.cli.{module}" for module in ("running", "showing", "people", "flowing", "looping", "reasons", "journals", "planning")),
+        *(
+            f"asterism.cli.{module}"
+            for module in (
+                "run_commands",
+                "show_commands",
+                "inquiry_commands",
+                "flow_commands",
+                "loop_command",
+                "why_command",
+                "journal_commands",
+                "plan_commands",
+            )
+        ),
         *("asterism.bootstrap", "asterism.planner.model", "pydantic_ai.models.openai", "pydantic_ai.providers.openai"),
     ]
 )

@@ -58,7 +58,7 @@ class Terminal:
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     terminal = Terminal(tmp_path, "chat", FLOWS, "--user", "ann")
     try:
-        terminal.read_until("/help says more.\r\n> ")
+        terminal.read_until("Type /help for commands.\r\n> ")
         yield terminal
     finally:
         terminal.process.kill()
@@ -87,7 +87,7 @@ def test_a_person_at_a_terminal_sees_the_state_and_finds_what_was_typed_before_b
 
 def test_a_yes_that_was_typed_before_an_approval_was_shown_is_no_answer_to_it(terminal: Terminal) -> None:
     terminal.type("leave\r2026-03-10\r2026-03-12\rskip\ryes\ryes\r")
-    shown = terminal.read_until("(what was typed before this was shown is no answer to it)\r\n> ")
+    shown = terminal.read_until("(lines typed before this question are ignored)\r\n> ")
     assert "Request leave from 2026-03-10 to 2026-03-12?" in shown, "other questions take what was typed ahead"
     assert "[COMPLETED]" in terminal.say("yes")
 

@@ -162,7 +162,7 @@ def test_what_is_said_to_a_child_goes_on_with_its_root(desk: Desk) -> None:
     (root,) = desk.runs()
     child = next(row["run"] for row in json.loads(desk.do("runs", "--all", "--json").stdout) if row["parent"])
     resumed = desk.do("resume", child, code=3).stdout
-    assert f"it is a part of run {root['run']}, which goes on" in resumed
+    assert f"this run is part of run {root['run']}, which is resumed" in resumed
     desk.do("cancel", child, code=None)
     assert desk.performed() == ["measure", "after"]
     assert json.loads(desk.do("show", root["run"], "--json").stdout)["tasks"]["ship"]["status"] == "CANCELLED"
@@ -176,7 +176,7 @@ def test_a_tree_moves_as_one_file(desk: Desk, tmp_path: Path) -> None:
     desk.do("export", root["run"], "-o", tmp_path / "tree.jsonl")
     other = tmp_path / "other.db"
     told = desk.do("import", tmp_path / "tree.jsonl", "--database", other).stdout
-    assert "and 1 run below it" in told
+    assert "and 1 child run" in told
     assert "nothing was imported" in desk.do("import", tmp_path / "tree.jsonl", "--database", other, code=2).stderr
     desk.do("answer", root["run"], "approve", "--database", other)
     assert desk.performed() == ["measure", "deploy"], "the child is not started a second time"

@@ -87,7 +87,7 @@ def test_a_task_that_needs_approval_waits_is_answered_from_another_process_and_r
     late = desk.do("answer", asked["inquiry"], "reject", code=1)
     assert "is no longer open: edit by" in late.stderr
     assert desk.performed() == ["task_001", "task_002"]
-    assert desk.do("inbox").stdout == "nobody is asked anything\n"
+    assert desk.do("inbox").stdout == "no open questions\n"
 
 
 def test_a_rejected_task_fails_the_run_with_the_reason(desk: Desk) -> None:
@@ -104,15 +104,15 @@ def test_an_answer_may_be_written_down_for_whoever_goes_on(desk: Desk) -> None:
     (run,) = desk.runs()
     desk.do("answer", run["run"], "approve", "--no-drive")
     listed = desk.do("inbox").stdout
-    assert f"it is taken when somebody goes on with: asterism resume {run['run']}" in listed
+    assert f"takes effect with: asterism resume {run['run']}" in listed
     shown = desk.do("show", run["run"]).stdout
-    assert f"it is taken when somebody goes on with: asterism resume {run['run']}" in shown
+    assert f"takes effect with: asterism resume {run['run']}" in shown
     assert "asterism answer" not in listed + shown
     assert "was answered already: approve" in desk.do("answer", run["run"], "reject", code=1).stderr
     assert desk.performed() == []
     desk.do("resume")
     assert desk.performed() == ["task_002"]
-    assert desk.do("resume").stdout == "there is nothing to resume\n"
+    assert desk.do("resume").stdout == "no runs to resume\n"
 
 
 def test_a_run_that_is_driven_is_left_to_its_driver(desk: Desk) -> None:
@@ -131,7 +131,7 @@ def test_a_run_that_is_driven_is_left_to_its_driver(desk: Desk) -> None:
     assert "cancelled by" in out
     assert "enough" in followed
     assert [row["outcome"] for row in desk.runs()] == ["cancelled"]
-    assert "has ended already (cancelled)" in desk.do("cancel", run["run"], code=1).stderr
+    assert "has already ended (cancelled)" in desk.do("cancel", run["run"], code=1).stderr
 
 
 def test_show_tells_the_states_the_tasks_and_the_numbers(desk: Desk) -> None:

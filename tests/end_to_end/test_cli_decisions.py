@@ -30,9 +30,9 @@ def test_a_plan_is_shown_as_a_picture_and_runs_after_a_yes(desk: Desk) -> None:
     (run,) = desk.runs()
     shown = [line.strip() for line in desk.do("show", run["run"]).stdout.splitlines()]
     planning = shown[shown.index("planning") + 1 :]
-    assert "CONTINUE, which a person is asked to approve  (planner)" in planning[0]
+    assert "CONTINUE, waiting for approval  (planner)" in planning[0]
     assert any("approved, 3 changes" in line for line in planning)
-    assert planning[-1] == "in all: 1 question"
+    assert planning[-1] == "total: 1 question"
 
 
 def test_a_plan_is_edited_by_hand_from_a_file_and_a_bad_one_leaves_the_question_open(desk: Desk) -> None:
@@ -102,7 +102,7 @@ def test_why_says_how_a_task_came_about_and_what_became_of_it(desk: Desk) -> Non
     assert "added with the plan" in said
     assert "thought: Decomposed into 2 tasks" in said
     assert json.loads(desk.do("why", run["run"], "task_001", "--json").stdout)["reasons"][-1]["text"] == "completed: accuracy=0.8"
-    assert "has never had a task 'x'; it has task_001, task_002" in desk.do("why", run["run"], "x", code=2).stderr
+    assert "never had a task 'x'; it has task_001, task_002" in desk.do("why", run["run"], "x", code=2).stderr
 
 
 def test_a_limit_can_be_raised_while_the_run_waits(desk: Desk) -> None:
@@ -115,9 +115,9 @@ def test_a_limit_can_be_raised_while_the_run_waits(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("run", REQUEST, "--max-tokens", "0"), "--max-tokens is a number above 0"),
-        (("run", REQUEST, "--max-cost", "-1"), "--max-cost is an amount of dollars above 0"),
-        (("resume", "--max-cost", "1"), "a higher limit is for one run; name it"),
+        (("run", REQUEST, "--max-tokens", "0"), "--max-tokens must be above 0"),
+        (("run", REQUEST, "--max-cost", "-1"), "--max-cost must be an amount of dollars above 0"),
+        (("resume", "--max-cost", "1"), "--max-tokens and --max-cost apply to one run; give its id"),
     ],
 )
 def test_limits_that_are_none_are_refused_before_anything_is_written(desk: Desk, arguments: tuple[str, ...], why: str) -> None:

@@ -37,7 +37,7 @@ def loaded(script: str) -> set[str]:
 
 def test_help_loads_nothing_that_a_bare_app_does_not() -> None:
     own = loaded(OURS) - loaded(BARE)
-    assert own <= {"asterism", "asterism.cli", "asterism.cli.codes", "asterism.errors"}
+    assert own <= {"asterism", "asterism.cli", "asterism.cli.exit_codes", "asterism.errors"}
 
 
 def test_help_names_every_command() -> None:

@@ -111,7 +111,7 @@ def test_a_loop_that_was_killed_is_resumed_at_the_step_it_was_in(loops: Desk) ->
     assert resumed.returncode == 0, resumed.stderr
     assert 'answer: "alive"' in resumed.stdout
     log = say(loops, "log", run).stdout
-    assert (log.count("handed to look"), log.count("taken up again by")) == (1, 1)
+    assert (log.count("handed to look"), log.count("resumed by")) == (1, 1)
 
 
 @pytest.mark.slow

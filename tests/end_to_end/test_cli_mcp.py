@@ -112,8 +112,8 @@ def test_a_client_edits_a_live_run_and_the_log_that_follows_it_shows_the_edit(de
         said += line
     assert live.end(desk) == 0
     following.communicate(timeout=TIMEOUT_S)
-    assert "adds it on desk, version 2" in said
-    assert "removes it, version 3" in said
+    assert "adds the task on desk, version 2" in said
+    assert "removes the task, version 3" in said
     assert "is refused: gate: it is RUNNING" in said
     assert "by mcp" in said
     assert {line.split()[0] for line in desk.performed()} == {"gate", "new"}
@@ -206,7 +206,7 @@ def test_a_run_that_has_ended_is_not_edited(desk: Desk) -> None:
     desk.do("run", desk.plan(AFTER), "--fleet", desk.fleet)
     run = desk.runs()[0]["run"]
     told = desk.do("mcp", "edit", run, code=1)
-    assert told.stderr == f"asterism: run {run} has ended already (finished); fork it to go on from an earlier point\n"
+    assert told.stderr == f"asterism: run {run} has already ended (finished); fork it to continue from an earlier entry\n"
 
 
 def test_a_run_that_ends_meanwhile_refuses_with_words(desk: Desk) -> None:
@@ -403,7 +403,7 @@ def test_a_signal_ends_an_editor_over_http_whatever_its_clients_have_left_open(d
 
 
 def test_an_editor_that_cannot_stop_is_ended_when_its_time_is_over() -> None:
-    stuck = "from asterism.cli import editing; editing.STOP_S = 0.1; editing._bound_the_stop(); import threading; threading.Event().wait()"
+    stuck = "from asterism.cli import edit_command as it; it.STOP_S = 0.1; it._bound_the_stop(); import threading; threading.Event().wait()"
     done = subprocess.run([sys.executable, "-c", stuck], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stderr) == (130, "asterism: interrupted\n")
 

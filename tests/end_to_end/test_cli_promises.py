@@ -120,7 +120,7 @@ def test_what_a_resume_makes_again_is_in_the_journal(desk: Desk) -> None:
         desk.reach()
         os.kill(owner.pid, signal.SIGKILL)
     run = desk.runs()[0]["run"]
-    assert "a wait  made again, under the same key" in desk.do("resume", run).stdout.replace("a  made", "a wait  made")
+    assert "a wait  retried with the same key" in desk.do("resume", run).stdout.replace("a  retried", "a wait  retried")
     claimed = [json.loads(line) for line in desk.do("log", run, "--json").stdout.splitlines() if '"ownership_acquired"' in line]
     assert len(claimed) == 2
 
@@ -214,7 +214,7 @@ def test_a_journal_edited_by_hand_is_named(desk: Desk, statement: str, told: str
     ("line", "told"),
     [
         ("export {run} >&-", ""),
-        ("chat agents.py:Any <&-", "there is no standard input to hear you by"),
+        ("chat agents.py:Any <&-", "standard input is closed; chat reads your messages from it"),
         ("mcp edit {run} <&-", "standard input or output is closed"),
         ("mcp edit {run} >&-", "standard input or output is closed"),
     ],
@@ -234,4 +234,4 @@ def test_a_folder_that_was_removed_is_told_as_that(desk: Desk) -> None:
     gone.mkdir()
     shell = f'rmdir "{gone}" && "{sys.executable}" -m asterism.cli chat orders.py'
     done = subprocess.run(["sh", "-c", shell], env=desk.environment(), cwd=gone, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (2, "asterism: the folder that you are in was removed; go to another one\n")
+    assert (done.returncode, done.stderr) == (2, "asterism: the current folder was removed; change to another one\n")

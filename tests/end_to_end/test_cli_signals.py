@@ -116,12 +116,12 @@ def test_ctrl_c_once_lets_what_runs_end_and_says_how_to_go_on(desk: Desk) -> Non
     with terminal(desk, "run", plan, "--fleet", desk.fleet) as shown:
         desk.reach()
         shown.press(CTRL_C)
-        shown.wait_for("Ctrl-C again stops now")
+        shown.wait_for("press Ctrl-C again to stop now")
         assert any(desk.runs()[0]["status"] == "paused" for _ in range(50))
         desk.open_gate()
         assert shown.end() == 130
     (run,) = desk.runs()
-    assert f"paused; go on with: asterism resume {run['run']}" in shown.seen
+    assert f"paused; resume with: asterism resume {run['run']}" in shown.seen
     assert run["status"] == "paused"
     assert desk.performed() == ["gate"]
     assert "FINISH" in desk.do("resume").stdout
@@ -133,12 +133,12 @@ def test_ctrl_c_twice_stops_now_and_nothing_is_lost(desk: Desk) -> None:
     with terminal(desk, "run", plan, "--fleet", desk.fleet) as shown:
         worker = desk.reach()
         shown.press(CTRL_C)
-        shown.wait_for("Ctrl-C again stops now")
+        shown.wait_for("press Ctrl-C again to stop now")
         shown.press(CTRL_C)
         assert shown.end() == 130
         assert_gone(worker)
     (run,) = desk.runs()
-    assert f"stopped; nothing is lost. Go on with: asterism resume {run['run']}" in shown.seen
+    assert f"stopped; nothing is lost. Resume with: asterism resume {run['run']}" in shown.seen
     assert run["status"] != "ended"
     assert "FINISH" in desk.do("resume", run["run"]).stdout
     lines = desk.log.read_text(encoding="utf-8").splitlines()
@@ -168,9 +168,9 @@ def test_a_run_paused_from_another_process_goes_on_with_unpause(desk: Desk) -> N
         desk.open_gate()
         out, _ = driver.communicate(timeout=60)
         assert driver.returncode == 130
-    assert f"paused; go on with: asterism resume {run['run']}" in out
+    assert f"paused; resume with: asterism resume {run['run']}" in out
     assert desk.performed() == ["gate"]
-    assert "is paused already" in desk.do("pause", run["run"]).stdout
+    assert "is already paused" in desk.do("pause", run["run"]).stdout
     desk.do("unpause", run["run"])
     assert desk.performed() == ["gate", "after"]
 

@@ -54,7 +54,7 @@ def test_the_replanning_example_tells_the_seeds_story(tmp_path: Path) -> None:
         [sys.executable, "-m", "examples.replan"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=True
     )
     ran, shown = done.stdout.split("the model was asked 5 times")
-    for words in ("planned 4 tasks", "completed: accuracy=0.92", "the planner answers CONTINUE with 3 edits", "FINISH: finished after"):
+    for words in ("planned 4 tasks", "completed: accuracy=0.92", "planner answered CONTINUE with 3 edits", "FINISH: finished after"):
         assert words in ran
     assert "task_005 retrain_with_tuning  completed" in shown
     for words in (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from asterism.cli.flowing import HELP
+from asterism.cli.flow_commands import HELP
 from tests.end_to_end import command
 
 ROOT = Path(__file__).parents[2]
@@ -207,6 +207,6 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     assert "amount  40 here, 40 there" not in desk.do("show", fork)
     (desk.folder / "quick").touch()
     assert "Paid 40." in desk.do("answer", run, "approve")
-    assert "on_running is entered" in desk.do("log", run)
-    assert "has never had a field or child 'x'" in desk.do("why", run, "x", code=2)
+    assert "on_running started" in desk.do("log", run)
+    assert "never had a field or child 'x'" in desk.do("why", run, "x", code=2)
     assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)

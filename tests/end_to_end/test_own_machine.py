@@ -71,15 +71,15 @@ def test_an_answer_is_written_down_for_its_program(database: Path, capsys: pytes
     run = asks(database)
     code, out, err = said(capsys, "answer", run, "approve")
     assert (code, err) == (0, "")
-    assert out.endswith(f"written down; it is taken when the program that registers its machine 'ferry' goes on with run {run}")
+    assert out.endswith(f"recorded; it takes effect when the program that registers its machine 'ferry' resumes run {run}")
     assert outcome(database, run) == "finished"
 
 
 def test_what_goes_on_with_it_is_its_program(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = asks(database)
-    assert said(capsys, "pause", run)[1].endswith("Go on with: the program that registers its machine 'ferry'")
+    assert said(capsys, "pause", run)[1].endswith("Resume with: the program that registers its machine 'ferry'")
     said(capsys, "answer", run, "approve")
-    assert "it is taken when somebody goes on with: the program that registers its machine 'ferry'" in said(capsys, "inbox")[1]
+    assert "takes effect with: the program that registers its machine 'ferry'" in said(capsys, "inbox")[1]
 
 
 def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_resuming_all_runs_leaves_it_alone_and_says_so(database: Path, capsys: p
     assert asyncio.run(epoch(database, run)) == 1
     code, out, err = said(capsys, "resume")
     assert (code, err) == (0, "")
-    assert out.startswith(f"left alone: run {run}: its machine 'ferry' is not known here; use the program that registers it")
+    assert out.startswith(f"skipped: run {run}: its machine 'ferry' is not known here; use the program that registers it")
     assert asyncio.run(epoch(database, run)) == 1
 
 

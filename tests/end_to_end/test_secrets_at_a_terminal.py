@@ -82,7 +82,7 @@ def test_one_that_was_begun_without_a_terminal_names_the_command_that_asks_for_i
     said = unattended(folder, *begun, code=3)
     (line,) = [line.strip() for line in said.splitlines() if "asterism " in line]
     resume, told = line.split("   ", 1)
-    assert told == "at a terminal, where the secret is typed: it is written nowhere"
+    assert told == "at a terminal, to type the secret: it is not stored"
     for listed in ("inbox", "show"):
         assert line in unattended(folder, listed, *([] if listed == "inbox" else [resume.split()[-1]]), code=0)
     run = resume.split()[-1]
@@ -107,4 +107,4 @@ def test_whoever_leaves_finds_it_open_again(folder: Path) -> None:
 
 def test_a_field_that_is_a_secret_is_not_taken_from_the_command_line(folder: Path) -> None:
     refused = unattended(folder, "flow", "run", "trip.py:Trip", "--field", f"pin={PIN}", code=2)
-    assert "leave it out, and it is asked for at the terminal" in refused
+    assert "leave it out to be asked at the terminal" in refused

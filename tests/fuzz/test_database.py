@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from asterism.cli import main
-from asterism.cli.codes import UNUSABLE
+from asterism.cli.exit_codes import UNUSABLE
 from asterism.runtime.journal_file import journal_lines, read_journals
 from tests.end_to_end.desk import Desk
 

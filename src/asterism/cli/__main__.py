@@ -1,4 +1,4 @@
-"""``python -m asterism.cli``: the same as ``asterism``."""
+"""Run ``asterism`` as ``python -m asterism.cli``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person types: lines, secrets that nobody sees, and answers that only this process may know."""
+"""Keyboard input: messages, secrets, and answers that only this process may know."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import termios
 import threading
 from collections.abc import Iterator
 
-from asterism.cli.finding import actor
 from asterism.cli.output import put
-from asterism.cli.stories.proposals import subject_of
+from asterism.cli.rendering.proposals import subject_of
+from asterism.cli.run_access import actor
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
 from asterism.flows.secret_store import process_vault
@@ -22,24 +22,25 @@ from asterism.runtime.runtime import Runtime
 from asterism.views.words import plain
 
 MAX_SHOWN = 2000
-"""Characters of a question that are printed."""
+"""Characters of a question that are printed at most."""
 
 
-async def confided(runtime: Runtime, root: str) -> bool:
-    """Ask at the terminal for the secret that a run waits for, and put it where only this process finds it.
+async def ask_secret(runtime: Runtime, root: str) -> bool:
+    """Ask at the terminal for the secret that a run waits for, and store it in the memory of this process.
 
-    So is all else that a conversation asks once it has told this process a secret: in another process it would be forgotten.
+    Once this process holds a secret of a conversation, it asks every further question of that conversation, too:
+    another process would not have the secret.
 
     Returns:
-        False where nothing such is asked, this is no terminal, or the person leaves it open (Ctrl-D).
+        False where no such question is open, there is no terminal, or the person leaves it open (Ctrl-D).
     """
-    open_ones = await runtime.store.inquiries(root=root)
-    asked = next((row for row in open_ones if not row.verbs or process_vault().of(row.run_id)), None)
+    inquiries = await runtime.store.inquiries(root=root)
+    asked = next((row for row in inquiries if not row.verbs or process_vault().of(row.run_id)), None)
     if asked is None or not (sys.stdin and sys.stdin.isatty()):
         return False
     put(plain(asked.prompt, MAX_SHOWN))
     with terminal():
-        line = await heard(asked)
+        line = await typed_answer(asked)
     if line is None:
         return False
     row = await runtime.store.run(asked.run_id)
@@ -48,16 +49,20 @@ async def confided(runtime: Runtime, root: str) -> bool:
     return True
 
 
-async def heard(asked: InquiryRow | None) -> str | None:
-    """What the person says next, to what is asked now; None at the end of the input."""
+async def typed_answer(asked: InquiryRow | None) -> str | None:
+    """Return the next message that the person types; None at the end of the input.
+
+    Args:
+        asked: the open question, if there is one.
+    """
     if asked is not None and "approve" in asked.verbs:
-        _forget_typed_ahead()
+        _discard_typed_ahead()
     return await _line(secret=asked is not None and not asked.verbs)
 
 
 @contextlib.contextmanager
 def terminal() -> Iterator[None]:
-    """Leaves the terminal as it was, whatever was being typed when the person left."""
+    """Restore the settings of the terminal on leaving, even in the middle of an input."""
     if not sys.stdin.isatty():
         yield
         return
@@ -68,15 +73,15 @@ def terminal() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, was)
 
 
-def _forget_typed_ahead() -> None:
-    """Drop the lines that were typed before what is to be approved was shown; those of a pipe are meant in their order."""
+def _discard_typed_ahead() -> None:
+    """Discard lines typed before the approval was shown; lines from a pipe are read in order."""
     if sys.stdin.isatty() and select.select([sys.stdin], [], [], 0)[0]:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        put("(what was typed before this was shown is no answer to it)")
+        put("(lines typed before this question are ignored)")
 
 
 async def _line(*, secret: bool) -> str | None:
-    """What the person types, several lines where each but the last ends with a backslash; None at the end of the input."""
+    """Return the lines that the person types, up to one without a backslash at its end; None at the end of the input."""
     lines: list[str] = []
     while True:  # bounded by what is typed
         line = await _typed("> " if sys.stdin.isatty() else "", secret=secret)
@@ -89,26 +94,26 @@ async def _line(*, secret: bool) -> str | None:
 
 
 async def _typed(prompt: str, *, secret: bool) -> str | None:
-    """One line, or None at the end; read by a thread that nobody waits for, so that Ctrl-C leaves at once."""
+    """Return one line, or None at the end; a daemon thread reads it, so that Ctrl-C takes effect at once."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str | None] = loop.create_future()
 
-    def tell(line: str | None) -> None:
+    def deliver(line: str | None) -> None:
         if not typed.done():
             typed.set_result(line)
 
     def read() -> None:
         line = _read(prompt, secret=secret)
-        with contextlib.suppress(RuntimeError):  # nobody listens any more
-            loop.call_soon_threadsafe(tell, line)
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            loop.call_soon_threadsafe(deliver, line)
 
     threading.Thread(target=read, daemon=True).start()
     return await typed
 
 
 def _read(prompt: str, *, secret: bool) -> str | None:
-    """One line, or None at the end. A secret is not shown while it is typed, and is in no history of the terminal."""
-    if not sys.stdin.isatty():  # past Python's own buffer, whose lock a reader would hold when the program ends
+    """Return one line, or None at the end. A secret is not echoed, and does not enter the input history."""
+    if not sys.stdin.isatty():  # bypass Python's buffer: the thread would hold its lock at exit
         with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as raw:
             line = raw.readline()
         return line.decode(errors="replace").rstrip("\r\n") if line else None

@@ -1,24 +1,28 @@
-"""The standard output. When nobody reads it any more, or it cannot be written, it is silent: a run goes on all the same."""
+"""Standard output and error, and text made safe for a terminal.
+
+When the output is closed or cannot be written, printing does nothing, so that a run continues.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
 
 from rich.console import Console
 from rich.text import Text
 
-from asterism.cli.words import message
+from asterism.views.words import printable
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Go on in silence; the base class would end the process."""
-        let_go()
+        """Discard further output; the base class would end the process."""
+        silence_output()
 
 
 def console() -> Console:
-    """A console that takes no text for markup."""
+    """Return a console that treats no text as markup."""
     return _Console(highlight=False, markup=False, emoji=False)
 
 
@@ -27,24 +31,50 @@ def put(text: str) -> None:
     try:
         print(text, flush=True)  # noqa: T201 - the output
     except OSError:
-        let_go()
+        silence_output()
 
 
 def put_line(out: Console, line: Text) -> None:
-    """Print a line of rich text: cut or wrapped as it wants at the edge of a terminal, whole where there is none."""
+    """Print a line of rich text: cut or wrapped at the edge of a terminal, and whole everywhere else."""
     try:
         out.print(line, soft_wrap=not out.is_terminal)
     except OSError:
-        let_go()
+        silence_output()
 
 
 def complain(text: str) -> None:
-    """Print a message that is not a part of the output."""
-    if sys.stderr is not None:  # print would take the standard output instead
+    """Print a message to standard error."""
+    if sys.stderr is not None:  # print would use standard output instead
         print(f"asterism: {message(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
 
 
-def let_go() -> None:
-    """Send the rest to nowhere: nobody reads it any more, or it cannot be written."""
+def silence_output() -> None:
+    """Discard all further output: the reader has gone, or it cannot be written."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def message(text: object) -> str:
+    """Return an error message that is safe to print to a terminal.
+
+    Control characters are escaped. Every line but the first is indented, so that no line looks like a new message.
+    """
+    first, *more = str(text).split("\n")
+    return "\n".join([printable(first), *(printable(line if line.startswith("  ") else f"  {line}") for line in more)])
+
+
+def moment(at: float) -> str:
+    """Return date and time of day, in the local time zone."""
+    return _local(at, "%Y-%m-%d %H:%M:%S")
+
+
+def time_of_day(at: float) -> str:
+    """Return the time of day, in the local time zone."""
+    return _local(at, "%H:%M:%S")
+
+
+def _local(at: float, form: str) -> str:
+    try:
+        return f"{dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone():{form}}"
+    except (OverflowError, ValueError, OSError):  # one odd row must not hide the others
+        return f"invalid time ({at:g} s)"

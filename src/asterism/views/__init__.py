@@ -1,11 +1,8 @@
-"""The read model: what a journal shows, as rows and lines of text. Pure, and without a terminal.
+"""The read model: a journal as rows and lines of text, for everything that shows a run. Pure, and without a terminal.
 
-Everything that shows a run reads it.
-
-``delta`` what one entry changes, and ``fold`` · ``view`` the view of any machine · ``constellation``,
-``loop``, ``flow`` the views of the three machines · ``registry`` the view that a machine has ·
-``plan_history`` what was decided about a constellation, by whom and why · ``words`` values and commands
-in words.
+``delta`` has the changes of one entry, and ``fold``. ``view`` is the view of any machine; ``constellation``,
+``loop`` and ``flow`` extend it for the three machines, and ``registry`` chooses among them. ``plan_history``
+has the decisions about a constellation, and ``words`` renders values and commands in words.
 """
 
 from __future__ import annotations

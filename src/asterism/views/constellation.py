@@ -1,4 +1,4 @@
-"""The view of a constellation: tasks, dependencies and devices as rows, and what became of them in words."""
+"""The view of a constellation: tasks, dependencies and devices as rows, and its log in words."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ from asterism.machines.run_control import (
 )
 from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, count, duration, last_line, plain, preview
+from asterism.views.words import answer_words, control_words, count, duration, last_line, ownership_words, plain, preview
 
 _SETTLED = frozenset(map(str, SETTLED))
-_PLAIN_WORDS = {BatchEnded: "looked at the whole", EffectCancelled: "called off"}
+_PLAIN_WORDS = {BatchEnded: "schedule evaluated", EffectCancelled: "effect cancelled"}
 
 
 class ConstellationRunView(BaseView):
@@ -68,14 +68,14 @@ class ConstellationRunView(BaseView):
 
     @property
     def memory(self) -> ConstellationMemory:
-        """The agent's memory."""
+        """Return the memory of the agent."""
         memory: ConstellationMemory = self.run.memory
         return memory
 
     # -- state rows --------------------------------------------------------------------------------
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """Yield kind and key of every state row there may be."""
+        """Yield kind and key of every possible state row."""
         yield from super().parts()
         yield from (("device", device) for device in self.memory.fleet)
         constellation = self.memory.constellation
@@ -83,7 +83,7 @@ class ConstellationRunView(BaseView):
         yield from (("line", line_id) for line_id in constellation.lines)
 
     def row(self, kind: str, key: str) -> dict[str, Any] | None:
-        """Return a state row; None where there is none (any more)."""
+        """Return a state row; None if it does not exist."""
         constellation = self.memory.constellation
         match kind:
             case "task":
@@ -96,7 +96,7 @@ class ConstellationRunView(BaseView):
                 return super().row(kind, key)
 
     def touched(self, entry: Entry) -> Iterator[tuple[str, str]]:
-        """Yield the parts that an entry may have changed; with a task that has settled, the dependencies that it has judged."""
+        """Yield the rows that an entry may have changed; a settled task changes the dependencies that awaited it."""
         constellation = self.memory.constellation
         for kind, key in super().touched(entry):
             yield kind, key
@@ -104,7 +104,7 @@ class ConstellationRunView(BaseView):
                 yield from (("line", line_id) for line_id in constellation.awaiting(key))
 
     def run_row(self) -> dict[str, Any]:
-        """Return the row of the run, with its constellation as a whole and what is being decided about it."""
+        """Return the row of the run, with the constellation as a whole and the pending decision about it."""
         memory = self.memory
         constellation, options = memory.constellation, memory.options
         return {
@@ -158,8 +158,8 @@ class ConstellationRunView(BaseView):
         """Return the story row that an effect begins: an attempt at a task, or planning."""
         match effect:
             case AskPlanner():
-                batch, told = [*effect.batch[:NAMED]], brief(effect.feedback, seq)
-                return "planning", {"number": effect.number, "mode": str(effect.mode), "about": batch, "feedback": told}
+                about, feedback = [*effect.batch[:NAMED]], brief(effect.feedback, seq)
+                return "planning", {"number": effect.number, "mode": str(effect.mode), "about": about, "feedback": feedback}
             case Dispatch():
                 where = {"device": effect.device, "skill": effect.skill, "number": effect.attempt}
                 return "attempt", {"kind": kind_of(effect), "part": effect.task_id, **where, "arguments": brief(effect.arguments, seq)}
@@ -167,7 +167,7 @@ class ConstellationRunView(BaseView):
                 return super().begun(effect_id, effect, seq)
 
     def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
-        """Return what an outcome adds to the story row of its effect."""
+        """Return the fields that a result adds to the story row of its effect."""
         match event:
             case AttemptEnded(result=result, error=error):
                 return {
@@ -183,7 +183,7 @@ class ConstellationRunView(BaseView):
                 return super().ended(event, seq)
 
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield ids and fields of the story rows that an entry adds to: of an attempt its last sign of life, too."""
+        """Yield ids and fields of the story rows that an entry adds to, including the last progress report of an attempt."""
         yield from super().story(entry, settled)
         if isinstance(entry.event, AttemptProgressed):
             sign = {"fraction": entry.event.fraction, "message": brief(entry.event.message, entry.seq), "seen_at": entry.at}
@@ -192,7 +192,7 @@ class ConstellationRunView(BaseView):
     # -- words -------------------------------------------------------------------------------------
 
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
-        """Return the task that an effect is for; empty for none, and for a child that was called off."""
+        """Return the task that an effect belongs to; empty for none, and for a cancelled child."""
         match effect:
             case Dispatch(task_id=task_id):
                 return task_id
@@ -204,32 +204,34 @@ class ConstellationRunView(BaseView):
                 return ""
 
     def noted(self, entry: Entry) -> str:
-        """Return why an entry changed nothing."""
+        """Return the reason why an entry changed nothing."""
         if isinstance(entry.event, Edited) and (refusal := refusal_of(entry.note)):
-            return f"an edit by {entry.actor} is refused: {refusal.what}: {refusal.why} ({refusal.code})"
+            return f"edit by {entry.actor} rejected: {refusal.what}: {refusal.why} ({refusal.code})"
         return super().noted(entry)
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
-        """Yield what an entry says: its event, its effects, and which tasks it settled besides."""
+        """Yield the log lines of an entry: its event, its effects, and the other tasks that it settled."""
         was, memory = self.rows.get("run", {}), self.memory
         said = [*self.event_lines(entry, settled), *self._all_effect_lines(entry), *self._settled_lines(settled)]
-        if isinstance(entry.event, Edited) and memory.constellation.version == was.get("version"):  # it was so already; its notes say that
+        if isinstance(entry.event, Edited) and memory.constellation.version == was.get(
+            "version"
+        ):  # the edit changed nothing; its notes say so
             said = [it for it in said if it.weight == "detail"]
         if memory.limit and memory.limit != was.get("limit"):
-            said.append(LogLine(f"the run pauses itself: {plain(memory.limit)}"))
-        if entry.state != was.get("state") and memory.code and memory.code != "cancelled":  # that was said already
-            said.append(LogLine("the run has finished" if memory.code == "finished" else f"the run fails: {plain(memory.reason)}"))
+            said.append(LogLine(f"run paused at a limit: {plain(memory.limit)}"))
+        if entry.state != was.get("state") and memory.code and memory.code != "cancelled":  # the cancel has its own line
+            said.append(LogLine("run finished" if memory.code == "finished" else f"run failed: {plain(memory.reason)}"))
         if not said and (words := _PLAIN_WORDS.get(type(entry.event))):
             said.append(LogLine(words, weight="detail"))
         return said
 
     def _settled_lines(self, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield the tasks that an entry has settled though its event is about another one, or about none."""
+        """Yield lines for the tasks that an entry has settled although its event is not about them."""
         memory, about = self.memory, settled.part if settled else ""
         restarted = memory.restarts > self.rows.get("run", {}).get("generation", 0)
-        thrown = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}
+        discarded = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}
         for kind, task_id in self.run.touched:
-            task = thrown.get(task_id) or memory.constellation.tasks.get(task_id) if kind == "task" else None
+            task = discarded.get(task_id) or memory.constellation.tasks.get(task_id) if kind == "task" else None
             before = self.rows.get(f"task:{task_id}")
             if task is None or not task.settled or before is None or before["status"] in _SETTLED or task_id == about:
                 continue
@@ -237,44 +239,43 @@ class ConstellationRunView(BaseView):
             yield LogLine(f"{str(task.status).lower()}{why}", task_id)
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield what the event of an entry says."""
+        """Yield the log lines of the event of an entry."""
         event = entry.event
         match event:
             case ConstellationSubmitted():
                 plan = f" with a plan of {count(len(event.plan.tasks), 'task')}" if event.plan else ""
                 yield LogLine(f"submitted{plan}: {plain(event.request)}", weight="detail")
             case OwnershipAcquired():
-                yield from self._claimed(event)
+                yield from self._ownership_lines(event)
             case Planned() | PlanningFailed():
                 yield LogLine(_planned(event, settled))
             case AttemptEnded() | ChildEnded() | Answered():
-                yield self._outcome(entry, event, settled)
-            case ChildBlocked(effect_id=of, blocked=resting):
-                words = "waits for a person, or is paused" if resting else "goes on"
-                yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "event" if resting else "detail")
+                yield self._result_line(entry, event, settled)
+            case ChildBlocked(effect_id=of, blocked=blocked):
+                words = "waits for a person, or is paused" if blocked else "continues"
+                yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "event" if blocked else "detail")
             case AttemptProgressed(effect_id=of, fraction=fraction):
                 percent = f"{fraction:.0%} " if fraction is not None else ""
                 words = f"{percent}{plain(last_line(event.message))}".strip()
                 yield LogLine(words, self.part_of(of, self.run.outstanding.get(of)), "progress")
             case Edited():
-                yield from self._edited(entry, event)
+                yield from self._edit_lines(entry, event)
             case DeviceLost() | DeviceFound():
-                said = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "back"
-                yield LogLine(f"device {plain(event.device)} is {said}")
+                state = f"lost: {plain(event.reason)}" if isinstance(event, DeviceLost) else "available again"
+                yield LogLine(f"device {plain(event.device)} {state}")
             case Pause() | Unpause() | RaiseLimits() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case _:
                 pass
 
-    def _claimed(self, event: OwnershipAcquired) -> Iterator[LogLine]:
-        again = "taken" if event.epoch == 1 else "taken up again"
-        yield LogLine(f"{again} by {plain(event.owner)}", weight="detail" if event.epoch == 1 else "event")
+    def _ownership_lines(self, event: OwnershipAcquired) -> Iterator[LogLine]:
+        yield LogLine(ownership_words(event), weight="detail" if event.epoch == 1 else "event")
         for effect_id in event.retried:
-            if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # the journal of a child says how it is taken up
-                yield LogLine("made again, under the same key", effect.task_id)
+            if isinstance(effect := self.run.outstanding.get(effect_id), Dispatch):  # a child run logs its own resumption
+                yield LogLine("retried with the same key", effect.task_id)
 
-    def _edited(self, entry: Entry, event: Edited) -> Iterator[LogLine]:
-        """Yield a line for each edit that somebody has made."""
+    def _edit_lines(self, entry: Entry, event: Edited) -> Iterator[LogLine]:
+        """Yield a line for each edit."""
         for number, action in enumerate(event.actions, start=1):
             after = f", version {self.memory.constellation.version}" if number == len(event.actions) else ""
             task_id, words = edit_words(parse_action(action))
@@ -282,35 +283,35 @@ class ConstellationRunView(BaseView):
         for note in entry.side_effects.get("notes", ()):
             yield LogLine(plain(note), weight="detail")
 
-    def _outcome(self, entry: Entry, event: AttemptEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
-        """Return the end of an attempt, or an answer."""
+    def _result_line(self, entry: Entry, event: AttemptEnded | ChildEnded | Answered, settled: Settled | None) -> LogLine:
+        """Return the line of the end of an attempt, or of an answer."""
         task_id = settled.part if settled else ""
         task = self.memory.constellation.tasks.get(task_id)
         if isinstance(event, Answered):
             if event.cancelled:
-                return LogLine("the question is withdrawn", task_id, "detail")
+                return LogLine("question cancelled", task_id, "detail")
             return LogLine(answer_words(entry, event), task_id)
-        # The task of a cancelled child is not known any more.
-        is_called_off = task.status is TaskStatus.CANCELLED if task else not task_id
-        weight: Weight = "detail" if is_called_off else "event"
+        # The task of a cancelled child is no longer known.
+        is_cancelled = task.status is TaskStatus.CANCELLED if task else not task_id
+        weight: Weight = "detail" if is_cancelled else "event"
         ended = f"run {plain(child_run_id(event.effect_id))}: " if isinstance(event, ChildEnded) and not task_id else ""
         return LogLine(ended + _end_words(event, task, entry.at), task_id, weight)
 
     def _all_effect_lines(self, entry: Entry) -> Iterator[LogLine]:
-        # A child that this entry calls off is for the task that was waiting for it until now.
-        called_off = {
+        # A child that this entry cancels belongs to the task that awaited it until now.
+        cancelled = {
             self.rows[row]["effect"]: key for kind, key in self.run.touched if kind == "task" and (row := f"task:{key}") in self.rows
         }
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, CancelEffect | SignalChild):
-                part = called_off.get(effect.effect_id) or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
+                part = cancelled.get(effect.effect_id) or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
                 command = plain(effect.command.get("type", "")) if isinstance(effect, SignalChild) else ""
-                yield LogLine(f"its run is told to {command}" if command else "an effect is called off", part, "detail")
+                yield LogLine(f"{command} sent to its run" if command else "effect cancelled", part, "detail")
             else:
                 yield from self.effect_lines(effect_id, effect)
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
-        """Yield what an effect says that was asked for."""
+        """Yield the log lines of an issued effect."""
         task_id = self.part_of(effect_id, effect)
         match effect:
             case Dispatch():
@@ -319,8 +320,8 @@ class ConstellationRunView(BaseView):
                 again = f", attempt {effect.attempt}" if effect.attempt > 1 else ""
                 yield LogLine(f"started{skill} on {plain(effect.device)}{again}", task_id)
             case AskPlanner():
-                told = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
-                yield LogLine(f"the planner is asked{told}", weight="event" if effect.feedback else "detail")
+                feedback = f": {plain(why_rejected(effect.feedback))}" if effect.feedback else ""
+                yield LogLine(f"planner asked{feedback}", weight="event" if effect.feedback else "detail")
             case StartChild():
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}", task_id)
             case _:
@@ -341,7 +342,7 @@ def line_row(line: TaskStarLine) -> dict[str, Any]:
 
 
 def _deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
-    """Return what is being decided about the constellation, by whom, and about which tasks (the first of them)."""
+    """Return the pending decision about the constellation: who decides, and the first of the tasks it is about."""
     planning = memory.planning
     match planning:
         case AwaitingPlanner() | AwaitingApproval():
@@ -361,24 +362,24 @@ def _deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
 def _planned(event: Planned | PlanningFailed, settled: Settled | None) -> str:
     editing = settled is not None and isinstance(settled.effect, AskPlanner) and settled.effect.mode is WeavingMode.EDITING
     if isinstance(event, PlanningFailed):
-        return f"{'no edit' if editing else 'no plan'} can be had: {plain(event.reason, 2000)}"
+        return f"{'replanning' if editing else 'planning'} failed: {plain(event.reason, 2000)}"
     if editing:
-        return f"the planner answers {event.status} with {count(len(event.actions), 'edit')}"
-    return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"the planner answers {event.status}, without a plan"
+        return f"planner answered {event.status} with {count(len(event.actions), 'edit')}"
+    return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"planner answered {event.status} without a plan"
 
 
 def edit_words(edit: Edit) -> tuple[str, str]:
-    """Return the task that an edit is about, if it is about one; and what it does, after the name of whoever does it."""
+    """Return the task that an edit is about (empty for none), and the edit in words, to follow the name of its actor."""
     task_id = words = ""
     match edit:
         case BuildConstellation(plan=plan, clear=clear):
-            words = f"{'builds it anew with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
+            words = f"{'replaces the plan with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
         case AddTask(task=task):
-            task_id, words = task.task_id, f"adds it on {plain(task.device)}" if task.device else "adds it"
+            task_id, words = task.task_id, f"adds the task on {plain(task.device)}" if task.device else "adds the task"
         case RemoveTask(task_id=task_id):
-            words = "removes it"
+            words = "removes the task"
         case UpdateTask(task_id=task_id, changes=changes):
-            words = f"changes it: {preview(changes)}"
+            words = f"changes the task: {preview(changes)}"
         case AddDependency(dependency=line):
             words = f"adds the dependency {plain(line.line_id)}" + (f" if {plain(line.condition)}" if line.condition else "")
         case RemoveDependency(dependency_id=line_id):
@@ -395,5 +396,5 @@ def _end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, at: floa
     said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
     if task is not None and task.status is TaskStatus.PENDING:
         wait_s = task.not_before - at
-        return f"{said}; again{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
+        return f"{said}; retry{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
     return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said

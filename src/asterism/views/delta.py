@@ -1,10 +1,10 @@
-"""Deltas: what each entry of a journal changes in the rows that show its run, and the fold that applies them.
+"""Deltas: the changes that each journal entry makes to the rows of its run, and the fold that applies them.
 
 A row is a flat JSON object. Its id begins with its kind: ``run``, ``task:build``, ``ask:…``. There are two sorts:
 
-- *State rows* show how the run stands. A view makes them from the run's memory, so that they are there at any entry without the
-  entries before it.
-- *Story rows* (``STORY``) are only added to, and belong to a range of the journal: what was said, asked of a planner, attempted.
+- *State rows* show the current state of the run. A view makes them from the run's memory, so they are available at any
+  entry without the entries before it.
+- *Story rows* (``STORY``) are append-only and belong to a range of the journal: messages, planner requests, attempts.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any, Literal
 import msgspec
 
 Weight = Literal["event", "progress", "detail"]
-"""How much a line matters: a step of the run, a sign of life, or machinery at work."""
+"""Importance of a line: an event of the run, a progress report, or an internal detail."""
 Rows = dict[str, dict[str, Any]]
 """Rows by id."""
 
 STORY = ("message", "planning", "step", "attempt")
 """Kinds of story rows; all other kinds are state rows."""
 LONG = 1000
-"""Characters of text, or of JSON, that a row has in full."""
+"""Characters of text, or of JSON, up to which a row holds a value in full."""
 _BEGINNING = 200
 
 
 class LogLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that an entry says.
+    """A line of the log.
 
     Attributes:
-        text: in words, without the name of the part.
+        text: the event in words, without the name of the part.
         part: id of the part it is about (a task, a step, a field); empty for the run.
-        weight: how much it matters.
+        weight: importance of the line.
     """
 
     text: str
@@ -41,16 +41,16 @@ class LogLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one entry changes, and what it says.
+    """The changes that one entry makes, and its log lines.
 
     Attributes:
-        seq, at, actor: of the entry.
-        kind: of its event.
-        state: of the run after it.
-        text, part, weight: the first line of what it says.
-        more: the other lines, in order.
+        seq, at, actor: number, time and actor of the entry.
+        kind: kind of its event.
+        state: state of the run after the entry.
+        text, part, weight: the first log line.
+        more: the other log lines, in order.
         put: fields to set, by row id; a field that no longer applies is None.
-        drop: ids of rows that are gone.
+        drop: ids of removed rows.
     """
 
     seq: int
@@ -67,7 +67,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def lines(self) -> tuple[LogLine, ...]:
-        """All that it says, in order."""
+        """Return all log lines, in order."""
         return (LogLine(self.text, self.part, self.weight), *self.more)
 
 
@@ -75,8 +75,8 @@ def fold(deltas: Iterable[Delta], rows: Rows | None = None) -> Rows:
     """Apply deltas in order.
 
     Args:
-        deltas: of consecutive entries.
-        rows: as they are before the first; changed in place. None where the first entry is the run's first.
+        deltas: deltas of consecutive entries.
+        rows: rows before the first delta, changed in place; None if it is the first entry of the run.
 
     Returns:
         The rows after the last one.
@@ -91,16 +91,16 @@ def fold(deltas: Iterable[Delta], rows: Rows | None = None) -> Rows:
 
 
 def is_story(row_id: str) -> bool:
-    """Return whether an id is that of a story row."""
+    """Return True for the id of a story row."""
     return row_id.partition(":")[0] in STORY
 
 
 def brief(value: Any, seq: int = 0) -> Any:
-    """Return a JSON value as a row has it: in full, or where it is long its beginning, its length and its entry.
+    """Return a JSON value for a row: in full, or for a long one its beginning, its length and its entry.
 
     Args:
         value: text or any other JSON value.
-        seq: of the entry that has it in full; 0 where that is not known.
+        seq: number of the entry with the full value; 0 if unknown.
 
     Returns:
         The value, or ``{"$long": characters, "beginning": text, "seq": seq}``.

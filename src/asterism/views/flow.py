@@ -1,4 +1,4 @@
-"""The view of a conversation: its fields as rows, what was said, and what its handlers did."""
+"""The view of a conversation: its fields as rows, its messages, and the calls of its handlers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from asterism.machines.flow_agent.states import HandlerRunning, NoHandler
 from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.views.delta import LogLine, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, plain, preview
+from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain, preview
 
 
 class FlowRunView(BaseView):
-    """The view of a conversation; its parts are fields, and the keys of its children."""
+    """The view of a conversation; its parts are fields and the keys of its children."""
 
     @property
     def memory(self) -> FlowMemory:
-        """The conversation's memory."""
+        """Return the memory of the conversation."""
         memory: FlowMemory = self.run.memory
         return memory
 
     # -- state rows --------------------------------------------------------------------------------
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """Yield kind and key of every state row there may be."""
+        """Yield kind and key of every possible state row."""
         yield from super().parts()
         yield from (("field", name) for name in self.memory.view.named)
 
     def row(self, kind: str, key: str) -> dict[str, Any] | None:
-        """Return a state row; None where there is none (any more)."""
+        """Return a state row; None if it does not exist."""
         view = self.memory.view
         match kind:
             case "field" if key in view.named:
@@ -64,7 +64,7 @@ class FlowRunView(BaseView):
                 return super().row(kind, key)
 
     def run_row(self) -> dict[str, Any]:
-        """Return the row of the run, with what the agent said last."""
+        """Return the row of the run, with the last message of the agent."""
         memory = self.memory
         handler = memory.handler
         return {
@@ -83,7 +83,7 @@ class FlowRunView(BaseView):
     # -- story rows --------------------------------------------------------------------------------
 
     def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
-        """Return the story row that an effect begins: a handler that is called, or a child."""
+        """Return the story row that an effect begins: a handler call, or a child."""
         match effect:
             case CallHandler(handler=handler):
                 return "attempt", {"kind": kind_of(effect), "part": handler}
@@ -93,7 +93,7 @@ class FlowRunView(BaseView):
                 return super().begun(effect_id, effect, seq)
 
     def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
-        """Return what an outcome adds to the story row of its effect."""
+        """Return the fields that a result adds to the story row of its effect."""
         if isinstance(event, HandlerEnded):
             transitions = [str(state) for state in event.transitions]
             return {
@@ -105,7 +105,7 @@ class FlowRunView(BaseView):
         return super().ended(event, seq)
 
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield ids and fields of the story rows that an entry adds to: what was said, too."""
+        """Yield ids and fields of the story rows that an entry adds to, including messages."""
         yield from super().story(entry, settled)
         memory = self.memory
         new = memory.utterances - self.rows.get("run", {}).get("said", 0)
@@ -115,13 +115,13 @@ class FlowRunView(BaseView):
     # -- words -------------------------------------------------------------------------------------
 
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
-        """Return the key of the child that an effect has started; empty for any other effect."""
+        """Return the key of the child that an effect started; empty for any other effect."""
         if not isinstance(effect, StartChild):
             return ""
         return next((key for key, child in self.memory.children.items() if child.effect_id == effect_id), "")
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
-        """Yield what an entry says: its event, the fields it changed, the change of state, its effects."""
+        """Yield the log lines of an entry: its event, the fields it changed, the change of state, its effects."""
         was, state = self.rows.get("run", {}).get("state", str(self.run.machine.initial)), self.run.state
         yield from self.event_lines(entry, settled)
         yield from self._field_lines()
@@ -132,33 +132,32 @@ class FlowRunView(BaseView):
             yield from self.effect_lines(effect_id, effect)
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield what the event of an entry says."""
+        """Yield the log lines of the event of an entry."""
         event = entry.event
         match event:
             case ConversationStarted() | MessageReceived() | Answered():
                 if words := _said_words(entry, event):
                     yield LogLine(words)
-            case OwnershipAcquired(epoch=epoch, owner=owner):
-                yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail")
+            case OwnershipAcquired():
+                yield LogLine(ownership_words(event), weight="detail")
             case RunningEntered():
-                yield LogLine("on_running is entered")
+                yield LogLine("on_running started")
             case HandlerEnded(text=text):
-                yield LogLine(self._handled_words(event, settled), weight="event" if text or event.interrupted else "detail")
+                yield LogLine(self._handler_words(event, settled), weight="event" if text or event.interrupted else "detail")
             case HandlerReported(text=text):
                 yield LogLine(plain(text), weight="progress")
-            case ChildEnded(outcome=outcome, reason=reason):
-                how = f"{'was' if outcome == 'cancelled' else 'has'} {outcome}"
-                yield LogLine(f"its run {how}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
+            case ChildEnded():
+                yield LogLine(child_end_words(event), settled.part if settled else "")
             case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case _:
                 pass
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
-        """Yield what an effect says that was asked for."""
+        """Yield the log lines of an issued effect."""
         match effect:
             case CallHandler(handler=handler):
-                yield LogLine(f"{handler} is called", weight="detail")
+                yield LogLine(f"{handler} called", weight="detail")
             case StartChild(title=title):
                 yield LogLine(f"started as run {plain(child_run_id(effect_id))}: {plain(title)}", self.part_of(effect_id, effect))
             case AskPerson(prompt=prompt):
@@ -167,31 +166,29 @@ class FlowRunView(BaseView):
                 pass
 
     def _field_lines(self) -> Iterator[LogLine]:
-        """Yield what a handler has given to fields, and by which words; ``on_running`` itself was given none."""
+        """Yield the fields that a handler has set, and the message that set them; ``on_running`` sets them itself."""
         memory = self.memory
         was_acting, message = self.rows.get("run", {}).get("acting", False), memory.message
-        by_words = " in on_running" if was_acting else f", said {plain(message.by)}: {preview(message.text or message.values)}"
+        source = " in on_running" if was_acting else f" by {plain(message.by)}: {preview(message.text or message.values)}"
         for kind, name in self.run.touched:
             if kind != "field":
                 continue
             row = self.row(kind, name) or {"status": "open", "value": None}
             before = self.rows.get(f"field:{name}", {"status": "open", "value": None})
             if row["status"] == "withheld":
-                how = "given, a secret" if before["status"] != "withheld" else ""
+                how = "secret given" if before["status"] != "withheld" else ""
             elif row["status"] != "said":
-                how = "taken back" if before["status"] == "said" else ""
+                how = "removed" if before["status"] == "said" else ""
             else:
-                how = (
-                    f"becomes {preview(memory.view.fields[name])}" if before["status"] != "said" or row["value"] != before["value"] else ""
-                )
+                how = f"set to {preview(memory.view.fields[name])}" if before["status"] != "said" or row["value"] != before["value"] else ""
             if how:
-                yield LogLine(how + by_words, name, "detail")
+                yield LogLine(how + source, name, "detail")
 
-    def _handled_words(self, event: HandlerEnded, settled: Settled | None) -> str:
+    def _handler_words(self, event: HandlerEnded, settled: Settled | None) -> str:
         if event.interrupted:
             handler = settled.effect.handler if settled is not None and isinstance(settled.effect, CallHandler) else "a handler"
             if self.memory.interrupted and handler not in ASIDE:
-                return "on_running was interrupted; what came of it is not known"
+                return "on_running was interrupted; its result is unknown"
             return f"{handler} was interrupted: {plain(event.reason)}"
         words = f"the agent says {plain(event.text, 2000)}" if event.text else "the agent says nothing"
         is_said = event.reason.rstrip(".") in event.text
@@ -199,11 +196,11 @@ class FlowRunView(BaseView):
 
 
 def _said_words(entry: Entry, event: ConversationStarted | MessageReceived | Answered) -> str:
-    """Return what a person said; empty where nobody did."""
+    """Return the message of a person in words; empty if there is none."""
     who = plain(entry.actor)
     match event:
         case ConversationStarted(agent=agent, message=message):
-            return f"{who} begins {plain(agent)}: {preview(message.text or message.values)}"
+            return f"{who} starts {plain(agent)}: {preview(message.text or message.values)}"
         case MessageReceived(text=text, values=values):
             return f"{who} says {preview(text or values)}"
         case Answered(cancelled=True):

@@ -1,4 +1,4 @@
-"""The view of a loop: the steps of its plan as rows, what each step came to, and what its supervisor was asked."""
+"""The view of a loop: the steps of its plan as rows, with their results, and the requests to its supervisor."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from asterism.machines.orchestration_loop.reflection import is_ok, one_word
 from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.views.delta import LogLine, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, count, plain, preview
+from asterism.views.words import answer_words, child_end_words, control_words, count, ownership_words, plain, preview
 
 MAX_PLANNED = 20
-"""Steps of a plan that are told one by one."""
-_QUIET_WORDS: dict[type[Effect], str] = {
-    MakePlan: "a plan is asked for",
-    Reflect: "a reflection is asked for",
-    Synthesize: "an answer is asked for",
-    Critique: "a critique is asked for",
-    AskModel: "the model is asked",
+"""Steps of a plan that get a line each, at most."""
+_DETAIL_WORDS: dict[type[Effect], str] = {
+    MakePlan: "plan requested",
+    Reflect: "reflection requested",
+    Synthesize: "answer requested",
+    Critique: "critique requested",
+    AskModel: "model asked",
 }
 
 
@@ -44,19 +44,19 @@ class LoopRunView(BaseView):
 
     @property
     def memory(self) -> LoopMemory:
-        """The loop's memory."""
+        """Return the memory of the loop."""
         memory: LoopMemory = self.run.memory
         return memory
 
     # -- state rows --------------------------------------------------------------------------------
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """Yield kind and key of every state row there may be."""
+        """Yield kind and key of every possible state row."""
         yield from super().parts()
         yield from (("task", step_id) for step_id in dict.fromkeys((*(step.step_id for step in self.memory.plan), *self.memory.active)))
 
     def row(self, kind: str, key: str) -> dict[str, Any] | None:
-        """Return a state row; None where there is none (any more)."""
+        """Return a state row; None if it does not exist."""
         if kind != "task":
             return super().row(kind, key)
         memory = self.memory
@@ -73,7 +73,7 @@ class LoopRunView(BaseView):
         return step_row(memory.plan[order], order, found, status="cancelled" if order < memory.position else "planned")
 
     def run_row(self) -> dict[str, Any]:
-        """Return the row of the run, with how far it has come."""
+        """Return the row of the run, with its progress."""
         memory = self.memory
         return {
             **super().run_row(),
@@ -109,7 +109,7 @@ class LoopRunView(BaseView):
     # -- story rows --------------------------------------------------------------------------------
 
     def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
-        """Return the story row that an effect begins: an attempt at a step, or a question to the supervisor."""
+        """Return the story row that an effect begins: an attempt at a step, or a request to the supervisor."""
         match effect:
             case MakePlan() | Reflect() | Synthesize() | Critique():
                 return "planning", {"kind": kind_of(effect)}
@@ -123,7 +123,7 @@ class LoopRunView(BaseView):
                 return super().begun(effect_id, effect, seq)
 
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield ids and fields of the story rows that an entry adds to: what steps came to, too."""
+        """Yield ids and fields of the story rows that an entry adds to, including the results of steps."""
         yield from super().story(entry, settled)
         findings = self.memory.findings
         known = self.rows.get("run", {}).get("findings", 0)
@@ -133,64 +133,63 @@ class LoopRunView(BaseView):
     # -- words -------------------------------------------------------------------------------------
 
     def part_of(self, effect_id: str, effect: Effect | None) -> str:
-        """Return the step that an effect is for, as far as the effect or memory say."""
+        """Return the step that an effect belongs to, from the effect or from memory."""
         asking = (it.step.step_id for it in self.memory.active.values() if effect_id in it.effects())
         subject = effect.subject if isinstance(effect, AskPerson) else {}
         return str(getattr(effect, "step_id", "") or subject.get("step_id", "")) or next(asking, "")
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
-        """Yield what an entry says: its event, its effects, and the change of state."""
+        """Yield the log lines of an entry: its event, its effects, and the change of state."""
         was, memory = self.rows.get("run", {}).get("state", str(self.run.machine.initial)), self.memory
         said = list(self.event_lines(entry, settled))
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             said += self.effect_lines(effect_id, effect)
-        if entry.state != was and memory.code and memory.code != "cancelled":  # that was said already
-            said.append(LogLine("the loop is complete" if memory.code == "finished" else f"the loop fails: {plain(memory.reason)}"))
+        if entry.state != was and memory.code and memory.code != "cancelled":  # the cancel has its own line
+            said.append(LogLine("loop finished" if memory.code == "finished" else f"loop failed: {plain(memory.reason)}"))
         if entry.state != was:
             said.append(LogLine(f"{was} → {entry.state}", weight="detail"))
         return said
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield what the event of an entry says."""
+        """Yield the log lines of the event of an entry."""
         event, step = entry.event, settled.part if settled else ""
         match event:
             case LoopSubmitted(request=request):
                 yield LogLine(f"submitted: {plain(request)}", weight="detail")
-            case OwnershipAcquired(epoch=epoch, owner=owner):
-                again = "taken" if epoch == 1 else "taken up again"
-                yield LogLine(f"{again} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
+            case OwnershipAcquired(epoch=epoch):
+                yield LogLine(ownership_words(event), weight="detail" if epoch == 1 else "event")
             case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case StepOnce():
-                yield LogLine(f"one transition, says {plain(entry.actor)}", weight="detail")
+                yield LogLine(f"one transition requested by {plain(entry.actor)}", weight="detail")
             case Answered(cancelled=True):
-                yield LogLine("the question is withdrawn", step, "detail")
+                yield LogLine("question cancelled", step, "detail")
             case Answered():
                 yield LogLine(answer_words(entry, event), step)
             case EffectResult() if settled is not None and settled.abandoned:
-                what = f"run {plain(child_run_id(event.effect_id))}" if isinstance(settled.effect, StartChild) else "it"
-                yield LogLine(f"{what} was under way, and is called off", step)
+                run = f"run {plain(child_run_id(event.effect_id))} " if isinstance(settled.effect, StartChild) else ""
+                yield LogLine(f"{run}cancelled while running", step)
             case PlanMade() if self.memory.plan and not event.error:
                 yield LogLine(f"planned {count(len(event.steps), 'step')}")
                 for planned in self.memory.plan[:MAX_PLANNED]:
                     yield LogLine(f"planned for {plain(planned.worker)}: {plain(planned.intent)}", planned.step_id)
-            case EffectResult() if words := _outcome_words(event):
+            case EffectResult() if words := _result_words(event):
                 yield LogLine(words, step)
                 for it in self.memory.again if isinstance(event, Reflected) else ():
-                    yield LogLine(f"is to be tried again by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
+                    yield LogLine(f"retry by {plain(it.worker)}, attempt {it.attempt}", it.step.step_id)
             case _:
                 pass
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
-        """Yield what an effect says that was asked for."""
+        """Yield the log lines of an issued effect."""
         if words := _effect_words(effect_id, effect):
             yield LogLine(words, self.part_of(effect_id, effect))
-        elif words := _QUIET_WORDS.get(type(effect), ""):
+        elif words := _DETAIL_WORDS.get(type(effect), ""):
             yield LogLine(words, self.part_of(effect_id, effect), "detail")
 
 
 def step_row(step: Step, order: int | None, finding: Finding | None, *, status: str) -> dict[str, Any]:
-    """Return the row of a step: what it came to, or else the status that is given."""
+    """Return the row of a step, with its finding if there is one, else with the given status."""
     return {
         "name": brief(step.intent),
         "order": order,
@@ -207,49 +206,49 @@ def step_row(step: Step, order: int | None, finding: Finding | None, *, status: 
 
 
 def finding_fields(finding: Finding, seq: int) -> dict[str, Any]:
-    """Return the fields of the story row of what a step came to."""
-    told = {"reason": brief(finding.reason, seq), "feedback": brief(finding.feedback, seq)}
+    """Return the fields of the story row of a finding."""
+    why = {"reason": brief(finding.reason, seq), "feedback": brief(finding.feedback, seq)}
     who = {"part": finding.step_id, "worker": finding.worker, "attempt": finding.attempt}
-    return {**who, "status": finding.status, "output": brief(finding.output, seq), **told}
+    return {**who, "status": finding.status, "output": brief(finding.output, seq), **why}
 
 
-def _outcome_words(event: EffectResult) -> str:
-    """Return what has come of an effect; empty where it is not worth a line."""
+def _result_words(event: EffectResult) -> str:
+    """Return the result of an effect in words; empty if it is not worth a line."""
     words = ""
     match event:
         case PlanMade(steps=steps, error=error):
-            words = f"no plan can be had: {plain(error)}" if error else f"planned {count(len(steps), 'step')}"
+            words = f"planning failed: {plain(error)}" if error else f"planned {count(len(steps), 'step')}"
         case WorkerEnded(later=later) if later is not None:
-            words = f"its result comes later: {plain(later.key)}"
+            words = f"result deferred: {plain(later.key)}"
         case WorkerEnded(finding=finding):
             words = f"found {preview(finding.output)}" if finding.status == "ok" else f"{finding.status}: {plain(finding.reason)}"
         case Reflected(reply=said, strategy=strategy, error=error):
-            words = f"no reflection can be had: {plain(error)}" if error else f"the reflection says {strategy or _decision_words(said)}"
+            words = f"reflection failed: {plain(error)}" if error else f"reflection: {strategy or _decision_words(said)}"
         case Synthesized(answer=answer, error=error):
-            words = f"no answer can be had: {plain(error)}" if error else f"answer: {preview(answer)}"
+            words = f"synthesis failed: {plain(error)}" if error else f"answer: {preview(answer)}"
         case Critiqued(reply=said, error=error):
-            told = "is content" if is_ok(said) else f"wants it better: {plain(said)}"
-            words = f"no critique can be had: {plain(error)}" if error else f"the critique {told}"
+            verdict = "ok" if is_ok(said) else plain(said)
+            words = f"critique failed: {plain(error)}" if error else f"critique: {verdict}"
         case ModelReplied(text=text, calls=calls, error=error):
-            wants = f"wants to call {', '.join(plain(call.tool) for call in calls)}" if calls else f"says {plain(text)}"
-            words = f"no reply can be had: {plain(error)}" if error else f"the model {wants}"
+            action = f"calls {', '.join(plain(call.tool) for call in calls)}" if calls else f"says {plain(text)}"
+            words = f"the model failed: {plain(error)}" if error else f"the model {action}"
         case ToolReturned(result=result):
             words = f"the call returned {preview(result)}"
-        case ChildEnded(outcome=outcome, reason=reason):
-            words = f"its run has {outcome}" + (f": {plain(reason)}" if reason else "")
+        case ChildEnded():
+            words = child_end_words(event)
         case _:
             pass
     return words
 
 
 def _decision_words(said: str) -> str:
-    """Return the decision; with what was said, where that is none of the words and was taken for one."""
+    """Return the decision that a reply was read as, with the reply where it does not contain that word."""
     decision = one_word(said)
-    return decision if decision in said.casefold() else f"{decision}, since it said {preview(said)}"
+    return decision if decision in said.casefold() else f"{decision}, read from {preview(said)}"
 
 
 def _effect_words(effect_id: str, effect: Effect) -> str:
-    """Return what has been begun with an effect; empty where it is not worth a line."""
+    """Return an issued effect in words; empty if it is not worth a line."""
     words = ""
     match effect:
         case RunWorker(worker=worker, attempt=attempt, handoff=handoff):
@@ -263,8 +262,8 @@ def _effect_words(effect_id: str, effect: Effect) -> str:
             words = f"started as run {plain(child_run_id(effect_id))}"
         case AskPerson(prompt=prompt, subject=subject):
             words = f"waits for a person: {plain(prompt)} {preview(subject.get('arguments', {}))}"
-        case MakePlan(feedback=told) if told:
-            words = f"another plan is asked for: {plain(told)}"
+        case MakePlan(feedback=feedback) if feedback:
+            words = f"new plan requested: {plain(feedback)}"
         case _:
             pass
     return words.rstrip()

@@ -1,7 +1,4 @@
-"""The chronicle of a run: what was decided about its constellation, by whom, why, and what each decision changed.
-
-Read from the journal, like everything that is shown. Not here: how single tasks fared (``story``).
-"""
+"""The plan history of a run: the decisions about its constellation, with actor, reason and changes, read from the journal."""
 
 from __future__ import annotations
 
@@ -22,24 +19,24 @@ from asterism.machines.usage import Usage
 from asterism.views.words import count, duration, plain, preview
 
 MAX_CHANGES = 20
-"""Changes of one decision that are told; the journal has all."""
+"""Changes of one decision that are listed at most; the journal has all."""
 
 
 class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision about the constellation.
+    """A decision about the constellation.
 
     Attributes:
-        seq, at, actor: of the entry it was made in.
-        generation: of the constellation it is about.
-        what: in a few words.
-        thought: the planner's.
-        asked: what the planner was asked; None where it was not.
-        batch: the tasks that the planner was asked about; also where a person then approved its answer.
-        created: there was no constellation before it.
-        took_s: how long it took to answer.
-        changed: what it changed, before and after; all that is there where it made the constellation.
-        remarks: edits that changed nothing, and why edits were dropped.
-        usage: what the answer used.
+        seq, at, actor: number, time and actor of its journal entry.
+        generation: generation of the constellation it is about.
+        what: the decision in a few words.
+        thought: thought of the planner.
+        asked: request to the planner; None if it was not asked.
+        batch: tasks that the planner was asked about, also if a person then approved its answer.
+        created: True for the first decision, which created the constellation.
+        took_s: seconds until the answer.
+        changed: changes, with the values before and after; everything, where it created the constellation.
+        remarks: edits that changed nothing, and reasons why edits were dropped.
+        usage: usage of the answer.
     """
 
     seq: int
@@ -58,11 +55,11 @@ class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanHistory:
-    """Reads a journal from its first entry on.
+    """Reader of a journal, from its first entry on.
 
     Attributes:
-        run: replayed as far as was read.
-        decisions: in order.
+        run: the run, replayed up to the last entry read.
+        decisions: decisions so far, in order.
     """
 
     def __init__(self, machine: Machine[ConstellationMemory], run_id: str) -> None:
@@ -71,7 +68,7 @@ class PlanHistory:
         self._asked: dict[str, tuple[AskPlanner, float]] = {}
 
     def read(self, entries: Iterable[Entry]) -> list[PlanDecision]:
-        """Read on; returns all decisions so far."""
+        """Read the next entries; return all decisions so far."""
         for entry in entries:
             if entry.note or not (entry.event.from_outside or isinstance(entry.event, ConstellationSubmitted | Planned | PlanningFailed)):
                 self.run.replay([entry])
@@ -123,18 +120,18 @@ def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarte
     event = entry.event
     made = f"{count(len(changed), 'change')}" if changed else "no change"
     if restarted:
-        return "restart: a new plan is asked for"
+        return "restart: new plan requested"
     match event:
         case ConstellationSubmitted():
-            return f"the plan came with the request: {count(sum(it.part == 'task' for it in changed), 'task')}"
+            return f"submitted with the request: {count(sum(it.part == 'task' for it in changed), 'task')}"
         case PlanningFailed():
             return f"no answer: {plain(event.reason, 500)}"
         case Planned():
-            return f"{event.status}, {made}" if changed or not _waits(entry) else f"{event.status}, which a person is asked to approve"
+            return f"{event.status}, {made}" if changed or not _waits(entry) else f"{event.status}, waiting for approval"
         case Answered():
             return f"{_APPROVED.get(event.verb, event.verb) if proposed else f'answered ({event.verb})'}, {made}"
         case _:
-            return f"from outside, {made}"
+            return f"external edit, {made}"
 
 
 _APPROVED = {"approve": "approved", "edit": "approved with changes"}
@@ -148,7 +145,7 @@ def _waits(entry: Entry) -> bool:
 
 
 def change_words(change: Change) -> str:
-    """A change in one line: what is new, what is gone, what is other than before."""
+    """Return a change in one line: ``+`` for an addition, ``-`` for a removal, ``~`` for changed fields."""
     subject = f"{change.part} {plain(change.id)}"
     if change.before is None:
         fields = {name: value for name, value in (change.after or {}).items() if name not in ("task_id", "id", "from", "to")}
@@ -160,11 +157,11 @@ def change_words(change: Change) -> str:
 
 
 def _value(fields: dict[str, Any], name: str) -> str:
-    return preview(fields[name]) if name in fields else "nothing"
+    return preview(fields[name]) if name in fields else "none"
 
 
 def usage_words(usage: Usage) -> str:
-    """Tokens, cost and model; empty where nothing was used."""
+    """Return tokens, cost and model in words; empty if nothing was used."""
     if usage == Usage():
         return ""
     cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
@@ -173,12 +170,12 @@ def usage_words(usage: Usage) -> str:
 
 
 def decision_words(decision: PlanDecision) -> list[str]:
-    """A decision in lines: the first says what, the others are below it."""
+    """Return a decision in lines: a heading, and its details."""
     asked = decision.asked
     about = f" about {', '.join(map(plain, asked.batch[:10]))}" if asked and asked.batch else ""
-    head = f"asked{about}, answers after {duration(decision.took_s)}: " if asked else ""
+    head = f"asked{about}, answered after {duration(decision.took_s)}: " if asked else ""
     lines = [f"{head}{decision.what}"]
-    lines += [f"told before: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    lines += [f"feedback: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
     lines += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
     lines += [change_words(change) for change in decision.changed[:MAX_CHANGES]]
     lines += [f"and {count(len(decision.changed) - MAX_CHANGES, 'change')} more"] if len(decision.changed) > MAX_CHANGES else []

@@ -1,4 +1,4 @@
-"""Which view a machine has."""
+"""The view of each machine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ VIEWS: Mapping[str, type[BaseView]] = {
     ORCHESTRATION_LOOP.name: LoopRunView,
     FLOW_AGENT.name: FlowRunView,
 }
-"""Views by the name of their machine; any other machine has ``BaseView``."""
+"""Views by machine name; other machines have ``BaseView``."""
 
 
 def view_of(run: Run[Any], own: Mapping[str, type[RunView]] = {}) -> RunView:
-    """Return the view of a run as it is now; the view takes the run over.
+    """Return the view of a run in its current state; the view advances the run from now on.
 
     Args:
-        run: as it was loaded.
-        own: views of registered machines by the machine's name, as ``Driver.views`` has them.
+        run: the loaded run.
+        own: views of registered machines, by machine name (``Driver.views``).
     """
     return (own.get(run.machine.name) or VIEWS.get(run.machine.name, BaseView)).at(run)
 
 
 def unread(machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]] = {}) -> RunView:
-    """Return the view of a run of which no entry was read."""
+    """Return the view of a run before its first entry."""
     return view_of(Run(machine, run_id, performs=False), own)

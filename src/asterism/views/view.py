@@ -1,7 +1,7 @@
-"""The view of a run, of any machine: its own row, its open questions, its child runs, and what it has done.
+"""The view of a run of any machine: the run itself, its open questions, its child runs, and its attempts.
 
-The views of the three machines extend it, and so can that of a machine of one's own: ``row`` and ``parts`` for more state rows,
-``begun`` and ``ended`` for what story rows say, ``lines`` for words.
+The views of the three machines extend it, and so can the view of your own machine: ``row`` and ``parts`` add state rows,
+``begun`` and ``ended`` fill story rows, ``lines`` words the log.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from asterism.machines.run_control import (
     Unpause,
 )
 from asterism.views.delta import Delta, LogLine, Rows, brief
-from asterism.views.words import answer_words, control_words, plain
+from asterism.views.words import answer_words, child_end_words, control_words, ownership_words, plain
 
 _encode = msgspec.json.encode
 
 
 class RunView(Protocol):
-    """What a run shows.
+    """The view of a run.
 
     Attributes:
-        run: the run, as far as it was read.
-        rows: its state rows.
+        run: the run, replayed up to the last entry read.
+        rows: its state rows, by id.
     """
 
     run: Run[Any]
     rows: Rows
 
     def read(self, entries: Iterable[Entry]) -> list[Delta]:
-        """Read on; return one delta for each entry.
+        """Read the next entries; return one delta for each.
 
         Raises:
-            JournalMismatch: these are not the entries that follow.
+            JournalMismatch: the entries do not follow the ones read before.
         """
         ...
 
     @classmethod
     def at(cls, run: Run[Any]) -> Self:
-        """Return the view of a run as it is now, from its memory alone. The view takes the run over: ``read`` moves it."""
+        """Return the view of a run in its current state, made from its memory. From now on ``read`` advances the run."""
         ...
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """The effect that an outcome settles, as it was before.
+    """The effect that a result settles, as it was before the entry.
 
     Attributes:
         effect: the effect.
-        part: the part that it was for; empty for none.
-        abandoned: it had been called off.
+        part: id of the part it belongs to; empty for none.
+        abandoned: the effect had been cancelled.
     """
 
     effect: Effect
@@ -83,17 +83,17 @@ class BaseView:
 
     @classmethod
     def at(cls, run: Run[Any]) -> Self:
-        """Return the view of a run as it is now; a run without entries has no rows yet."""
+        """Return the view of a run in its current state; a run without entries has no rows."""
         return cls(run)
 
     def read(self, entries: Iterable[Entry]) -> list[Delta]:
-        """Read on; return one delta for each entry."""
-        return [self._take(entry) for entry in entries]
+        """Read the next entries; return one delta for each."""
+        return [self._read_entry(entry) for entry in entries]
 
     # -- state rows --------------------------------------------------------------------------------
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """Yield kind and key of every state row there may be."""
+        """Yield kind and key of every possible state row."""
         yield "run", ""
         for key, effect in self.run.outstanding.items():
             if isinstance(effect, AskPerson):
@@ -102,7 +102,7 @@ class BaseView:
                 yield "child", key
 
     def row(self, kind: str, key: str) -> dict[str, Any] | None:
-        """Return a state row with all its fields, from memory; None where there is none (any more)."""
+        """Return a state row with all its fields, from memory; None if it does not exist."""
         run = self.run
         match kind, run.outstanding.get(key):
             case "run", _:
@@ -117,7 +117,7 @@ class BaseView:
                 return None
 
     def run_row(self) -> dict[str, Any]:
-        """Return the row of the run itself. Made for every entry: it must not grow with the run."""
+        """Return the row of the run itself. It is made for every entry, so its cost must not grow with the run."""
         run, memory = self.run, self.run.memory
         ended = run.ended
         return {
@@ -134,12 +134,12 @@ class BaseView:
     # -- story rows --------------------------------------------------------------------------------
 
     def begun(self, effect_id: str, effect: Effect, seq: int) -> tuple[str, dict[str, Any]] | None:
-        """Return the kind and the fields of the story row that an effect begins; None where it begins none.
+        """Return the kind and the fields of the story row that an effect begins; None if it begins none.
 
         Args:
-            effect_id: its id.
+            effect_id: id of the effect.
             effect: the effect.
-            seq: of the entry that asks for it.
+            seq: number of the entry that issues it.
         """
         if isinstance(effect, StartChild):
             return "attempt", {"kind": kind_of(effect), "part": self.part_of(effect_id, effect), "child": child_run_id(effect_id)}
@@ -149,13 +149,13 @@ class BaseView:
         return "attempt", {"kind": kind_of(effect), "part": part, "given": brief(_data(effect), seq)}
 
     def ended(self, event: EffectResult, seq: int) -> dict[str, Any]:
-        """Return what an outcome adds to the story row of its effect."""
+        """Return the fields that a result adds to the story row of its effect."""
         if isinstance(event, ChildEnded):
             return {"outcome": event.outcome, "result": brief(event.result, seq), "reason": brief(event.reason, seq)}
         return {"outcome": kind_of(event), "result": brief(_data(event), seq)}
 
     def story(self, entry: Entry, settled: Settled | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield ids and fields of the story rows that an entry adds to; ``rows`` are still as they were before it."""
+        """Yield ids and fields of the story rows that an entry adds to; ``rows`` do not include the entry yet."""
         event = entry.event
         if settled is not None and isinstance(event, EffectResult) and (begun := self.begun(event.effect_id, settled.effect, entry.seq)):
             yield row_id(begun[0], event.effect_id), {"ended_at": entry.at, "abandoned": settled.abandoned, **self.ended(event, entry.seq)}
@@ -165,12 +165,12 @@ class BaseView:
 
     # -- words -------------------------------------------------------------------------------------
 
-    def part_of(self, effect_id: str, effect: Effect | None) -> str:  # noqa: ARG002 - for a machine that has parts
-        """Return the part that an effect is for, as far as memory or the effect say; empty for none."""
+    def part_of(self, effect_id: str, effect: Effect | None) -> str:  # noqa: ARG002 - for machines with parts
+        """Return the part that an effect belongs to, from the effect or from memory; empty for none."""
         return ""
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
-        """Yield what an entry says. ``run`` is as it is after it, ``rows`` are still as they were before."""
+        """Yield the log lines of an entry. ``run`` includes the entry, ``rows`` do not yet."""
         event, was = entry.event, self.rows.get("run", {}).get("state", entry.state)
         yield from self.event_lines(entry, settled)
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
@@ -179,22 +179,22 @@ class BaseView:
             yield LogLine(f"{was} → {entry.state}", weight="detail" if isinstance(event, OwnershipAcquired) else "event")
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield what the event of an entry says."""
+        """Yield the log lines of the event of an entry."""
         event = entry.event
         match event:
-            case OwnershipAcquired(epoch=epoch, owner=owner):
-                yield LogLine(f"taken{' up again' if epoch > 1 else ''} by {plain(owner)}", weight="detail" if epoch == 1 else "event")
+            case OwnershipAcquired(epoch=epoch):
+                yield LogLine(ownership_words(event), weight="detail" if epoch == 1 else "event")
             case Pause() | Unpause() | Cancel() | Forked() | TransitionFailed():
                 yield LogLine(control_words(entry))
             case Answered(cancelled=False):
                 yield LogLine(answer_words(entry, event), settled.part if settled else "")
-            case ChildEnded(outcome=outcome, reason=reason):
-                yield LogLine(f"its run has {outcome}" + (f": {plain(reason)}" if reason else ""), settled.part if settled else "")
+            case ChildEnded():
+                yield LogLine(child_end_words(event), settled.part if settled else "")
             case _:
                 pass
 
     def effect_lines(self, effect_id: str, effect: Effect) -> Iterator[LogLine]:
-        """Yield what an effect says that was asked for."""
+        """Yield the log lines of an issued effect."""
         part = self.part_of(effect_id, effect)
         match effect:
             case AskPerson(prompt=prompt):
@@ -205,14 +205,14 @@ class BaseView:
                 pass
 
     def noted(self, entry: Entry) -> str:
-        """Return why an entry changed nothing."""
+        """Return the reason why an entry changed nothing."""
         if isinstance(entry.event, Answered):
-            return f"the answer {entry.event.verb} by {entry.actor} is not taken: {entry.note}"
-        return f"{kind_of(entry.event)} by {entry.actor} was noted only: {entry.note}"
+            return f"answer {entry.event.verb} by {entry.actor} rejected: {entry.note}"
+        return f"{kind_of(entry.event)} by {entry.actor} had no effect: {entry.note}"
 
     # -- one entry ---------------------------------------------------------------------------------
 
-    def _take(self, entry: Entry) -> Delta:
+    def _read_entry(self, entry: Entry) -> Delta:
         event, run = entry.event, self.run
         if entry.note:
             run.replay([entry])
@@ -229,7 +229,7 @@ class BaseView:
         return _delta(entry, lines, put, tuple(drop))
 
     def _changed(self, entry: Entry) -> tuple[Rows, list[str]]:
-        """Make the rows of what the entry has touched, and return which fields of them have changed, and which rows are gone."""
+        """Update the rows that an entry has touched; return their changed fields, and the ids of removed rows."""
         put: Rows = {}
         drop = []
         for kind, key in dict.fromkeys(self.touched(entry)):
@@ -244,7 +244,7 @@ class BaseView:
         return put, drop
 
     def touched(self, entry: Entry) -> Iterator[tuple[str, str]]:
-        """Yield the parts that an entry may have changed: by its event and effects, and by what its move says."""
+        """Yield kind and key of the rows that an entry may have changed: by its event, its effects, or its move."""
         yield "run", ""
         event, targets = entry.event, []
         match event:
@@ -307,7 +307,7 @@ def _data(it: Event | Effect) -> dict[str, Any]:
 
 
 def _changes(now: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that are not what they were; in Python 1 == True, in JSON they differ."""
+    """Return the changed fields, compared as JSON: 1 and True are equal in Python, but not in JSON."""
     return {
         name: value
         for name, value in now.items()

@@ -1,4 +1,4 @@
-"""Values and commands in words, and foreign text made harmless: a terminal obeys some of it."""
+"""Values and commands in words, and foreign text made safe for a terminal."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 from asterism.constellation.task import TaskStar
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import kind_of
+from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import RaiseLimits
-from asterism.machines.run_control import Answered, Cancel, Forked, Pause, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 
 MAX_FIELDS = 8
-"""Fields of a result that a line shows."""
+"""Fields of a result that a line shows at most."""
 MAX_VALUE = 40
-"""Characters of one field."""
+"""Characters of one field at most."""
 
 _MINUTE, _HOUR, _DAY, _AGES = 60.0, 3600.0, 86400.0, 1e12
 
 
 def plain(text: object, limit: int = 300) -> str:
-    """Text as one line without control characters, direction marks or other things that cannot be seen.
+    """Return text as one line, with control characters and other invisible characters escaped.
 
     Args:
-        text: anything; its ``str`` is shown.
-        limit: characters of the line; what is longer ends in an ellipsis.
+        text: any value; its ``str`` is shown.
+        limit: characters at most; a longer line ends in an ellipsis.
     """
     whole = str(text)
     line = printable(" ".join(whole[: limit * 4].split()))
@@ -33,17 +34,17 @@ def plain(text: object, limit: int = 300) -> str:
 
 
 def printable(line: str) -> str:
-    """Return text with every character that cannot be seen written as an escape."""
+    """Return text with every unprintable character escaped."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
 
 
 def last_line(text: str) -> str:
-    """The last line that says anything: what a device reported most recently."""
+    """Return the last line that is not blank: the most recent report of a device."""
     return next((line for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def preview(value: Any, limit: int = 160) -> str:
-    """A JSON value in one line: the fields of an object as ``name=value``, anything else as JSON."""
+    """Return a JSON value in one line: the fields of an object as ``name=value``, any other value as JSON."""
     if isinstance(value, Mapping):
         shown = [f"{name}={_field(item)}" for name, item in list(value.items())[:MAX_FIELDS]]
         more = [f"… {len(value) - MAX_FIELDS} more"] if len(value) > MAX_FIELDS else []
@@ -57,12 +58,12 @@ def _field(value: Any) -> str:
     text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), MAX_VALUE * 10)
     if len(text) <= MAX_VALUE:
         return text
-    # Of a path, the end says what it is.
+    # The end of a path is its most specific part.
     return f"…{text[1 - MAX_VALUE :]}" if "/" in text and " " not in text else plain(text, MAX_VALUE)
 
 
 def duration(seconds: float) -> str:
-    """A length of time, as exact as one wants to read it."""
+    """Return a length of time in words, with about three digits."""
     if seconds < _MINUTE:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"  # noqa: PLR2004 - two digits are enough
     if seconds < _HOUR:
@@ -75,25 +76,35 @@ def duration(seconds: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 task``, ``2 tasks``."""
+    """Return a number with its noun: ``1 task``, ``2 tasks``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def place_of(task: TaskStar) -> str:
-    """Where a task is carried out: its device, or how many tasks its own constellation has."""
+    """Return the device of a task, or the number of tasks of its nested constellation."""
     if task.constellation is None:
         return plain(task.device)
-    return f"({count(len(task.constellation['tasks']), 'task')} of its own)"
+    return f"({count(len(task.constellation['tasks']), 'nested task')})"
 
 
 def answer_words(entry: Entry, event: Answered) -> str:
-    """Who answers a question, and what."""
+    """Return an answer in words."""
     value = f" {preview(event.value)}" if event.value is not None else ""
     return f"{plain(entry.actor)} answers {event.verb}{value}" + (f": {plain(event.reason)}" if event.reason else "")
 
 
+def ownership_words(event: OwnershipAcquired) -> str:
+    """Return in words that a process has acquired ownership of a run."""
+    return f"{'owned' if event.epoch == 1 else 'resumed'} by {plain(event.owner)}"
+
+
+def child_end_words(event: ChildEnded) -> str:
+    """Return the end of a child run in words."""
+    return f"its run {'was ' if event.outcome == 'cancelled' else ''}{event.outcome}" + (f": {plain(event.reason)}" if event.reason else "")
+
+
 def control_words(entry: Entry) -> str:
-    """What was done to a run from outside, or what became of it, in words."""
+    """Return a control event in words: a command, a fork, or a defect."""
     actor, event = plain(entry.actor), entry.event
     match event:
         case Pause(reason=reason) | Cancel(reason=reason):
@@ -101,12 +112,12 @@ def control_words(entry: Entry) -> str:
         case RaiseLimits(max_tokens=tokens, max_cost_usd=cost):
             limits = [f"{tokens} tokens"] if tokens is not None else []
             limits += [f"{cost:g} dollars"] if cost is not None else []
-            return f"planning may use {' and '.join(limits)}, says {actor}"
+            return f"planning limit raised to {' and '.join(limits)} by {actor}"
         case Unpause():
-            return f"goes on, says {actor}"
+            return f"unpaused by {actor}"
         case Forked(origin=origin, seq=seq):
             return f"forked from {plain(origin)} at entry {seq}"
         case TransitionFailed(event=broken, reason=reason):
-            return f"a defect of asterism: {plain(broken)} could not be taken: {plain(reason)}"
+            return f"a defect in Asterism: {plain(broken)} failed: {plain(reason)}"
         case _:
             return kind_of(event)

@@ -57,7 +57,7 @@ def asked(agent: Agent, reply: Proposal | PlanningUnavailable) -> tuple[APlanner
     return planner, asyncio.run(PlannerPerformer(planner).perform(effect_id, agent.run.request(effect_id), lambda event: None))
 
 
-def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:
+def test_an_attempt_carries_its_key_and_the_results_of_its_predecessors() -> None:
     agent = Agent(plan("a b", "a>b"))
     agent.ends("a", {"x": 1})
     dispatcher, outcome, told = dispatched(agent, AttemptResult(result={"y": 2}))
@@ -69,13 +69,13 @@ def test_an_attempt_carries_its_key_and_what_came_before_it() -> None:
     assert told == [AttemptProgressed(effect_id=effect, fraction=0.5, message="half")]
 
 
-def test_the_error_of_an_attempt_is_its_outcome() -> None:
+def test_the_error_of_an_attempt_is_in_its_result() -> None:
     error = TaskError(code="crashed", message="signal 11")
     _, outcome, _ = dispatched(Agent(plan("a")), AttemptResult(error=error))
     assert outcome.error == error
 
 
-def test_the_outcome_of_an_attempt_is_taken_by_the_machine() -> None:
+def test_the_machine_accepts_the_result_of_an_attempt() -> None:
     agent = Agent(plan("a"))
     _, outcome, _ = dispatched(agent, AttemptResult(result=1))
     agent.batch(outcome)
@@ -93,7 +93,7 @@ def test_a_planner_is_asked_for_a_constellation() -> None:
     assert agent.running() == ["a"]
 
 
-def test_a_planner_is_asked_for_edits_with_the_constellation_as_it_is_now() -> None:
+def test_a_planner_is_asked_for_edits_with_the_current_constellation() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a", {"x": 1})
     planner, outcome = asked(agent, Proposal(actions=(action("remove_task", task_id="b"),), status="FINISH"))
@@ -103,20 +103,20 @@ def test_a_planner_is_asked_for_edits_with_the_constellation_as_it_is_now() -> N
     assert agent.state == "FINISH"
 
 
-def test_what_was_wrong_with_the_last_answer_is_told() -> None:
+def test_the_planner_gets_feedback_on_its_last_answer() -> None:
     agent = Agent()
     agent.plans()
     planner, _ = asked(agent, Proposal())
     assert planner.asked[0].feedback == "reply: it holds no constellation"
 
 
-def test_a_planner_that_cannot_be_had_is_an_outcome() -> None:
+def test_an_unavailable_planner_is_a_planning_failure() -> None:
     agent = Agent()
     _, outcome = asked(agent, PlanningUnavailable("no model answers", "backup"))
     assert outcome == PlanningFailed(effect_id=next(iter(agent.run.outstanding)), code="backup", reason="no model answers")
 
 
-def test_after_a_restart_it_is_told_why_and_what_there_was_and_what_it_may_still_use() -> None:
+def test_after_a_restart_the_planner_gets_the_reason_the_old_plan_and_its_budget() -> None:
     agent = Agent(plan("a"), replan="always", max_tokens=100)
     agent.ends("a", {"x": 1})
     agent.plans(status="START", thought="another way", usage=Usage(input_tokens=30, output_tokens=10))
@@ -127,7 +127,7 @@ def test_after_a_restart_it_is_told_why_and_what_there_was_and_what_it_may_still
     assert question.budget_left.tokens == 60
 
 
-def test_what_an_answer_used_and_what_was_said_are_part_of_the_outcome() -> None:
+def test_usage_and_messages_are_part_of_the_result() -> None:
     spent = Usage(model="m", requests=2, input_tokens=5, cost_usd=0.1)
     _, outcome = asked(Agent(), Proposal(plan=parse_plan(plan("a")), usage=spent, prompt="plan it", reply="{}"))
     assert isinstance(outcome, Planned)
@@ -146,7 +146,7 @@ def test_what_an_answer_used_and_what_was_said_are_part_of_the_outcome() -> None
         ({"plan": PlanDocument(tasks=(TaskSpec(task_id="a", inputs={"x": math.inf}),))}, "inf is not a JSON number"),
     ],
 )
-def test_an_answer_that_a_journal_could_not_give_back_is_none(given: dict[str, Any], told: str) -> None:
+def test_an_answer_that_cannot_be_journaled_is_a_planning_failure(given: dict[str, Any], told: str) -> None:
     _, outcome = asked(Agent(), Proposal(usage=Usage(requests=3), **given))
     assert isinstance(outcome, PlanningFailed)
     assert (outcome.code, outcome.usage.requests) == ("invalid_reply", 3)

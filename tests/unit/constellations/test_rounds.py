@@ -38,7 +38,7 @@ def within(scene: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_a_request_is_submitted_with_the_fleet_of_the_client_and_is_not_planned_yet() -> None:
+def test_a_request_is_submitted_with_the_fleet_of_the_client_and_without_a_plan() -> None:
     async def scene(client: Client) -> None:
         run = await submit(client, "do a", options=RunOptions(hold="all"), model=MODEL, actor="ann")
         row, memory = await client.describe(run), (await client.load(run)).memory
@@ -51,7 +51,7 @@ def test_a_request_is_submitted_with_the_fleet_of_the_client_and_is_not_planned_
     within(scene)
 
 
-def test_a_plan_file_is_submitted_whole_or_refused(tmp_path: Path) -> None:
+def test_a_plan_file_is_submitted_as_a_whole_or_rejected(tmp_path: Path) -> None:
     async def scene(client: Client) -> None:
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(plan("a")), encoding="utf-8")
@@ -66,7 +66,7 @@ def test_a_plan_file_is_submitted_whole_or_refused(tmp_path: Path) -> None:
     within(scene)
 
 
-def test_a_round_takes_over_what_the_last_one_was_begun_with() -> None:
+def test_a_round_inherits_options_model_and_fleet() -> None:
     async def scene(client: Client) -> None:
         before = Round(session="s", earlier=({"request": "x"},), options=RunOptions(replan="always"), model=MODEL)
         run = await submit(client, Goal(title="t", request="do b"), after=before)
@@ -77,7 +77,7 @@ def test_a_round_takes_over_what_the_last_one_was_begun_with() -> None:
     within(scene)
 
 
-def test_only_an_ended_run_of_a_constellation_is_followed() -> None:
+def test_only_an_ended_constellation_run_can_be_followed() -> None:
     async def scene(client: Client) -> None:
         run = await submit(client, "do a")
         with pytest.raises(InvalidInput, match="has not ended"):
@@ -89,7 +89,7 @@ def test_only_an_ended_run_of_a_constellation_is_followed() -> None:
     within(scene)
 
 
-def test_a_goal_is_rehearsed_on_a_fleet_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_goal_is_rehearsed_on_a_fleet_without_writing(tmp_path: Path) -> None:
     async def scene(client: Client) -> None:
         path = tmp_path / "plan.json"
         path.write_text(json.dumps(plan("a")), encoding="utf-8")

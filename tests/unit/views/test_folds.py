@@ -35,7 +35,7 @@ def joined_at(name: str, entries: list[Entry], *, plainly: bool = False) -> RunV
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_state_rows_from_deltas_are_those_from_memory_after_every_entry(name: str) -> None:
+def test_state_rows_from_deltas_equal_those_from_memory_after_every_entry(name: str) -> None:
     entries = entries_of(name)
     view = unread(MACHINE_OF[name], entries[0].run_id)
     rows: Rows = {}
@@ -56,7 +56,7 @@ def test_the_default_view_keeps_the_same_promise(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_who_joins_at_any_entry_gets_the_deltas_that_who_reads_from_the_first_gets(name: str) -> None:
+def test_a_view_joined_at_any_entry_gives_the_same_deltas(name: str) -> None:
     entries = entries_of(name)
     whole = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
     for number in range(len(entries)):
@@ -65,7 +65,7 @@ def test_who_joins_at_any_entry_gets_the_deltas_that_who_reads_from_the_first_ge
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_each_entry_is_one_delta_that_says_something_and_survives_json(name: str) -> None:
+def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None:
     entries = entries_of(name)
     deltas = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
     assert [delta.seq for delta in deltas] == [entry.seq for entry in entries]
@@ -74,7 +74,7 @@ def test_each_entry_is_one_delta_that_says_something_and_survives_json(name: str
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_row_has_all_its_fields_from_the_first_and_no_row_is_put_for_nothing(name: str) -> None:
+def test_a_row_has_all_its_fields_at_once_and_no_put_is_empty(name: str) -> None:
     entries = entries_of(name)
     rows: Rows = {}
     for delta in unread(MACHINE_OF[name], entries[0].run_id).read(entries):
@@ -92,5 +92,5 @@ def test_the_golden_folds_fold_to_their_rows() -> None:
         assert fold(deltas) == case["rows"], case["name"]
 
 
-def test_the_golden_folds_are_those_of_todays_views() -> None:
+def test_the_golden_folds_equal_those_of_the_current_views() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), "read what has changed, and run: python -m tests.unit.views.write"

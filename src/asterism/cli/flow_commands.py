@@ -1,0 +1,210 @@
+"""Commands for flow agents: chat, and flow run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json as json_text
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.bootstrap import ModelServices, open_model_services
+from asterism.bootstrap import open as open_all
+from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
+from asterism.cli.keyboard import ask_secret, terminal, typed_answer
+from asterism.cli.options import BackupModel, Database, Json, Record
+from asterism.cli.output import put
+from asterism.cli.rendering.proposals import answer_line
+from asterism.cli.run_access import actor, connected
+from asterism.constellations.resumption import fleet_file_below
+from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
+from asterism.flows.agent import StandardAgent
+from asterism.flows.agent_state import AgentResult
+from asterism.flows.conversation import Conversation
+from asterism.flows.orchestrator import Orchestrator
+from asterism.flows.slot_filling import in_words
+from asterism.flows.source import agent_of, agents_of
+from asterism.machines.flow_agent.events import AgentStatus
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.lookup import MAX_RUNS
+from asterism.runtime.runtime import Runtime
+from asterism.settings import database_path, model_choice
+from asterism.views.words import plain
+
+Agents = Annotated[
+    str, Parameter(name="AGENTS", help="Source of the agents: file.py, package.module or an entry point; file.py:Name for one agent.")
+]
+Fleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Fleet file (TOML), for agents that start constellations.")]
+Model = Annotated[
+    str | None,
+    Parameter(
+        name="--model",
+        help="Extract fields, choose agents and plan with this model: openai:…, anthropic:…, google:… or ollama:…, "
+        "or replay:FILE to replay a recording [default: $ASTERISM_MODEL, else no model].",
+    ),
+]
+Opened = contextlib.AbstractAsyncContextManager[tuple[Runtime, ModelServices]]
+MAX_SHOWN = 2000
+"""Characters of an answer that are printed at most."""
+HELP = """\
+/pause    pause the conversation
+/resume   resume a paused conversation
+/cancel   cancel the conversation
+/fields   list the fields collected so far
+/history  list the messages so far
+/quit     leave; an open conversation stays open
+End a line with a backslash to continue it on the next."""
+
+
+def chat(
+    source: Agents,
+    /,
+    *,
+    user: Annotated[str | None, Parameter(help="Name of the user who talks [default: you].")] = None,
+    fleet: Fleet = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
+    record: Record = None,
+    database: Database = None,
+) -> int:
+    """Talk to flow agents. An open conversation continues; /quit leaves it open.
+
+    At a terminal, a line typed before an approval is shown does not answer it. Lines from a pipe are read in order.
+    """
+    if sys.stdin is None:
+        raise InvalidInput("standard input is closed; chat reads your messages from it")
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - line editing and history at a terminal
+    agents = agents_of(source, Path.cwd())
+    user = user or actor()
+    fleet = fleet or asyncio.run(_fleet_of(user, database_path(database)))
+    with terminal():
+        return asyncio.run(_chat(agents, user, _open(database, fleet, model_choice(model, backup_model, record))))
+
+
+async def _fleet_of(user: str, database: Path) -> Path | None:
+    """Return the fleet file of the runs below a user's open conversations; None where conversation are none."""
+    with contextlib.suppress(StoreUnavailable):  # no database yet, or one that fails below with its reason
+        async with connected(database) as client:
+            for row in await client.runs(limit=MAX_RUNS):
+                is_open = row.machine == FLOW_AGENT.name and row.actor == user and not row.parent and row.status != "ended"
+                if is_open and (found := await fleet_file_below(client, row)):
+                    return found
+    return None
+
+
+async def _chat(agents: Sequence[type[StandardAgent]], user: str, opened: Opened) -> int:
+    async with opened as (runtime, services):
+        orchestrator = Orchestrator(agents, runtime=runtime, router=services.router)
+        put(f"{'; '.join(agent.description or agent.__name__ for agent in agents)}. Type /help for commands.")
+        if conversation := await orchestrator.current(user):
+            _print_result(await conversation.settle())  # an interrupted answer is completed first
+        while (line := await _next_message(orchestrator, runtime, user)) is not None:  # until the person leaves
+            if line.strip() == "/quit":
+                break
+            try:
+                await _handle(orchestrator, runtime, user, line)
+            except AsterismError as error:
+                put(f"({plain(str(error).partition(chr(10))[0], MAX_SHOWN)})")
+    return FINISHED
+
+
+async def _next_message(orchestrator: Orchestrator, runtime: Runtime, user: str) -> str | None:
+    """Return the next message, the answer to an open question if there is one; None at the end of the input."""
+    conversation = await orchestrator.current(user)
+    return await typed_answer(await conversation.asked(runtime) if conversation else None)
+
+
+@contextlib.asynccontextmanager
+async def _open(database: Path | None, fleet: Path | None, choice: ModelChoice | None) -> AsyncIterator[tuple[Runtime, ModelServices]]:
+    async with (
+        open_model_services(choice) as services,
+        open_all(database, fleet=fleet, planner=services.planner, extractor=services.extractor) as runtime,
+    ):
+        yield runtime, services
+
+
+async def _handle(orchestrator: Orchestrator, runtime: Runtime, user: str, line: str) -> None:
+    if not line.startswith("/"):
+        _print_result(await orchestrator.handle(line, user=user))
+        return
+    conversation = await orchestrator.current(user)
+    command = line.strip()[1:]
+    if command not in ("pause", "resume", "cancel", "fields", "history"):
+        put(HELP)
+    elif conversation is None:
+        put("(no conversation is open)")
+    elif command == "fields":
+        fields = (await conversation.result(runtime)).fields
+        put("\n".join(f"{name}: {plain(in_words(value), MAX_SHOWN)}" for name, value in fields.items()) or "(none yet)")
+    elif command == "history":
+        for said in await conversation.history(runtime):
+            put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")
+    else:
+        _print_result(await getattr(conversation, command)())
+
+
+def _print_result(result: AgentResult) -> None:
+    put(plain(result.raw_message, MAX_SHOWN))
+    if result.run_id:  # else no agent has answered
+        put(f"  [{result.status}]")
+
+
+def run_flow(
+    source: Agents,
+    /,
+    *,
+    field: Annotated[Sequence[str], Parameter(name="--field", help="NAME=VALUE; may be repeated.", negative=())] = (),
+    text: Annotated[str, Parameter(help="First message to the agent.")] = "",
+    fleet: Fleet = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
+    record: Record = None,
+    database: Database = None,
+    json: Json = False,
+) -> int:
+    """Run a flow agent with given fields. It asks for missing ones and leaves the question open; nothing is approved here."""
+    agent = agent_of(source, Path.cwd())
+    opened = _open(database, fleet, model_choice(model, backup_model, record))
+    return asyncio.run(_run(agent, _values(agent, field), text, opened, as_json=json))
+
+
+def _values(agent: type[StandardAgent], given: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for item in given:
+        name, sign, value = item.partition("=")
+        if not sign or name not in agent.input_fields():
+            raise InvalidInput(
+                f"--field {item}: {agent.__name__} has {', '.join(f'{known}=…' for known in agent.input_fields()) or 'no fields'}"
+            )
+        if agent.input_fields()[name].secret:
+            raise InvalidInput(
+                f"--field {name}: this field is a secret, and others can read a command line; leave it out to be asked at the terminal"
+            )
+        if name in values:
+            raise InvalidInput(f"--field {name} was given twice")
+        values[name] = value
+    return values
+
+
+async def _run(agent: type[StandardAgent], values: dict[str, Any], text: str, opened: Opened, *, as_json: bool) -> int:
+    async with opened as (runtime, _):
+        conversation = Conversation(agent, runtime=runtime, user=actor())
+        result = await conversation.say(text, values)
+        if as_json:
+            put(json_text.dumps(msgspec.to_builtins(result), ensure_ascii=False))
+        else:
+            put(f"run {result.run_id}")
+            while await ask_secret(runtime, result.run_id):  # until the person leaves
+                result = await conversation.settle()
+            _print_result(result)
+            for asked in await runtime.store.inquiries(root=result.run_id):
+                put(f"  {answer_line(asked, result.run_id)}")
+    codes = {AgentStatus.COMPLETED: FINISHED, AgentStatus.ERROR: FAILED, AgentStatus.CANCELLED: INTERRUPTED}
+    return codes.get(result.status, WAITING)

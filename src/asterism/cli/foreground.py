@@ -1,0 +1,274 @@
+"""Drive a run in the foreground: show its journal as it grows, and pause or stop it on signals.
+
+The first Ctrl-C pauses the run: running tasks finish, no new ones start. A second Ctrl-C, or SIGTERM, stops the process
+and kills its running tasks. Their effects stay outstanding in the journal, so the next owner retries them or asks a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
+from asterism.cli.keyboard import ask_secret
+from asterism.cli.output import complain, console, put, put_line
+from asterism.cli.rendering.constellation import ConstellationRenderer
+from asterism.cli.rendering.proposals import answer_line, proposal_lines, subject_of
+from asterism.cli.rendering.registry import renderer_for
+from asterism.cli.rendering.renderer import RunRenderer
+from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
+from asterism.cli.run_access import actor
+from asterism.errors import AsterismError, Refused
+from asterism.kernel.journal import Entry
+from asterism.kernel.packing import packer
+from asterism.machines.run_control import Pause
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.ports.store import RunRow, Store
+from asterism.runtime.private_files import opener
+from asterism.runtime.runtime import Runtime
+from asterism.views.words import duration, plain
+
+
+class Watch:
+    """Observer of the driver: notifies the journal printer and reports warnings."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.news = asyncio.Event()
+        self._reporter = reporter
+
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - the entries are read from the journal
+        """Note that the journal has grown."""
+        self.news.set()
+
+    def trouble(self, run_id: str, message: str) -> None:  # noqa: ARG002 - there is only one run
+        """Report a warning."""
+        self._reporter.warn(plain(message))
+
+
+class JournalPrinter:
+    """Reader of a growing journal, which passes new entries to a reporter.
+
+    Args:
+        store: store of the journal.
+        renderer: renderer of the run, which may have read a part of the journal.
+        reporter: shows the entries.
+    """
+
+    def __init__(self, store: Store, renderer: RunRenderer, reporter: Reporter) -> None:
+        self._store = store
+        self._unpack = packer(renderer.run.machine).unpack
+        self._reporter = reporter
+        self.renderer = renderer
+
+    async def read(self, *, silently: bool = False) -> None:
+        """Read the new entries, up to the end of the journal."""
+        records = await self._store.records(self.renderer.run.id, after=self.renderer.run.seq)
+        history = self.renderer.read(map(self._unpack, records))
+        if not silently:
+            self._reporter.show(Update(self.renderer, records, history))
+
+    async def follow(self, news: asyncio.Event) -> None:
+        """Read new entries as they come, and refresh the display in between; runs until cancelled."""
+        while True:
+            try:
+                await self.read()
+            except AsterismError as error:  # a run that cannot be shown is still driven
+                self._reporter.warn(str(error))
+                return
+            await asyncio.sleep(FRAME_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FRAME_S * 4):
+                    await news.wait()
+            news.clear()
+
+
+def reporter_for(*, as_json: bool) -> Reporter:
+    """Return the reporter that fits the standard output."""
+    if as_json:
+        return JsonReporter()
+    out = console()
+    return LiveReporter(out, SystemClock()) if out.is_terminal and not out.is_dumb_terminal else LineReporter(out)
+
+
+async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_file: Path | None = None) -> int:
+    """Drive a run until it ends, waits for a person, or is stopped by a signal; return the exit code.
+
+    Raises:
+        RunOwned: another process owns the run; nothing was changed.
+    """
+    row = await runtime.describe(run_id)
+    reporter = reporter_for(as_json=as_json)
+    printer = JournalPrinter(runtime.store, renderer_for(runtime.machine_of(row), run_id), reporter)
+    await printer.read(silently=row.seq > 1)
+    watch = Watch(reporter)
+    runtime.driver.observe(watch)
+    try:
+        driven = await _Foreground(runtime, run_id, reporter).drive(printer, watch)
+        await printer.read()
+        while driven and driven.status == "waiting" and not as_json and await _confided(runtime, run_id, reporter):  # until the user leaves
+            driven = await _Foreground(runtime, run_id, reporter).drive(printer, watch)
+            await printer.read()
+    finally:
+        runtime.driver.unobserve(watch)
+        reporter.close()
+    await print_end(runtime.store, printer.renderer, driven, as_json=as_json, result_file=result_file)
+    return exit_code_of(driven) if driven else INTERRUPTED
+
+
+async def _confided(runtime: Runtime, run_id: str, reporter: Reporter) -> bool:
+    reporter.close()  # nobody can type below a live picture
+    return await ask_secret(runtime, run_id)
+
+
+class _Foreground:
+    """A run that is driven in the foreground, and the signals received meanwhile."""
+
+    def __init__(self, runtime: Runtime, run_id: str, reporter: Reporter) -> None:
+        self._runtime = runtime
+        self._run_id = run_id
+        self._reporter = reporter
+        self._signals = asyncio.Queue[signal.Signals]()
+        self._failure: Exception | None = None
+        self._row: RunRow | None = None
+
+    async def drive(self, printer: JournalPrinter, watch: Watch) -> RunRow | None:
+        """Drive the run; return its row afterwards, or None if the run was stopped."""
+        loop = asyncio.get_running_loop()
+        caught = [it for it in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if it is signal.SIGINT or _is_handled(it)]
+        for number in caught:
+            loop.add_signal_handler(number, self._signals.put_nowait, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                driving = group.create_task(self._drive())
+                others = [group.create_task(printer.follow(watch.news)), group.create_task(self._handle_signals(driving))]
+                await asyncio.wait([driving])
+                for task in others:
+                    task.cancel()
+        finally:
+            for number in caught:
+                loop.remove_signal_handler(number)
+        if self._failure is not None:
+            raise self._failure
+        return self._row
+
+    async def _drive(self) -> None:
+        try:
+            self._row = await self._runtime.drive(self._run_id)
+        except AsterismError as error:
+            self._failure = error
+
+    async def _handle_signals(self, driving: asyncio.Task[None]) -> None:
+        """Pause on the first Ctrl-C; stop on the second, or on any other signal."""
+        if await self._signals.get() is signal.SIGINT:
+            self._reporter.warn("pausing: running tasks finish, no new ones start; press Ctrl-C again to stop now")
+            try:
+                await self._runtime.post(self._run_id, Pause(reason="Ctrl-C"), actor=actor(), key=self._runtime.clock.new_id())
+            except AsterismError as error:
+                self._reporter.warn(str(error))
+            else:
+                await self._signals.get()
+        self._reporter.warn("stopping")
+        driving.cancel()
+
+
+def _is_handled(number: signal.Signals) -> bool:
+    """Return False for a signal that the parent process has set to be ignored (nohup)."""
+    return signal.getsignal(number) is not signal.SIG_IGN
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+def exit_code_of(row: RunRow) -> int:
+    """Return the exit code for a run that is no longer driven."""
+    if row.status == "ended":
+        return {"finished": FINISHED, "cancelled": INTERRUPTED}.get(row.outcome, FAILED)
+    return WAITING if row.status == "waiting" else INTERRUPTED
+
+
+def result_of(renderer: RunRenderer, row: RunRow) -> dict[str, Any]:
+    """Return the result of a run as JSON data."""
+    return {
+        "run": row.run_id,
+        "state": row.state,
+        "outcome": row.outcome,
+        "status": row.status,
+        "result": renderer.run.memory.result(),
+        **renderer.result_fields(),
+    }
+
+
+async def print_end(store: Store, renderer: RunRenderer, driven: RunRow | None, *, as_json: bool, result_file: Path | None) -> None:
+    """Print the result of the run and the commands that may follow."""
+    row = driven or await store.run(renderer.run.id)
+    result = result_of(renderer, row)
+    if result_file is not None:
+        write_atomically(result_file, json.dumps(result, indent=2) + "\n")
+    lines = await _end_lines(store, renderer, row, stopped=driven is None)
+    if as_json:
+        put(json.dumps(result))
+        if row.status != "ended":
+            complain(lines[0])
+        return
+    out = console()
+    for line in lines:
+        put_line(out, Text(line))
+
+
+async def _end_lines(store: Store, renderer: RunRenderer, row: RunRow, *, stopped: bool) -> list[str]:
+    run = row.run_id
+    if row.status == "ended":
+        result = renderer.run.memory.result()
+        lines = [f"{row.state}: {row.outcome} after {duration(renderer.last_at - renderer.first_at)}", plain(result["summary"], 2000)]
+        counted = renderer.summary_line()
+        if counted.startswith(lines[-1]):
+            lines[-1] = counted  # the summary of a loop without an answer is its number of steps
+        elif result.get("total_tasks") != 0 and not lines[-1].startswith(f"{result.get('total_tasks')} task"):
+            lines.append(counted)
+        lines += [plain(result["reason"], 2000)] if result.get("reason") else []
+        return [*lines, f"more: asterism show {run}"]
+    if stopped:
+        return [f"stopped; nothing is lost. Resume with: asterism resume {run}"]
+    if row.status == "paused" and isinstance(renderer, ConstellationRenderer) and (limit := renderer.memory.limit):
+        return [f"paused at a limit: {plain(limit)}", f"resume with: asterism resume {run} --max-tokens N, or --max-cost DOLLARS"]
+    if row.status == "paused":
+        return [f"paused; resume with: asterism resume {run}"]
+    lines, inquiries = [], await store.inquiries(root=run)
+    for asked in inquiries:
+        lines.append(f"waits for a person: {plain(asked.prompt, 1000)}")
+        lines += [f"  {line}" for line in proposal_lines(subject_of(asked))]
+        lines.append(f"  {answer_line(asked, run)}")
+    if sum("approve" in asked.verbs for asked in inquiries) > 1:
+        lines.append(f"answer all: asterism answer {run} approve|reject --all")
+    return lines
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file atomically; a new file is readable by its owner only.
+
+    Raises:
+        Refused: the file cannot be written.
+    """
+    path = Path(os.path.realpath(path))  # a symbolic link is followed, not replaced
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")  # a pipe or a device is never replaced
+            return
+        with open(draft, "w", encoding="utf-8", opener=opener) as file:
+            if path.exists():
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+            file.write(text)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it may not exist
+            draft.unlink()
+        raise Refused(f"{path}: cannot write the file: {error.strerror}") from error

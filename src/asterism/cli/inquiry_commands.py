@@ -1,0 +1,193 @@
+"""Commands for open questions: inbox, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.bootstrap import MACHINES
+from asterism.cli.exit_codes import FINISHED
+from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
+from asterism.cli.output import message, moment, put
+from asterism.cli.rendering.proposals import answer_line, answered_line, edit_hint, proposal_lines, subject_of
+from asterism.cli.run_access import actor, check_sendable, connected, pending_answers, reading, resume_hint
+from asterism.cli.run_commands import drive_unowned
+from asterism.errors import InvalidInput, Refused, RunOwned
+from asterism.machines.run_control import Answered
+from asterism.runtime.client import Client
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
+from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
+from asterism.settings import database_path
+from asterism.views.words import duration, plain
+
+ALWAYS = {"always": True}
+"""Value of an answer that approves a tool for the rest of a run."""
+
+AnswerVerb = Literal["approve", "reject", "edit", "respond"]
+
+
+def inbox(*, database: Database = None, json: Json = False) -> int:
+    """List the open questions to people."""
+    return asyncio.run(_inbox(database, as_json=json))
+
+
+async def _inbox(database: Path | None, *, as_json: bool) -> int:
+    async with reading(database) as store:
+        asked = await store.inquiries()
+        if as_json:
+            put(json_text.dumps([_as_data(row) for row in asked], indent=2))
+            return FINISHED
+        if not asked:
+            put("no open questions")
+        answers = await pending_answers(store, asked)
+        for row in asked:
+            run = await store.run(row.run_id)
+            root = await store.run(run.root)
+            for line in _lines(row, plain(run.title, 100), root, answers.get(row.inquiry_id)):
+                put(line)
+        return FINISHED
+
+
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
+    now = SystemClock().now()
+    lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
+    lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []
+    subject = subject_of(row)
+    if "kind" in subject:
+        lines += [f"    {line}" for line in (*proposal_lines(subject), edit_hint(subject)) if line]
+    else:
+        lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
+    lines.append(f"    asked      {moment(row.asked_at)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
+    if row.expires_at:
+        left_s = row.expires_at - now
+        lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
+    return [*lines, f"    {answered_line(answer, resume_hint(root)) if answer else answer_line(row, root.run_id)}", ""]
+
+
+def _shown(value: Any) -> str:
+    # Not shortened: a person approves exactly this.
+    return plain(value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False), 100_000)
+
+
+def _as_data(row: InquiryRow) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(row)
+    try:
+        schema = msgspec.json.decode(row.schema or "null")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"question {row.inquiry_id}: its schema in the database is invalid: {error}") from None
+    return {**data, "subject": subject_of(row), "schema": schema}
+
+
+def answer(
+    inquiry: Annotated[str, Parameter(name="INQUIRY", help="Id of the question or of its run, or the beginning of it.")],
+    verb: Annotated[AnswerVerb, Parameter(name="VERB", help="approve, reject, edit (change the arguments) or respond (give the result).")],
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Reason, for the journal and the planner.")] = "",
+    value: Annotated[str | None, Parameter(help="JSON, or @FILE: the new arguments for edit, the result for respond.")] = None,
+    every: Annotated[
+        bool,
+        Parameter(name="--all", negative=(), help="Answer every open question that allows this verb; INQUIRY is then the id of a run."),
+    ] = False,
+    always: Annotated[bool, Parameter(negative=(), help="Approve this tool of this loop worker for the rest of the run.")] = False,
+    no_drive: Annotated[bool, Parameter(negative=(), help="Record the answer, but do not drive the run.")] = False,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+) -> int:
+    """Answer a question, and resume its run if no other process drives it."""
+    if value is not None and verb not in ("edit", "respond"):
+        raise InvalidInput(f"--value works with edit and respond, not with {verb}")
+    if value is None and verb in ("edit", "respond"):
+        raise InvalidInput(f"{verb} needs --value with JSON")
+    if always and verb != "approve":
+        raise InvalidInput(f"--always works with approve, not with {verb}")
+    if every and verb not in ("approve", "reject"):
+        raise InvalidInput(f"--all works with approve and reject, not with {verb}: each question needs its own value")
+    given = _json(value) if value is not None else ALWAYS if always else None
+    said = Answered(effect_id="", verb=verb, value=given, reason=reason)
+    return asyncio.run(_answer(inquiry, said, fleet, database, every=every, drive_on=not no_drive, as_json=json))
+
+
+async def _answer(
+    named: str, said: Answered, fleet: Path | None, database: Path | None, *, every: bool, drive_on: bool, as_json: bool
+) -> int:
+    path = database_path(database)
+    async with connected(database) as client:
+        store = client.store
+        asked = await find_inquiries(store, named, said.verb) if every else [await find_inquiry(store, named)]
+        if said.value == ALWAYS and (other := [row for row in asked if "tool" not in subject_of(row)]):
+            raise InvalidInput(f"--always works with questions about a tool of a loop; {other[0].inquiry_id} is not one")
+        for it in await store.runs(root=(await store.run(asked[0].run_id)).root, limit=MAX_RUNS):
+            check_sendable(it)
+        answers = _Answers(client, said)
+        for row in asked:  # all are written before the run is driven
+            try:
+                await answers.post(row)
+            except Refused as refused:  # another person has answered it meanwhile; the others are still open
+                if not every:
+                    raise
+                put(message(refused))
+        root = await store.run((await store.run(asked[0].run_id)).root)
+        if root.owner:
+            return await answers.report(f"delivered to {root.owner}")
+        if root.machine not in MACHINES:
+            known = "the program that registers its machine"
+            return await answers.report(
+                f"recorded; it takes effect when {known} {root.machine!r} resumes run {root.run_id}", delivered=False
+            )
+        if not drive_on:
+            return await answers.report(f"recorded; it takes effect with: asterism resume {root.run_id}", delivered=False)
+        try:
+            code = await drive_unowned(client, root, path, fleet, unpause=False, as_json=as_json)
+        except RunOwned as owned:  # another process has started to drive it, and reads the answers
+            return await answers.report(f"delivered to {owned.owner}")
+        await answers.verdicts(timeout_s=0.1)
+        return code
+
+
+class _Answers:
+    """The same answer to one or more questions."""
+
+    def __init__(self, client: Client, said: Answered) -> None:
+        self._client = client
+        self._said = said
+        self._posted: list[tuple[InquiryRow, InboxRow]] = []
+
+    async def post(self, asked: InquiryRow) -> None:
+        """Post the answer to one question."""
+        said = self._said
+        self._posted.append(
+            (asked, await self._client.post_answer(asked.inquiry_id, said.verb, actor=actor(), value=said.value, reason=said.reason))
+        )
+
+    async def verdicts(self, *, timeout_s: float = 30.0) -> None:
+        """Wait until the run has accepted each answer; raises Refused where it rejects one."""
+        for asked, posted in self._posted:
+            await self._client.verdict(asked.run_id, posted.key, timeout_s=timeout_s)
+
+    async def report(self, what: str, *, delivered: bool = True) -> int:
+        """Print the status of each answer, after its run has accepted it."""
+        if delivered:
+            await self.verdicts()
+        for asked, _ in self._posted:
+            put(f"{asked.inquiry_id}: {self._said.verb}, {what}")
+        return FINISHED
+
+
+def _json(given: str) -> Any:
+    try:
+        text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"not valid UTF-8 ({error})"
+        raise InvalidInput(f"--value {given}: cannot read the file: {why}") from None
+    try:
+        return json_text.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"--value is not JSON: {error}; put text in quotes: '\"like this\"'") from None

@@ -1,0 +1,133 @@
+"""Commands on whole journals: fork, export, import, prune."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from asterism.bootstrap import connect
+from asterism.cli.exit_codes import FINISHED
+from asterism.cli.foreground import write_atomically
+from asterism.cli.options import Database, JsonEvents, OtherFleet, RunId
+from asterism.cli.output import put
+from asterism.cli.run_access import actor, connected, machine_of, reading
+from asterism.cli.run_commands import drive_unowned
+from asterism.errors import InvalidInput
+from asterism.runtime.clock import SystemClock
+from asterism.runtime.journal_file import journal_lines, read_journals
+from asterism.runtime.lookup import find_run
+from asterism.runtime.ports.store import RunRow
+from asterism.settings import database_path
+from asterism.views.words import count, plain
+
+DAY_S = 86_400.0
+MEGABYTE = 1_000_000
+
+
+def fork(
+    named: RunId,
+    /,
+    *,
+    at: Annotated[int, Parameter(help="Number of the last entry to copy, as `asterism log` numbers them.")],
+    no_drive: Annotated[bool, Parameter(negative=(), help="Create the new run, but do not drive it.")] = False,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+) -> int:
+    """Start a new run as a copy of another, up to an entry, and drive it. The other run does not change."""
+    return asyncio.run(_fork(named, at, fleet, database, drive_on=not no_drive, as_json=json))
+
+
+async def _fork(named: str, at: int, fleet: Path | None, database: Path | None, *, drive_on: bool, as_json: bool) -> int:
+    path = database_path(database)
+    async with connected(database) as client:
+        origin = await find_run(client.store, named)
+        new = await client.fork(origin.run_id, at, actor=actor())
+        if not as_json:
+            put(f"run {new}  forked from {origin.run_id} at entry {at}\n")
+        row = await client.describe(new)
+        return await drive_unowned(client, row, path, fleet, as_json=as_json) if drive_on and row.status != "ended" else FINISHED
+
+
+def export(
+    named: RunId,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="File to write [default: standard output].")] = None,
+    database: Database = None,
+) -> int:
+    """Export the journals of a run and its child runs to one file, each line with a checksum."""
+    row, text = asyncio.run(_journal_of(named, database))
+    if output is None:
+        print(text, end="")  # noqa: T201 - the output; an error must end the command
+        return FINISHED
+    write_atomically(output, text)
+    put(f"run {row.run_id}: {row.seq} entries in {plain(output, 1000)}")
+    return FINISHED
+
+
+async def _journal_of(named: str, database: Path | None) -> tuple[RunRow, str]:
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        return row, "".join(journal_lines(await client.export(row.run_id)))
+
+
+def import_journal(
+    file: Annotated[Path, Parameter(name="FILE", help="File written by `asterism export`.")], /, *, database: Database = None
+) -> int:
+    """Import an exported run. Every line is checked, and the run is replayed before it is written."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"not valid UTF-8 ({error})"
+        raise InvalidInput(f"{file}: {why}") from None
+    return asyncio.run(_import(file, text, database))
+
+
+async def _import(file: Path, text: str, database: Path | None) -> int:
+    path = database_path(database)
+    try:
+        journals = read_journals(io.StringIO(text))
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    for row, _ in journals:
+        machine_of(row)  # rejected before a database is created
+    async with connect(path) as client:
+        await client.import_journals(journals)
+    root, entries = journals[0][0].run_id, sum(len(records) for _, records in journals)
+    below = f" and {count(len(journals) - 1, 'child run')}" if len(journals) > 1 else ""
+    put(f"run {root}{below}: {entries} entries imported; see: asterism show {root}")
+    return FINISHED
+
+
+def prune(
+    *,
+    older_than_days: Annotated[float | None, Parameter(help="Delete runs that ended more than this many days ago.")] = None,
+    outcome: Annotated[
+        tuple[Literal["finished", "failed", "cancelled"], ...],
+        Parameter(negative=(), show_default=False, help="Delete only runs with this outcome; may be repeated."),
+    ] = (),
+    keep_mb: Annotated[float | None, Parameter(help="Delete the oldest runs until the database is no larger than this.")] = None,
+    database: Database = None,
+) -> int:
+    """Delete ended runs and reclaim space. A run that has not ended is never deleted."""
+    if older_than_days is None and keep_mb is None and not outcome:
+        raise InvalidInput("choose what to delete: --older-than-days, --outcome or --keep-mb")
+    for name, number in (("--older-than-days", older_than_days), ("--keep-mb", keep_mb)):
+        if number is not None and not 0 <= number < float("inf"):
+            raise InvalidInput(f"{name} must be 0 or more, not {number:g}")
+    return asyncio.run(_prune(older_than_days, outcome, keep_mb, database))
+
+
+async def _prune(older_than_days: float | None, outcomes: tuple[str, ...], keep_mb: float | None, database: Path | None) -> int:
+    before = None if older_than_days is None else SystemClock().now() - older_than_days * DAY_S
+    keep_bytes = None if keep_mb is None else round(min(keep_mb * MEGABYTE, sys.maxsize))
+    async with reading(database) as store:
+        deleted = await store.prune(before=before, outcomes=outcomes, keep_bytes=keep_bytes)
+    put(f"{count(deleted, 'run')} deleted")
+    return FINISHED

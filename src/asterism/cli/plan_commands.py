@@ -1,0 +1,117 @@
+"""Commands that need no run: plan, fleet check, diagram."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import Parameter
+from rich.text import Text
+
+from asterism.bootstrap import open_planner, read_fleet
+from asterism.cli.exit_codes import FINISHED
+from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
+from asterism.cli.output import console, put, put_line
+from asterism.cli.rendering.graph import mermaid_flowchart
+from asterism.cli.rendering.task_lines import plan_lines
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.documents import PlanDocument
+from asterism.constellation.profile import AgentProfile
+from asterism.constellations.goal import Goal, goal_of, rehearse
+from asterism.errors import InvalidInput
+from asterism.kernel.diagram import mermaid as mermaid_diagram
+from asterism.kernel.machine import Machine
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
+from asterism.machines.flow_agent.table import FLOW_AGENT
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.task_lifecycle import TASK_LIFECYCLE
+from asterism.planner.model_choice import ModelChoice
+from asterism.settings import model_choice
+from asterism.views.words import count, plain
+
+_MACHINES: Mapping[str, Machine[Any]] = {
+    "constellation-agent": CONSTELLATION_AGENT,
+    "orchestration-loop": ORCHESTRATION_LOOP,
+    "flow-agent": FLOW_AGENT,
+    "task": TASK_LIFECYCLE,
+}
+
+
+def plan(
+    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    /,
+    *,
+    fleet: FleetFile,
+    model: Model = None,
+    backup_model: BackupModel = None,
+    mermaid: Mermaid = False,
+    json: Annotated[bool, Parameter(name="--json", negative=(), help="Print a plan file for `asterism run`.")] = False,
+) -> int:
+    """Show the plan for a request or a file without running it. The plan is checked as for a run."""
+    if mermaid and json:
+        raise InvalidInput("--mermaid and --json exclude each other; choose one")
+    goal, choice = goal_of(what), model_choice(model, backup_model)
+    document, constellation = asyncio.run(_planned(goal, fleet, choice))
+    if json:
+        put(json_text.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False))
+    elif mermaid:
+        put(mermaid_flowchart(constellation).rstrip())
+    else:
+        out = console()
+        for line in plan_lines(constellation):
+            put_line(out, line)
+    return FINISHED
+
+
+async def _planned(goal: Goal, fleet_file: Path, choice: ModelChoice | None) -> tuple[PlanDocument, TaskConstellation]:
+    async with open_planner(None if goal.plan else choice) as planner:
+        return await rehearse(goal, await read_fleet(fleet_file), planner)
+
+
+def check_fleet(file: Annotated[Path, Parameter(name="FILE", help="The fleet file.")], /) -> int:
+    """Check a fleet file and list its devices and skills."""
+    fleet = asyncio.run(read_fleet(file))
+    out = console()
+    for profile in fleet.values():
+        for line in _device_lines(profile):
+            put_line(out, line)
+        out.print()
+    skills = sum(len(profile.skills) for profile in fleet.values())
+    out.print(f"{count(len(fleet), 'device')}, {count(skills, 'skill')}: {plain(file)} is valid")
+    return FINISHED
+
+
+def diagram(
+    machine: Annotated[
+        Literal["constellation-agent", "orchestration-loop", "flow-agent", "task"],
+        Parameter(name="MACHINE", help="State machine to print."),
+    ],
+    /,
+) -> int:
+    """Print a state machine as a Mermaid diagram."""
+    put(mermaid_diagram(_MACHINES[machine]).rstrip())
+    return FINISHED
+
+
+def _device_lines(profile: AgentProfile) -> list[Text]:
+    head = Text(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
+    lines = [head]
+    known_as = ", ".join(plain(alias) for alias in profile.aliases)
+    able = ", ".join(plain(word) for word in profile.capabilities)
+    more = [f"kind {profile.kind}", f"{profile.concurrency} at a time"]
+    more += [f"also called {known_as}"] if known_as else []
+    more += [f"good at {able}"] if able else []
+    lines.append(Text(f"  {'; '.join(more)}", "dim"))
+    for skill in profile.skills:
+        required = skill.required_names()
+        parameters = ", ".join(plain(name) if name in required else f"[{plain(name)}]" for name in skill.parameter_names())
+        fields = skill.output_fields()
+        gives = f" → {', '.join(plain(name) for name in skill.output['properties'])}" if fields and skill.output else ""
+        line = Text("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
+        lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
+        lines.append(Text(f"      {plain(skill.description)}", "dim"))
+    return lines

@@ -1,0 +1,115 @@
+"""Metrics of a constellation run: work, waits, parallelism, and wall time compared to the critical path. Pure."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+
+from asterism.cli.rendering.constellation import ConstellationRenderer
+from asterism.constellation.analysis import critical_path, parallel_width
+from asterism.machines.children import StartChild
+from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
+from asterism.machines.run_control import AskPerson
+
+
+class TaskMetrics(msgspec.Struct, kw_only=True):
+    """Metrics of a task.
+
+    Attributes:
+        attempts: number of attempts started.
+        worked_s: seconds in attempts, including the queue of a busy device.
+        waited_s: seconds between ready and started, including backoffs.
+        people_s: seconds waiting for a person.
+    """
+
+    attempts: int = 0
+    worked_s: float = 0.0
+    waited_s: float = 0.0
+    people_s: float = 0.0
+
+
+class Metrics(msgspec.Struct, kw_only=True):
+    """Metrics of a run.
+
+    Attributes:
+        tasks, attempts: numbers of tasks and attempts; a skipped task has no attempt.
+        worked_s, waited_s: sums over the tasks, see ``TaskMetrics``.
+        people_s: seconds waiting for people, including approvals of plans.
+        planner_s: seconds waiting for the planner.
+        parallel_width: attempts at a time that the plan allows.
+        most_at_once: attempts at a time that there were at most.
+        critical_path_s: work on the longest chain in seconds; no run can be shorter.
+        critical_path: ids of the tasks on that chain, in order.
+        wall_s: seconds from the first entry to the last, or to now while the run lasts.
+        wall_over_critical_path: ratio of the two; 1.0 is the optimum, None if there was no work.
+        by_task: metrics of each task, by id.
+    """
+
+    tasks: int
+    attempts: int
+    worked_s: float
+    waited_s: float
+    people_s: float
+    planner_s: float
+    parallel_width: int
+    most_at_once: int
+    critical_path_s: float
+    critical_path: list[str]
+    wall_s: float
+    wall_over_critical_path: float | None
+    by_task: dict[str, TaskMetrics]
+
+
+def measure(renderer: ConstellationRenderer, now: float) -> Metrics:
+    """Measure a run.
+
+    Args:
+        renderer: renderer of the run.
+        now: seconds since the epoch; outstanding effects last until then.
+    """
+    until = renderer.until(now)
+    by_task = _by_task(renderer, until)
+    weights = {task_id: each.worked_s for task_id, each in by_task.items()}
+    longest_s, path = critical_path(renderer.constellation, weights)
+    wall_s = until - renderer.first_at
+    return Metrics(
+        tasks=len(by_task),
+        attempts=sum(each.attempts for each in by_task.values()),
+        worked_s=sum(each.worked_s for each in by_task.values()),
+        waited_s=sum(each.waited_s for each in by_task.values()),
+        people_s=sum((span.until or until) - span.since for span in renderer.spans.values() if isinstance(span.effect, AskPerson)),
+        planner_s=sum((span.until or until) - span.since for span in renderer.spans.values() if isinstance(span.effect, AskPlanner)),
+        parallel_width=parallel_width(renderer.constellation),
+        most_at_once=_most_at_once(renderer, until),
+        critical_path_s=longest_s,
+        critical_path=[task_id for task_id in path if weights.get(task_id)],
+        wall_s=wall_s,
+        wall_over_critical_path=wall_s / longest_s if longest_s > 0 else None,
+        by_task=by_task,
+    )
+
+
+def _by_task(renderer: ConstellationRenderer, until: float) -> dict[str, TaskMetrics]:
+    found = {task.task_id: TaskMetrics() for task in renderer.constellation.in_order()}
+    for effect_id, span in renderer.spans.items():
+        each = found.get(renderer.part_of(effect_id))
+        if each is None:
+            continue  # of a discarded constellation, or of no task
+        length_s = (span.until or until) - span.since
+        if isinstance(span.effect, Dispatch | StartChild):
+            each.attempts += 1
+            each.worked_s += length_s
+        elif isinstance(span.effect, AskPerson):
+            each.people_s += length_s
+    for task_id, waited_s in renderer.waited.items():
+        if task_id in found:
+            found[task_id].waited_s = waited_s
+    return found
+
+
+def _most_at_once(renderer: ConstellationRenderer, until: float) -> int:
+    attempts = [span for span in renderer.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
+    # An end counts before a start of the same moment.
+    steps = sorted([(span.since, 1) for span in attempts] + [(span.until or until, -1) for span in attempts])
+    return max(itertools.accumulate(step for _, step in steps), default=0)

@@ -1,0 +1,92 @@
+"""Render what a person is asked to approve: a plan as a graph, edits with the values before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asterism.cli.rendering.task_lines import plan_lines
+from asterism.constellation.changes import Change
+from asterism.constellation.constellation import TaskConstellation
+from asterism.errors import InvalidInput
+from asterism.runtime.ports.store import InboxRow, InquiryRow
+from asterism.views.plan_history import change_words
+from asterism.views.words import plain
+
+MAX_LINES = 200
+"""Lines of one proposal at most; ``asterism inbox --json`` has all."""
+MAX_SUBJECT = 2000
+"""Characters of any other subject at most; ``asterism inbox`` has all."""
+
+
+class _Proposal(msgspec.Struct):
+    """The fields of a proposal that are read here."""
+
+    thought: str = ""
+    plan: dict[str, Any] = {}
+    changes: list[Change] = []
+
+
+def subject_of(row: InquiryRow) -> dict[str, Any]:
+    """Return the subject of a question.
+
+    Raises:
+        InvalidInput: the subject in the database is invalid.
+    """
+    try:
+        subject = msgspec.json.decode(row.subject or "{}", type=dict[str, Any])
+        if "kind" in subject:
+            msgspec.convert(subject, _Proposal)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(f"question {row.inquiry_id}: its subject in the database is invalid: {error}") from None
+    return subject
+
+
+def answered_line(answer: InboxRow, resume_with: str) -> str:
+    """Return a line about an answer that has not been delivered to its run.
+
+    Args:
+        answer: the answer.
+        resume_with: the command, or the program, that resumes the run.
+    """
+    return f"answered by {plain(answer.actor)}; takes effect with: {plain(resume_with)}"
+
+
+def answer_line(row: InquiryRow, root: str) -> str:
+    """Return the command that answers a question.
+
+    Args:
+        row: the question.
+        root: id of the root run.
+    """
+    if not row.verbs:
+        return f"asterism resume {plain(root)}   at a terminal, to type the secret: it is not stored"
+    return f"asterism answer {plain(row.inquiry_id)} {'|'.join(row.verbs)}"
+
+
+def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
+    """Return the subject of a question as lines: a proposal as a graph or as changes, any other subject in one line."""
+    if "kind" not in subject:
+        return _whole(subject)
+    lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
+    if "plan" in subject:
+        lines += [line.plain for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
+    lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
+    return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
+
+
+def _whole(subject: Mapping[str, Any]) -> list[str]:
+    # A person approves exactly this: where it is cut, a line says so.
+    fields = (f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in subject.items())
+    text = " ".join(fields)
+    return [f"subject: {plain(text, MAX_SUBJECT)}", *(["         cut here; in full in: asterism inbox"] if len(text) > MAX_SUBJECT else [])]
+
+
+def edit_hint(subject: Mapping[str, Any]) -> str:
+    """Return what the value of an edit must be; empty where it is the new arguments."""
+    if "plan" in subject:
+        return "edit takes the whole plan: --value @plan.json"
+    return "edit takes the new edits: --value '{\"actions\": […]}'" if "changes" in subject and subject["kind"] == "edits" else ""

@@ -1,0 +1,166 @@
+"""A constellation as lines of rich text: the graph on the left, plan or status of each task on the right.
+
+Nothing is parsed as markup, and all foreign text goes through ``words.plain``, so a device cannot control the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from rich.cells import cell_len
+from rich.text import Text
+
+from asterism.cli.rendering.graph import NODE, GraphRow, draw
+from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.views.words import count, duration, place_of, plain, preview
+
+MAX_NAME = 28
+BAR_CELLS = 12
+
+_SPINNER = "◐◓◑◒"
+_LOOKS = {
+    TaskStatus.PENDING: ("○", "dim"),
+    TaskStatus.WAITING_DEPENDENCY: ("○", "dim"),
+    TaskStatus.RUNNING: ("◐", "cyan"),
+    TaskStatus.COMPLETED: ("●", "green"),
+    TaskStatus.FAILED: ("✗", "bold red"),
+    TaskStatus.CANCELLED: ("■", "yellow"),
+    TaskStatus.SKIPPED: ("◌", "yellow"),
+}
+_PERSON = ("?", "bold magenta")
+
+
+class LastSign(msgspec.Struct, frozen=True):
+    """The last progress report of an attempt."""
+
+    fraction: float | None
+    message: str
+
+
+def plan_lines(constellation: TaskConstellation) -> list[Text]:
+    """Return the lines of a plan that has not run: tasks with device, skill and inputs; nested tasks below theirs."""
+    widths = _widths(constellation)
+
+    def words(task: TaskStar) -> Text:
+        text = _names(task, widths)
+        skill = task.resolved_skill or task.skill
+        text.append(f"  {plain(skill, MAX_NAME)}" if skill and skill != task.name else "")
+        text.append(f"  {preview(task.inputs)}" if task.inputs else "", "dim")
+        text.append("  needs approval" if task.requires_approval else "", _PERSON[1])
+        for tip in task.tips:
+            text.append(f"  ({plain(tip)})", "dim")
+        return text
+
+    lines = []
+    for row in draw(constellation):
+        lines.append(_line(row, words(constellation.tasks[row.task_id]) if row.task_id else Text(), NODE, ""))
+        nested = constellation.tasks[row.task_id].constellation if row.task_id else None
+        if nested is not None:
+            lines += [Text("      ").append_text(line) for line in plan_lines(TaskConstellation.from_dict(nested))]
+    return lines
+
+
+def status_lines(constellation: TaskConstellation, signs: Mapping[str, LastSign], now: float, *, limit: int, frame: int = 0) -> list[Text]:
+    """Return the lines of a run: each task with its status, progress, time and error.
+
+    Args:
+        constellation: the current constellation.
+        signs: last progress report of each task.
+        now: seconds since the epoch.
+        limit: lines at most; beyond it the rows between tasks are dropped, then all tasks but running and failed ones.
+        frame: number of the animation frame.
+    """
+    widths = _widths(constellation)
+
+    def line(row: GraphRow) -> Text:
+        if not row.task_id:
+            return _line(row, Text(), "", "")
+        task = constellation.tasks[row.task_id]
+        symbol, style = _PERSON if task.inquiry_id else _LOOKS[task.status]
+        if task.status is TaskStatus.RUNNING and not task.inquiry_id:
+            symbol = _SPINNER[frame % len(_SPINNER)]
+        return _line(row, _names(task, widths).append_text(_state(task, signs.get(task.task_id), now)), symbol, style)
+
+    if len(constellation.tasks) <= limit:
+        rows = draw(constellation)
+        return [line(row) for row in rows if row.task_id or len(rows) <= limit]
+    dull = (TaskStatus.WAITING_DEPENDENCY, TaskStatus.COMPLETED, TaskStatus.PENDING)
+    chosen = [task for task in constellation.in_order() if task.status not in dull]
+    chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, -task.ended_at))
+    lines = [line(GraphRow(NODE, task.task_id)) for task in chosen[: max(1, limit - 1)]]
+    left = len(constellation.tasks) - len(lines)
+    return [*lines, Text(f"… and {count(left, 'task')} more", "dim")] if left else lines
+
+
+def status_counts(constellation: TaskConstellation) -> str:
+    """Return the number of tasks by status: ``3 of 4 done, 1 running``."""
+    tasks = constellation.tasks.values()
+    number = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
+    waiting = sum(1 for task in tasks if task.inquiry_id)
+    parts = [f"{number[TaskStatus.COMPLETED]} of {len(tasks)} done"]
+    parts += [f"{number[TaskStatus.RUNNING] - waiting} running"] if number[TaskStatus.RUNNING] > waiting else []
+    parts += [f"{waiting} waiting for a person"] if waiting else []
+    bad = (TaskStatus.FAILED, TaskStatus.SKIPPED, TaskStatus.CANCELLED)
+    return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
+
+
+def _line(row: GraphRow, words: Text, symbol: str, style: str) -> Text:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for char in row.lanes:
+        line.append(symbol, style) if char == NODE else line.append(char, "dim")
+    line.append("  ").append_text(words)
+    line.append("  " if row.task_id and row.note else "").append(plain(row.note), "italic dim" if row.task_id else "italic")
+    line.rstrip()
+    return line
+
+
+def _widths(constellation: TaskConstellation) -> tuple[int, int, int]:
+    """Return the widths of the columns task id, name and device, in cells."""
+    tasks = constellation.tasks.values()
+    return (
+        max((cell_len(plain(task.task_id, MAX_NAME)) for task in tasks), default=0),
+        max((cell_len(plain(task.name, MAX_NAME)) for task in tasks), default=0),
+        max((cell_len(plain(place_of(task), MAX_NAME)) for task in tasks), default=0),
+    )
+
+
+def _names(task: TaskStar, widths: tuple[int, int, int]) -> Text:
+    text = Text()
+    for part, width, style in zip((task.task_id, task.name, place_of(task)), widths, ("dim", "bold", ""), strict=True):
+        shown = plain(part, MAX_NAME)
+        text.append(shown, style).append(" " * (width - cell_len(shown) + 2))
+    return text
+
+
+def _state(task: TaskStar, sign: LastSign | None, now: float) -> Text:
+    text = Text()
+    tries = f"attempt {task.attempts}  " if task.attempts > 1 else ""
+    match task.status:
+        case TaskStatus.RUNNING if task.inquiry_id:
+            text.append(f"waits for a person  {duration(now - task.started_at)}", _PERSON[1])
+        case TaskStatus.RUNNING:
+            _append_bar(text, sign.fraction if sign else None)
+            text.append(f"{duration(max(0.0, now - task.started_at))}  {tries}", "cyan").append(plain(sign.message) if sign else "")
+        case TaskStatus.COMPLETED:
+            text.append(f"done  {duration(task.ended_at - task.started_at)}  ", "green").append(tries).append(preview(task.result), "dim")
+        case TaskStatus.PENDING if task.error:
+            wait_s = max(0.0, task.not_before - now)
+            text.append(f"retry in {duration(wait_s)}  {tries}", "yellow").append(plain(task.error.message), "dim")
+        case TaskStatus.PENDING:
+            text.append("ready", "dim")
+        case TaskStatus.WAITING_DEPENDENCY:
+            pass
+        case _:
+            text.append(f"{str(task.status).lower()}  ", _LOOKS[task.status][1]).append(tries)
+            text.append(plain(task.error.message) if task.error else "")
+    return text
+
+
+def _append_bar(text: Text, fraction: float | None) -> None:
+    if fraction is None:
+        text.append("running  ", "cyan")
+        return
+    full = round(max(0.0, min(1.0, fraction)) * BAR_CELLS)
+    text.append("━" * full, "cyan").append("─" * (BAR_CELLS - full), "dim").append(f" {fraction:4.0%}  ", "cyan")

@@ -1,0 +1,325 @@
+"""Commands that drive a run, or signal the process that drives it: run, follow, resume, pause, unpause, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from asterism.bootstrap import check_database, open_devices, open_planner, open_runtime, open_store, open_worker
+from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
+from asterism.cli.foreground import drive
+from asterism.cli.options import (
+    BackupModel,
+    Database,
+    FleetFile,
+    JsonEvents,
+    MaxCost,
+    MaxTokens,
+    Model,
+    OtherFleet,
+    OtherModel,
+    Record,
+    ResultFile,
+    RunFlags,
+    RunId,
+    raised_limits,
+)
+from asterism.cli.output import put
+from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
+from asterism.constellations.goal import goal_of, rehearse
+from asterism.constellations.resumption import first_of, fleet_file_of
+from asterism.constellations.rounds import round_after, submit
+from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
+from asterism.kernel.machine import Event, kind_of
+from asterism.machines.constellation_agent.events import RaiseLimits, RunOptions
+from asterism.machines.run_control import Cancel, Pause, Unpause
+from asterism.planner.model_choice import ModelChoice
+from asterism.runtime.client import Client
+from asterism.runtime.lookup import find_run, unowned_runs
+from asterism.runtime.ports.store import RunRow
+from asterism.runtime.runtime import Runtime
+from asterism.settings import database_path, model_choice
+from asterism.views.words import count, plain
+
+WORST_FIRST = (INTERRUPTED, FAILED, WAITING, FINISHED)
+"""Exit codes by precedence, for a command that has driven several runs."""
+
+
+def run(
+    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="A request in words, or a plan file (.json, .yaml, .yml).")],
+    /,
+    *,
+    fleet: FleetFile,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+    model: Model = None,
+    backup_model: BackupModel = None,
+    record: Record = None,
+    behaviour: RunFlags = RunFlags(),  # noqa: B008 - frozen
+) -> int:
+    """Run a request in words, or a plan file."""
+    if result_file is not None and (result_file.is_dir() or not result_file.parent.is_dir()):
+        problem = "it is a folder" if result_file.is_dir() else f"there is no folder {result_file.parent}"
+        raise InvalidInput(f"--result-file {result_file}: {problem}")
+    choice = model_choice(model, backup_model, record)
+    if choice is None and behaviour.replan not in (None, "never"):
+        raise InvalidInput(f"--replan {behaviour.replan} needs a model; choose one with --model")
+    options = behaviour.options("when_needed" if choice else "never")
+    return asyncio.run(_run(what, fleet, database_path(database), options, choice, as_json=json, result_file=result_file))
+
+
+async def _run(
+    what: str,
+    fleet_file: Path,
+    database: Path,
+    options: RunOptions,
+    choice: ModelChoice | None,
+    *,
+    as_json: bool,
+    result_file: Path | None,
+) -> int:
+    goal = goal_of(what)
+    if goal.plan is not None and options.replan == "never":
+        choice = None  # the run never asks it
+    await check_database(database)
+    async with open_planner(choice) as planner, open_devices(fleet_file, database) as (fleet, devices):
+        if goal.plan is not None or choice is None:
+            await rehearse(goal, fleet, planner)
+        async with (
+            open_store(database, create=True) as store,
+            open_runtime(store, devices, database, planner=planner, fleet_file=fleet_file) as runtime,
+        ):
+            goal = msgspec.structs.replace(goal, title=plain(goal.title))
+            submitted = await submit(runtime, goal, options=options, model=choice, actor=actor())
+            return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
+
+
+async def begin(runtime: Runtime, submitted: str, *, as_json: bool, result_file: Path | None) -> int:
+    """Print the id of a new run, and drive it."""
+    if not as_json:
+        put(f"run {submitted}\n")
+    return await drive(runtime, submitted, as_json=as_json, result_file=result_file)
+
+
+def follow(
+    named: RunId,
+    what: Annotated[str, Parameter(name="REQUEST_OR_PLANFILE", help="The next request in words, or a plan file.")],
+    /,
+    *,
+    fleet: OtherFleet = None,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+) -> int:
+    """Run a follow-up request with the fleet, model and options of an ended run. The planner knows the earlier rounds."""
+    return asyncio.run(_follow(named, what, fleet, database, as_json=json, result_file=result_file))
+
+
+async def _follow(named: str, what: str, fleet_file: Path | None, database: Path | None, *, as_json: bool, result_file: Path | None) -> int:
+    goal = goal_of(what)
+    path = database_path(database)
+    async with connected(database) as client:
+        row = await find_run(client.store, named)
+        after = await round_after(client, row)
+        file = fleet_file or fleet_file_of(await first_of(client, row), row)
+        async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
+            if goal.plan is not None or after.model is None:
+                await rehearse(goal, fleet, planner)
+            async with open_runtime(client.store, devices, path, planner=planner, fleet_file=file) as runtime:
+                goal = msgspec.structs.replace(goal, title=plain(goal.title))
+                submitted = await submit(runtime, goal, after=after, actor=actor())
+                return await begin(runtime, submitted, as_json=as_json, result_file=result_file)
+
+
+def resume(
+    named: Annotated[str | None, Parameter(name="RUN", help="Id of a run [default: every interrupted run].")] = None,
+    /,
+    *,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    fleet: OtherFleet = None,
+    model: OtherModel = None,
+    database: Database = None,
+    json: JsonEvents = False,
+    result_file: ResultFile = None,
+) -> int:
+    """Resume a run that was paused, or whose process ended. A run that has reached a limit needs a higher one."""
+    limits = raised_limits(max_tokens, max_cost)
+    choice = model_choice(model) if model else None
+    if limits == RaiseLimits():
+        return asyncio.run(_resume(named, fleet, database, choice, as_json=json, result_file=result_file))
+    if named is None:
+        raise InvalidInput("--max-tokens and --max-cost apply to one run; give its id")
+    return asyncio.run(_resume_with(limits, named, fleet, database, choice, as_json=json, result_file=result_file))
+
+
+async def _resume_with(
+    limits: RaiseLimits,
+    named: str,
+    fleet: Path | None,
+    database: Path | None,
+    choice: ModelChoice | None,
+    *,
+    as_json: bool,
+    result_file: Path | None,
+) -> int:
+    """Raise the limits of a run, and drive it here if no other process does."""
+    async with connected(database) as client:
+        row = await _unfinished(client, named)
+        if row.owner:
+            await client.send(row.run_id, limits, actor=actor())
+            put(f"the limits of run {row.run_id} are raised")
+            return FINISHED
+        (await client.load(row.run_id)).take(
+            limits, at=row.updated_at, actor=actor()
+        )  # a rehearsal: refused here rather than by the driver
+        await _post(client, row, limits)
+    return await _resume(row.run_id, fleet, database, choice, as_json=as_json, result_file=result_file)
+
+
+async def _resume(
+    named: str | None, fleet: Path | None, database: Path | None, choice: ModelChoice | None, *, as_json: bool, result_file: Path | None
+) -> int:
+    async with connected(database) as client:
+        rows = [await find_run(client.store, named)] if named is not None else await _interrupted(client)
+        codes = []
+        for row in rows:
+            if row.status == "ended":
+                raise Refused(f"run {row.run_id} has already ended ({row.outcome}); see: asterism show {row.run_id}")
+            if row.owner:
+                raise RunOwned(row.run_id, row.owner)
+            client.machine_of(row)
+            if not as_json:
+                put(f"run {row.run_id}  {plain(row.title, 100)}")
+                put(f"this run is part of run {row.root}, which is resumed\n" if row.parent else "")
+            code = await drive_unowned(client, row, database_path(database), fleet, choice=choice, as_json=as_json, result_file=result_file)
+            codes.append(code)
+            if code == INTERRUPTED:
+                break
+        return next((code for code in WORST_FIRST if code in codes), FINISHED)
+
+
+async def _interrupted(client: Client) -> list[RunRow]:
+    """Return the interrupted runs, oldest first; a paused or waiting run only if there is no other."""
+    left = await unowned_runs(client)
+    for row in left.unknown:
+        put(f"skipped: {UnknownMachine(row.run_id, row.machine)}")
+    known = [*left.active, *left.waiting, *left.paused]
+    if len(known) == 1:
+        return known
+    for row in left.paused:
+        put(f"run {row.run_id} is paused; resume with: asterism resume {row.run_id}")
+    if left.waiting:
+        put(f"waiting for a person: {count(len(left.waiting), 'run')}; see: asterism inbox")
+    if not known and not left.unknown:
+        put("no runs to resume")
+    return left.active
+
+
+async def drive_unowned(
+    client: Client,
+    row: RunRow,
+    database: Path,
+    fleet: Path | None,
+    *,
+    choice: ModelChoice | None = None,
+    unpause: bool = True,
+    as_json: bool = False,
+    result_file: Path | None = None,
+) -> int:
+    """Drive a run that no process owns; for a child run, drive its root.
+
+    Args:
+        client: client of the database.
+        row: row of the run.
+        database: path of the database.
+        fleet: fleet file; None for the one the run was started with.
+        choice: model that plans; None for the one the run was started with.
+        unpause: also unpause a run that a person has paused.
+        as_json: print JSON.
+        result_file: file to write the result to.
+
+    Raises:
+        RunOwned: another process drives the run; nothing was changed.
+    """
+    paused = [row.run_id] if unpause and row.parent and row.status == "paused" else []
+    row = await client.describe(row.root)
+    if row.owner:
+        raise RunOwned(row.run_id, row.owner)
+    async with open_worker(client, row, database, fleet_file=fleet, model=choice) as runtime:
+        if unpause and (row.status == "paused" or any(it.kind == kind_of(Pause) for it in await client.store.inbox([row.run_id]))):
+            paused.append(row.run_id)
+        for run in paused:
+            await runtime.post(run, Unpause(), actor=actor(), key=runtime.clock.new_id())
+        return await drive(runtime, row.run_id, as_json=as_json, result_file=result_file)
+
+
+def pause(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
+    """Pause a run: running tasks finish, no new ones start."""
+    return asyncio.run(_pause(named, reason, database))
+
+
+async def _pause(named: str, reason: str, database: Path | None) -> int:
+    async with connected(database) as client:
+        row = await _unfinished(client, named)
+        if row.status == "paused":
+            put(f"run {row.run_id} is already paused; resume with: {resume_hint(row)}")
+        elif row.owner:
+            await client.send(row.run_id, Pause(reason=reason), actor=actor())
+            put(f"pausing run {row.run_id}: running tasks finish, no new ones start; resume with: {resume_hint(row)}")
+        else:
+            await _post(client, row, Pause(reason=reason))
+            asks = await client.inquiries(root=row.root)
+            effect = "it stays paused when its questions are answered" if asks else "the pause waits in its inbox"
+            put(f"no process drives run {row.run_id}; {effect}. Resume with: {resume_hint(row)}")
+        return FINISHED
+
+
+def unpause(named: RunId, /, *, fleet: OtherFleet = None, database: Database = None, json: JsonEvents = False) -> int:
+    """Let a paused run start tasks again. If no process drives it, drive it here, as resume does."""
+    return asyncio.run(_unpause(named, fleet, database, as_json=json))
+
+
+async def _unpause(named: str, fleet: Path | None, database: Path | None, *, as_json: bool) -> int:
+    async with connected(database) as client:
+        row = await _unfinished(client, named)
+        if not row.owner:
+            return await drive_unowned(client, row, database_path(database), fleet, as_json=as_json)
+        await client.send(row.run_id, Unpause(), actor=actor())
+        put(f"run {row.run_id} continues")
+        return FINISHED
+
+
+def cancel(named: RunId, /, *, reason: Annotated[str, Parameter(help="Reason, for the journal.")] = "", database: Database = None) -> int:
+    """Cancel a run permanently: running tasks are killed, no new ones start."""
+    return asyncio.run(_cancel(named, reason, database))
+
+
+async def _cancel(named: str, reason: str, database: Path | None) -> int:
+    async with connected(database) as client:
+        row = await _unfinished(client, named)
+        path = database_path(database)
+        if row.parent and not (await client.describe(row.root)).owner:  # the rest of its tree continues, and needs its devices
+            await _post(client, row, Cancel(reason=reason))
+            return await drive_unowned(client, row, path, None, unpause=False)
+        async with open_runtime(client.store, {}, path) as runtime:  # drives the run if no process does; a cancel needs no devices
+            await runtime.send(row.run_id, Cancel(reason=reason), actor=actor())
+        put(f"run {row.run_id} is cancelled")
+        return FINISHED
+
+
+async def _unfinished(client: Client, named: str) -> RunRow:
+    row = await find_run(client.store, named)
+    if row.status == "ended":
+        raise Refused(f"run {row.run_id} has already ended ({row.outcome})")
+    check_sendable(row)
+    return row
+
+
+async def _post(client: Client, row: RunRow, event: Event) -> None:
+    await client.post(row.run_id, event, actor=actor(), key=client.clock.new_id())

@@ -1,0 +1,40 @@
+"""The renderer of a loop, from entries made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from asterism.cli.rendering.loop import LoopRenderer
+from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
+from asterism.machines.run_control import Answered, AskPerson, Forked
+from tests.loops import Loop, steps
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [("Done.", "reflection: done"), ("perhaps", 'reflection: continue, read from "perhaps"')],
+)
+def test_an_unclear_reflection_is_logged_with_its_reply(said: str, told: str) -> None:
+    loop = Loop(*steps("a"))
+    loop.ends("a")
+    loop.says(said)
+    assert told in [it.text for it in LoopRenderer(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+
+
+def told(loop: Loop) -> list[str]:
+    return [it.text for it in LoopRenderer(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+
+
+def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
+    loop = Loop(*steps("a:asks"))
+    answer = Answered(effect_id=loop.effect(AskPerson), verb="edit", value={"step_id": "b"})
+    loop.entries.append(loop.run.note(answer, at=loop.now, actor="ada", key="k", why="an edit changes its intent"))
+    assert told(loop)[-1] == "answer edit by ada rejected: an edit changes its intent"
+
+
+def test_a_step_that_a_fork_cancels_is_not_logged_as_a_failure() -> None:
+    loop = Loop(*steps("a:once"))
+    loop.batch(Forked(origin="r1", seq=3, idle_s=0.0))
+    loop.call_off()
+    assert "cancelled while running" in told(loop)
+    assert not [text for text in told(loop) if "failed" in text]
