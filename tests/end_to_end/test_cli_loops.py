@@ -141,7 +141,7 @@ def test_a_loop_whose_definition_is_gone_is_shown_but_not_driven_and_nothing_of_
     (loops.folder / "birds.py").rename(loops.folder / "gone.py")
     assert say(loops, "show", run).returncode == 0
     assert say(loops, "log", run).returncode == 0
-    assert "this is for constellations" in say(loops, "show", run, "--mermaid").stderr
+    assert "this works only for constellations" in say(loops, "show", run, "--mermaid").stderr
     refused = say(loops, "resume", run)
     assert refused.returncode == 2
     assert refused.stderr.startswith(f"asterism: run {run}: the loop birds.py:asks cannot be found from ")

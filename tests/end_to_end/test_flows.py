@@ -209,4 +209,4 @@ def test_the_commands_for_runs_know_conversations(desk: Desk) -> None:
     assert "Paid 40." in desk.do("answer", run, "approve")
     assert "on_running started" in desk.do("log", run)
     assert "never had a field or child 'x'" in desk.do("why", run, "x", code=2)
-    assert "machine 'flow agent'; this is for constellations" in desk.do("follow", run, "more", code=2)
+    assert "machine 'flow agent'; this works only for constellations" in desk.do("follow", run, "more", code=2)

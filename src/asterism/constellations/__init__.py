@@ -6,8 +6,8 @@
         run = await constellations.submit(runtime, "plan.json")
         row = await runtime.drive(run)
 
-``goal`` a request or a plan, and what a run would make of it · ``rounds`` the runs of a session ·
-``resumption`` what it takes to go on with a run · ``performers`` how the effects of a constellation agent are carried out.
+``goal`` has a request or a plan, and its rehearsal. ``rounds`` submits the runs of a session. ``resumption`` finds the
+fleet and model to resume a run with. ``performers`` carry out the effects of constellation agents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The goal of a run: a request in words or a plan, and what a run would make of it on a fleet, before anything is written."""
+"""The goal of a run, a request in words or a plan, and its rehearsal on a fleet, which writes nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUna
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What is to be run.
+    """The goal of a run.
 
     Attributes:
-        title: one line for people.
-        request: the user's words, or the name of the plan.
-        plan: the plan; None where the run is to plan the request.
+        title: title of the run, one line.
+        request: request in words, or the name of the plan.
+        plan: the plan; None if the run plans the request.
     """
 
     title: str
@@ -33,10 +33,10 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 def goal_of(named: str | Path) -> Goal:
-    """Return the goal that a request in words, or the path of a plan file (.json, .yaml, .yml), stands for.
+    """Return the goal for a request in words, or for the path of a plan file (.json, .yaml, .yml).
 
     Raises:
-        InvalidInput: a plan file that is not there, or cannot be used.
+        InvalidInput: the plan file does not exist or is invalid.
     """
     path = plan_path(str(named))
     if path is None:
@@ -46,15 +46,15 @@ def goal_of(named: str | Path) -> Goal:
 
 
 async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocument, TaskConstellation]:
-    """Return the plan of a goal, and the constellation that a run of it begins with.
+    """Return the plan of a goal, and the constellation with which its run would start.
 
     Args:
-        goal: what is to be run.
+        goal: goal of the run.
         fleet: profiles of the devices, by id.
-        planner: asked for a plan where the goal has none.
+        planner: plans the request of a goal without a plan.
 
     Raises:
-        InvalidInput: there is no plan for it, or the plan cannot be run on this fleet; says why.
+        InvalidInput: planning failed, or the plan cannot run on this fleet; the text says why.
     """
     plan = goal.plan or await _planned(goal.request, fleet, planner)
     rehearsal = Run(CONSTELLATION_AGENT, "plan")

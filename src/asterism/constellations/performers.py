@@ -1,4 +1,4 @@
-"""Performers of the constellation agent's effects: attempts on devices, questions to the planner."""
+"""Performers of the constellation agent: attempts on devices, and requests to the planner."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from asterism.runtime.ports.planner import Planner, PlanningUnavailable
 
 
 class AttemptPerformer:
-    """Carries ``Dispatch`` effects to devices."""
+    """Performer of ``Dispatch``: dispatches attempts to devices."""
 
     def __init__(self, dispatcher: Dispatching) -> None:
         self._dispatcher = dispatcher
 
     async def perform(self, effect_id: str, request: AttemptRequest, report: Report) -> EffectResult:
-        """One attempt, with the results of its direct predecessors."""
+        """Perform one attempt, with the results of its direct predecessors."""
         effect = request.attempt
         attempt = Attempt(
             key=effect_id,
@@ -50,7 +50,7 @@ class AttemptPerformer:
             report(AttemptProgressed(effect_id=effect_id, fraction=sign.fraction, message=sign.message))
 
         end = await self._dispatcher.perform(attempt, progress)
-        try:  # here, for every kind of device: what a journal would not give back must not get into one
+        try:  # checked here for every kind of device: the journal must not contain invalid JSON
             check_json(end.result, "the result")
         except InvalidInput as odd:
             return AttemptEnded(effect_id=effect_id, error=TaskError(code="bad_result", message=str(odd)))
@@ -58,13 +58,13 @@ class AttemptPerformer:
 
 
 class PlannerPerformer:
-    """Puts ``AskPlanner`` effects to the planner."""
+    """Performer of ``AskPlanner``: sends questions to the planner."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
     async def perform(self, effect_id: str, request: PlannerQuestion, report: Report) -> EffectResult:
-        """One question, as it was when it was issued."""
+        """Ask one question, with the facts at the time it was issued."""
         try:
             proposal = await self._planner.propose(request)
         except PlanningUnavailable as unavailable:
@@ -81,10 +81,10 @@ class PlannerPerformer:
 
 
 def _check_planned(planned: Planned) -> None:
-    """See that a journal would give an answer back, whoever the planner is.
+    """Check that an answer of the planner survives a round trip through the journal.
 
     Raises:
-        InvalidInput: it would not; says what of it.
+        InvalidInput: a part of it is not valid JSON; the text names the part.
     """
     texts = [planned.thought, planned.observation, planned.prompt, planned.reply, *planned.notes]
     tasks = [[spec.inputs, spec.constellation] for spec in planned.plan.tasks] if planned.plan else []

@@ -1,4 +1,4 @@
-"""Resumption: what a run began with (its fleet file, its model), and whether the devices at hand can carry on what is left of it."""
+"""Resumption: the fleet file and model that a run was started with, and a check of the devices for its remaining tasks."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ First = ConstellationSubmitted | LoopSubmitted | ConversationStarted
 
 
 async def first_of(client: Client, row: RunRow) -> First | None:
-    """Return the first event of a run; None where it began with something else than a request, a plan or a message."""
+    """Return the first event of a run; None if it is neither a request, a plan nor a message."""
     records = await client.store.records(row.run_id, limit=1)
     event = packer(client.machine_of(row)).unpack(records[0]).event if records else None
     return event if isinstance(event, First) else None
 
 
 def fleet_file_of(first: First | None, row: RunRow) -> Path | None:
-    """Return the fleet file that a run was started with; None for a loop or a conversation that has no devices.
+    """Return the fleet file that a run was started with; None for a loop or a conversation without devices.
 
     Raises:
-        InvalidInput: it does not say.
+        InvalidInput: the first event names no fleet file.
     """
     if isinstance(first, LoopSubmitted | ConversationStarted) and not first.fleet_file:
         return None
     if first is None or not first.fleet_file:
-        raise InvalidInput(f"run {row.run_id} does not say which fleet it was started with; give one with --fleet")
+        raise InvalidInput(f"run {row.run_id} does not name the fleet it was started with; give one with --fleet")
     return Path(first.fleet_file)
 
 
 async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
-    """Return the fleet file of the first run of a tree that has one and has not ended; None where there is none."""
+    """Return the fleet file of this run, or of its first unfinished child run with one; None if there is none."""
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
         first = await first_of(client, row) if row.status != "ended" else None
         if first is not None and first.fleet_file:
@@ -53,25 +53,25 @@ async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
 
 
 def model_of(first: First | None) -> ModelChoice | None:
-    """Return the model that a run was started with; None for none."""
+    """Return the model that a run was started with, or None."""
     return choose_model(**first.planner) if isinstance(first, ConstellationSubmitted) and first.planner else None
 
 
 def check_constellation(row: RunRow) -> None:
-    """Check that a run is of a constellation.
+    """Check that a run belongs to a constellation agent.
 
     Raises:
-        InvalidInput: it is of another machine.
+        InvalidInput: it belongs to another machine.
     """
     if row.machine != CONSTELLATION_AGENT.name:
-        raise InvalidInput(f"run {row.run_id} is of machine {row.machine!r}; this is for constellations")
+        raise InvalidInput(f"run {row.run_id} belongs to machine {row.machine!r}; this works only for constellations")
 
 
 async def check_devices(client: Client, root: RunRow, devices: Mapping[str, Device]) -> None:
-    """Check that the devices can carry on what is left of a run and of those below it, before a task fails for want of one.
+    """Check that the devices have the skills for the remaining tasks of a run and its child runs.
 
     Raises:
-        InvalidInput: a device or a skill is missing; names the run and the task.
+        InvalidInput: a device or a skill is missing; the text names the run and the task.
         JournalMismatch: a journal cannot be replayed.
     """
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):

@@ -1,4 +1,4 @@
-"""Rounds: the runs of a session, each of which knows what the ones before it have come to. The first begins with ``submit``."""
+"""Rounds: the runs of a session, each with the results of the earlier ones. ``submit`` starts the first one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from asterism.runtime.ports.store import RunRow
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next run of a session takes over from the last one.
+    """The data that the next run of a session inherits from the last one.
 
     Attributes:
         session: id of the session.
-        earlier: the rounds so far, oldest first, in short.
-        options: of the last round.
-        model: that planned it; None for none.
-        fleet_file: it was started with; empty where it does not say.
+        earlier: summaries of the rounds so far, oldest first.
+        options: options of the last round.
+        model: model that planned the last round, or None.
+        fleet_file: fleet file of the last round; empty if unknown.
     """
 
     session: str = ""
@@ -46,22 +46,22 @@ async def submit(
     after: Round = Round(),  # noqa: B008 - frozen
     actor: str = "user",
 ) -> str:
-    """Write a run of a plan or a request over the client's fleet; a worker drives it.
+    """Submit a run of a plan or a request on the client's fleet; a worker drives it.
 
     Args:
-        client: with the fleet.
+        client: client with the fleet.
         goal: a request in words, the path of a plan file, or a goal.
-        options: how it behaves; by default as the round before it.
-        model: plans it; by default the one of the round before it. The planner of the worker is used where there is none.
-        after: the round before it (``round_after``); none by default.
-        actor: who submits it.
+        options: options of the run; by default those of the previous round.
+        model: model that plans; by default that of the previous round, else the planner of the worker.
+        after: the previous round (``round_after``); none by default.
+        actor: name of the submitter.
 
     Returns:
-        The run's id.
+        The id of the run.
 
     Raises:
-        InvalidInput: the plan file cannot be used.
-        EditRefused: the plan cannot be run on this fleet; nothing is written.
+        InvalidInput: the plan file is invalid.
+        EditRefused: the plan cannot run on this fleet; nothing is written.
     """
     goal = goal if isinstance(goal, Goal) else goal_of(goal)
     first = _submitted(client, goal, options or after.options, model or after.model, after)
@@ -82,19 +82,21 @@ def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoi
 
 
 async def follow(client: Client, run_id: str, goal: Goal | Path | str, *, actor: str = "user") -> str:
-    """Write a run of a plan or a request as the next round of an ended run's session; raises as ``submit`` and ``round_after``."""
+    """Submit a run as the next round of an ended run's session; raises as ``submit`` and ``round_after``."""
     return await submit(client, goal, after=await round_after(client, await client.describe(run_id)), actor=actor)
 
 
 async def round_after(client: Client, row: RunRow) -> Round:
-    """Return what the next round takes over from a run.
+    """Return the data that the next round inherits from a run.
 
     Raises:
-        InvalidInput: the run is of no constellation, or has not ended.
+        InvalidInput: the run does not belong to a constellation agent, or has not ended.
     """
     check_constellation(row)
     if row.status != "ended":
-        raise InvalidInput(f"run {row.run_id} has not ended; what follows it needs its results. Go on with: asterism resume {row.run_id}")
+        raise InvalidInput(
+            f"run {row.run_id} has not ended, and the next round needs its results; resume it with: asterism resume {row.run_id}"
+        )
     first = await first_of(client, row)
     memory = (await client.load(row.run_id)).memory
     return Round(

@@ -1,7 +1,7 @@
-"""StandardAgent: what a flow agent is, and how its handlers behave until they are overridden.
+"""StandardAgent: the base class of flow agents, with default handlers.
 
-An instance is a view: inside a handler it is the agent as the journal has it, and what the handler leaves is journaled. The same
-class, made by its user, is a conversation (``reply``, ``stream``, ``pause``, ``resume``, ``cancel``).
+Inside a handler, an instance is a view: it has the state from the journal, and its state after the handler is journaled.
+An instance that you create yourself is a conversation (``reply``, ``stream``, ``pause``, ``resume``, ``cancel``).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ A = TypeVar("A", bound="type[StandardAgent]")
 
 
 class StandardAgent:
-    """A conversation that collects its input fields, asks for approval if it must, and then runs.
+    """An agent that collects its input fields, asks for approval if required, and then runs.
 
     Class attributes (``@flowagent`` sets the first four):
-        triggers: words that begin it.
-        requires_approval: a person must say yes to exactly what is shown before ``on_running`` is entered.
-        description: what it does, for people and for routers.
-        timeout_s: bound on ``on_running``.
-        idempotent: ``on_running`` may be run again after a crash, under the same key.
-        resumable: ``on_running`` may be entered again after a crash; the children it has started are not started twice.
-        approval_timeout_s: how long a question for approval stays open; None for ever.
-        idle_timeout_s: how long it waits for its person; None for ever.
+        triggers: words that start a conversation with it.
+        requires_approval: a person must approve exactly the values shown before ``on_running`` is entered.
+        description: purpose of the agent, for people and for routers.
+        timeout_s: limit for ``on_running``, in seconds.
+        idempotent: ``on_running`` may run again after a crash, with the same key.
+        resumable: ``on_running`` may be entered again after a crash; its children are not started twice.
+        approval_timeout_s: seconds that a question for approval stays open; None for no limit.
+        idle_timeout_s: seconds that the agent waits for its user; None for no limit.
     """
 
     triggers: ClassVar[Sequence[str]] = ()
@@ -63,7 +63,7 @@ class StandardAgent:
         KNOWN[name_of(cls)] = cls
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """A view that stands nowhere yet, whatever a subclass does in its ``__init__``."""
+        """Create a view with an empty state, even if a subclass overrides ``__init__``."""
         agent = super().__new__(cls)
         agent._state = AgentState()
         agent._conversation = None
@@ -72,63 +72,63 @@ class StandardAgent:
     def __init__(self, *, runtime: Runtime | None = None, run_id: str = "", user: str = "user", tenant: str = "") -> None:
         self._conversation = Conversation(type(self), runtime=runtime, run_id=run_id, user=user, tenant=tenant)
 
-    # -- what it is --------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def status(self) -> AgentStatus:
-        """Where it is."""
+        """Return the current status."""
         return self._state.status
 
     @property
     def collected_fields(self) -> dict[str, Any]:
-        """Values of its input fields, by name; to read and to write."""
+        """Return the values of the input fields by name; you may change the dict."""
         return self._state.fields
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """Values of its output fields."""
+        """Return the values of the output fields by name."""
         return self._state.outputs
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Its sub-states, as JSON data: journaled, and in every result."""
+        """Return the sub-states as JSON data; they are journaled, and part of every result."""
         return self._state.metadata
 
     @property
     def key(self) -> str:
-        """Idempotency key of the handler that runs: the same when it is run again after a crash. Empty outside of one."""
+        """Return the idempotency key of the running handler, the same after a crash; empty outside a handler."""
         return self._state.host.key if self._state.host else ""
 
     @property
     def run_id(self) -> str:
-        """Id of its run; empty before it has begun."""
+        """Return the id of the run; empty before the conversation starts."""
         return run_id_of(self.key) if self.key else self._conversation.run_id if self._conversation else ""
 
     @property
     def fleet(self) -> tuple[AgentProfile, ...]:
-        """Profiles of the devices its runtime has, for a constellation that it starts. Empty outside of a handler."""
+        """Return the profiles of the runtime's devices, for a child constellation; empty outside a handler."""
         return self._state.host.fleet if self._state.host else ()
 
     @classmethod
     def input_fields(cls) -> dict[str, Field]:
-        """Its input fields, by name, in the order they are asked for."""
+        """Return the input fields by name, in the order of their prompts."""
         return declared(cls, Field)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """The JSON Schema of its input."""
+        """Return the JSON Schema of the input fields."""
         return json_schema(cls)
 
     def _get_missing_fields(self) -> list[str]:
-        """Names of the fields that have no value and would be asked for, in order."""
+        """Return the names of the fields that are still to be asked for, in order."""
         return missing(self)
 
-    # -- moving ------------------------------------------------------------------------------------
+    # -- transitions -------------------------------------------------------------------------------
 
     def can_transition(self, from_state: AgentStatus, to_state: AgentStatus) -> bool:
-        """Whether a transition is allowed. Override it to forbid; what the table does not have, no override adds.
+        """Return True if a transition is allowed. An override can forbid transitions of the table, but not add any.
 
-        It is not asked about a cancel, nor about the ERROR of what its handlers raise: nothing else is left then.
+        It is not called for a cancel, or for the ERROR of a failed handler: those always happen.
         """
         return to_state in STATE_TRANSITIONS[from_state]
 
@@ -136,7 +136,7 @@ class StandardAgent:
         """Make a transition.
 
         Raises:
-            IllegalTransition: it is not allowed; nothing has changed.
+            IllegalTransition: the transition is not allowed; nothing has changed.
         """
         self._state.transition_to(self, AgentStatus(to_state))
 
@@ -147,10 +147,10 @@ class StandardAgent:
         data: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> AgentResult:
-        """The result of a handler; moves to ``status`` unless the agent is there already.
+        """Return the result of a handler, after a transition to ``status`` unless the agent has that status.
 
         Raises:
-            IllegalTransition: it may not move there; nothing has changed.
+            IllegalTransition: the transition is not allowed; nothing has changed.
         """
         if status is not None and AgentStatus(status) is not self.status:
             self.transition_to(status)
@@ -172,43 +172,43 @@ class StandardAgent:
     # -- handlers ----------------------------------------------------------------------------------
 
     async def on_initializing(self, msg: Message) -> AgentResult | None:
-        """It starts. By default: take what the first message says of the fields, then go on to what is next."""
+        """Handle the first message. By default: fill fields from the message, then take the next step."""
         return await take_first_message(self, msg)
 
     async def on_waiting_for_input(self, msg: Message) -> AgentResult | None:
-        """A message while fields are collected. By default: take what it says, repair what it corrects, go on to what is next."""
+        """Handle a message while fields are collected. By default: fill and correct fields, then take the next step."""
         return await take_answer(self, msg)
 
     async def on_waiting_for_approval(self, msg: Message) -> AgentResult | None:
-        """A message while approval is asked. By default: a clear yes runs it, a clear no cancels it, a change is shown again."""
+        """Handle a message while approval is pending. By default: yes runs, no cancels, a changed value is shown again."""
         return await take_approval(self, msg)
 
-    async def on_running(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for who overrides it
-        """The task itself. By default it is done at once."""
+    async def on_running(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for overrides
+        """Do the work. By default it completes at once."""
         return self.make_result(AgentStatus.COMPLETED, raw_message="Done.")
 
     async def on_paused(self, msg: Message) -> AgentResult | None:
-        """It is paused, or a message comes while it is. By default: "resume" goes on."""
+        """Handle a pause, or a message during a pause. By default: "resume" resumes the conversation."""
         return await take_while_paused(self, msg)
 
-    async def on_error(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for who overrides it
-        """It has failed. By default what went wrong is all there is to say."""
+    async def on_error(self, msg: Message) -> AgentResult | None:  # noqa: ARG002 - for overrides
+        """Handle a failure. By default the error message is the answer."""
         return None
 
     def get_approval_prompt(self) -> str:
-        """The question for approval; what it shows is what is approved."""
+        """Return the question for approval; the person approves exactly the values it shows."""
         shown = []
         for name, field in self.input_fields().items():
-            value = self.collected_fields.get(name) if field.secret else getattr(self, name)  # its default, where nobody has said any
+            value = self.collected_fields.get(name) if field.secret else getattr(self, name)  # the default, where no value was given
             if value is not None:
                 shown.append(f"{field.label}: {HIDDEN if field.secret else in_words(value)}")
         what = self.description or type(self).__name__
         return f"{what} ({', '.join(shown)}). Go ahead? (yes/no)" if shown else f"{what}. Go ahead? (yes/no)"
 
     async def extract_fields(self, msg: Message) -> dict[str, Any]:
-        """Values that a message gives by itself, by field name; words, or values of the field's type.
+        """Return the field values that a message contains, by name, as text or as values of the field's type.
 
-        By default a model finds them, where there is one; else the patterns of the fields do.
+        By default a model extracts them, if there is one, else the patterns of the fields.
         """
         if self._state.host is not None:
             found = await self._state.host.extract(self, msg)
@@ -217,31 +217,32 @@ class StandardAgent:
         return found_by_patterns(self, msg.get_text())
 
     async def proceed(self, msg: Message) -> AgentResult | None:
-        """Go on to what is next: ask for what is missing, ask for approval, or run."""
+        """Take the next step: ask for a missing field, ask for approval, or run."""
         return await advance(self, msg)
 
     def report(self, text: str) -> None:
-        """Say how far a handler is, to whoever watches."""
+        """Report the progress of a handler to its observers."""
         if self._state.host is not None:
             self._state.host.report(self, text)
 
     async def child(self, key: str, start: StartChild) -> Any:
-        """Run something below this conversation, once for each key: what it asks comes up, cancel and pause go down.
+        """Run a child of this conversation, once for each key.
 
-        After a crash the child of a key is not started twice: its result is the recorded one, or it goes on. While a child waits for
-        a person, an agent that is ``resumable`` or ``idempotent`` is not kept in memory, and is called again when the child has ended;
-        any other waits where it is, and is interrupted if its process ends.
+        Questions of the child are passed up to this conversation; cancel and pause are passed down to the child.
+        After a crash the child of a key is not started twice: its recorded result is returned, or the child resumes.
+        While a child waits for a person, a ``resumable`` or ``idempotent`` agent is released from memory, and called again
+        when the child has ended. Any other agent waits in memory, and is interrupted if its process ends.
 
         Args:
-            key: names it among the children of this conversation.
-            start: what to run: ``constellation(…)``, ``flow(…)``, or any machine the runtime has.
+            key: name of the child, unique in this conversation.
+            start: the child to run: ``constellation(…)``, ``flow(…)``, or any machine of the runtime.
 
         Returns:
-            What the child reports.
+            The result of the child.
 
         Raises:
-            ChildFailed: it failed, or was cancelled.
-            InvalidInput: no run of this agent is under way.
+            ChildFailed: the child failed or was cancelled.
+            InvalidInput: called outside a handler.
         """
         if self._state.host is None:
             raise InvalidInput(f"{type(self).__name__}.child is for its handlers")
@@ -252,41 +253,41 @@ class StandardAgent:
 
     # -- as a conversation -------------------------------------------------------------------------
 
-    def _talk(self) -> Conversation:
+    def _own_conversation(self) -> Conversation:
         if self._state.host is not None or self._conversation is None:
             raise InvalidInput(f"a handler of {type(self).__name__} cannot talk to itself; return self.make_result(…)")
         return self._conversation
 
     async def reply(self, message: Message | str = "", **values: Any) -> AgentResult:
-        """Say something, and wait for what it says; the first message begins it.
+        """Send a message and wait for the answer; the first message starts the conversation.
 
         Args:
-            message: the words.
-            values: fields by name, in place of words.
+            message: text of the message.
+            values: field values by name, in place of text.
 
         Raises:
-            Refused: it has ended.
+            Refused: the conversation has ended.
         """
-        return self._settled(await self._talk().say(message, values))
+        return self._settled(await self._own_conversation().say(message, values))
 
     async def stream(self, message: Message | str = "", **values: Any) -> AsyncIterator[StreamEvent]:
-        """As ``reply``, with every status and report on the way; the last event has the result."""
-        async for event in self._talk().stream(message, values):
+        """Do as ``reply``, and yield every status and report on the way; the last event has the result."""
+        async for event in self._own_conversation().stream(message, values):
             if event.result is not None:
                 self._settled(event.result)
             yield event
 
     async def pause(self, reason: str = "") -> AgentResult:
-        """Suspend it; a handler that runs is finished first."""
-        return self._settled(await self._talk().pause(reason))
+        """Pause the conversation; a running handler finishes first."""
+        return self._settled(await self._own_conversation().pause(reason))
 
     async def resume(self) -> AgentResult:
-        """Go on where it was paused."""
-        return self._settled(await self._talk().resume())
+        """Resume a paused conversation."""
+        return self._settled(await self._own_conversation().resume())
 
     async def cancel(self, reason: str = "") -> AgentResult:
-        """Stop it for good; a handler that runs is finished first."""
-        return self._settled(await self._talk().cancel(reason))
+        """Cancel the conversation; a running handler finishes first."""
+        return self._settled(await self._own_conversation().cancel(reason))
 
     def _settled(self, result: AgentResult) -> AgentResult:
         self._state.status, self._state.fields = result.status, {}
@@ -296,7 +297,7 @@ class StandardAgent:
 
 
 def _entered_once(body: Callable[..., Any]) -> Any:
-    """``on_running``, entered only when RUNNING is journaled, and at most once by one handler; ``super()`` passes through."""
+    """Wrap ``on_running``: its body is entered once RUNNING is journaled, and at most once per handler; ``super()`` passes."""
 
     @functools.wraps(body)
     async def on_running(self: StandardAgent, msg: Message) -> Any:
@@ -339,14 +340,14 @@ def flowagent(
     description: str = "",
     timeout_s: float | None = None,
 ) -> Any:
-    """Declare a flow agent; bare, or with what it is.
+    """Declare a flow agent, with or without arguments.
 
     Args:
-        agent: the class, when it stands bare.
-        triggers: words or phrases that begin it.
-        requires_approval: a person must say yes before ``on_running`` is entered.
-        description: what it does; by default the first line of its docstring.
-        timeout_s: bound on ``on_running``, in seconds.
+        agent: the class, where the decorator has no arguments.
+        triggers: words or phrases that start a conversation with the agent.
+        requires_approval: a person must approve before ``on_running`` is entered.
+        description: purpose of the agent; by default the first line of its docstring.
+        timeout_s: limit for ``on_running``, in seconds.
     """
 
     def declare(cls: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Where a view of an agent stands: its status, the transitions it has made, its fields, and the way to its run.
+"""The state of an agent object: its status, its transitions, its fields, and the context of its handler.
 
-A handler works on a fresh view; what it leaves is read back from here (``view_of``) and journaled. Secrets stay in the process.
+A handler works on a fresh agent object. Its state afterwards is journaled (``agent_view``); secrets stay in the process.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, AgentView, Message
 
 HIDDEN = "•••"
-"""What is shown in place of a secret."""
+"""Shown in place of a secret."""
 MIN_SECRET = 4
-"""Characters of a secret that is hidden in other answers; a shorter one is in any of them, and to hide it would falsify them."""
+"""Shortest secret, in characters, that is hidden in other values; shorter ones occur there by chance."""
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent says after a turn.
+    """The answer of an agent to a message.
 
     Attributes:
-        status: of the agent, then.
-        raw_message: what it says to the person.
-        data: output fields, and what the handler returned besides.
-        metadata: its sub-states.
-        fields: what it has collected, in the order of declaration; no secrets.
-        missing_fields: names of what it still needs.
-        run_id: id of the run; empty for a view that has none.
-        code, reason: why it did not complete; empty otherwise.
+        status: status of the agent.
+        raw_message: text for the person.
+        data: output fields, and other data that the handler returned.
+        metadata: sub-states of the agent.
+        fields: collected fields in the order of declaration, without secrets.
+        missing_fields: names of the fields still to be asked for.
+        run_id: id of the run; empty without a run.
+        code, reason: cause of a failure or cancellation; empty otherwise.
     """
 
     status: AgentStatus
@@ -49,44 +49,47 @@ class AgentResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandlerContext(Protocol):
-    """What a view asks of the run it belongs to."""
+    """The run of a handler, as its agent object uses it."""
 
     key: str
     fleet: tuple[AgentProfile, ...]
 
     async def enter(self, agent: Any) -> None:
-        """Have the transitions so far journaled, before the body of ``on_running`` is entered."""
+        """Journal the transitions so far, before the body of ``on_running`` is entered."""
         ...
 
     def report(self, agent: Any, text: str) -> None:
-        """Say how far it is."""
+        """Report the progress of the handler."""
         ...
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
-        """The end of the child run of a key."""
+        """Run the child of a key, and return its end."""
         ...
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
-        """What a model finds in a message, by field; None where there is no model."""
+        """Return the values that a model finds in a message, by field name; None without a model."""
         ...
 
 
 class AgentState:
-    """The state of one view.
+    """The state of an agent object.
 
     Attributes:
-        status: of the agent, with what this view has done to it.
-        transitions: transitions made and not journaled.
-        fields: values by name, as their types.
-        outputs, metadata: as the agent has them.
-        asked_field: the field asked for last; ``misses`` answers to it in a row could not be used.
-        unread: names of the fields whose patterns could not be searched for in time, in the message that is being heard.
-        prompt: what the agent said last.
-        at: when the message was said, seconds since the epoch.
-        approval_required: it may not lead to RUNNING, since nobody has approved that yet.
-        before, before_prompt: what was paused.
-        depth: how deep in bodies of ``on_running`` (of the class and its parents) it is; ``entered`` that it was in one.
-        code, reason, cancel_requested: what the result is to say of the end.
+        status: status of the agent, after the transitions of this handler.
+        transitions: transitions that are not journaled yet.
+        fields: field values by name, converted to their types.
+        outputs, metadata: output fields and sub-states of the agent.
+        asked_field: name of the field asked for last.
+        retries: number of unusable answers in a row to that field.
+        unread: names of the fields whose patterns took too long to search for in the current message.
+        prompt: last message of the agent.
+        at: time of the message, in seconds since the epoch.
+        approval_required: True while nobody has approved a transition to RUNNING.
+        before, before_prompt: status and prompt before a pause.
+        depth: nesting depth in bodies of ``on_running`` (of the class and its parents).
+        entered: True once a body of ``on_running`` was entered.
+        code, reason, cancel_requested: end of the conversation, for the result.
+        host: context of the handler; None outside a handler.
     """
 
     def __init__(self) -> None:
@@ -114,8 +117,8 @@ class AgentState:
         """Make a transition.
 
         Raises:
-            IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or it leads to RUNNING past the
-                approval that the agent requires; nothing has changed.
+            IllegalTransition: the table has no such edge, the agent's ``can_transition`` forbids it, or a required approval
+                is missing; nothing has changed.
         """
         if to is AgentStatus.RUNNING and self.approval_required:
             raise IllegalTransition(type(agent).__name__, self.status, "a transition to RUNNING that nobody has approved", [])
@@ -126,16 +129,16 @@ class AgentState:
         self.transitions.append(to)
 
     def take_transitions(self) -> tuple[AgentStatus, ...]:
-        """The transitions since they were last taken."""
+        """Return the transitions since the last call, and clear them."""
         taken, self.transitions = tuple(self.transitions), []
         return taken
 
 
 def agent_view(agent: Any) -> AgentView:
-    """What a handler has left of its agent, as plain data.
+    """Return the state of an agent after a handler as JSON data, without secrets.
 
     Raises:
-        InvalidInput: something in it is not data, and could not be journaled.
+        InvalidInput: a value is not JSON data, and cannot be journaled.
     """
     state: AgentState = agent._state
     fields: dict[str, Field] = declared(type(agent), Field)
@@ -161,23 +164,23 @@ def agent_view(agent: Any) -> AgentView:
 
 
 def secrets_of(agent: Any) -> list[str]:
-    """The values of its secret fields, as texts."""
+    """Return the values of the secret fields as text."""
     values = [agent.collected_fields.get(name) for name, field in agent.input_fields().items() if field.secret]
     return [str(value) for value in values if value is not None]
 
 
 def names_of(agent: Any) -> set[str]:
-    """The names of its fields: they are its code's, and no secret though one may be in them."""
+    """Return the names of all fields: they come from the code, so a secret that equals one need not be hidden there."""
     return {*declared(type(agent), Field), *declared(type(agent), Output)}
 
 
 def in_order(agent: type, fields: dict[str, Any]) -> dict[str, Any]:
-    """Values by field name, in the order in which its class declares them; elsewhere they are in the order in which they were said."""
+    """Return field values by name, in the order of declaration rather than the order in which they were given."""
     return {name: fields[name] for name in declared(agent, Field) if name in fields} | fields
 
 
 def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
-    """Give a fresh agent what an earlier handler has left; a secret that is not known here is missing again."""
+    """Restore the state after an earlier handler; a secret that this process does not hold is missing again."""
     state: AgentState = agent._state
     fields: dict[str, Field] = declared(type(agent), Field)
     for name, value in view.fields.items():
@@ -185,7 +188,7 @@ def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
         try:
             state.fields[name] = msgspec.convert(value, field.kind, strict=False) if field and value is not None else value
         except msgspec.ValidationError:
-            state.fields[name] = value  # put there by the agent's own code, past the type
+            state.fields[name] = value  # set by the agent's own code, without a check of its type
     state.fields |= {name: secrets[name] for name in view.withheld_fields if name in secrets}
     state.outputs, state.metadata = round_trip(view.outputs), round_trip(view.metadata)
     state.asked_field, state.retries = view.asked_field, view.retries
@@ -193,17 +196,17 @@ def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
 
 
 def plain_data(value: dict[str, Any], what: str, hidden: list[str], names: Collection[str] = ()) -> dict[str, Any]:
-    """JSON-able data, with no secret in it; see ``hide``.
+    """Return a value as JSON data without secrets; see ``hide``.
 
     Raises:
-        InvalidInput: it is not data.
+        InvalidInput: the value is not JSON data.
     """
     found: dict[str, Any] = as_json(value, what)
     return hide(found, hidden, names) if hidden else found
 
 
 def hide(value: Any, hidden: list[str], names: Collection[str] = ()) -> Any:
-    """The same data, without these secrets; the outermost names stay that are among ``names``."""
+    """Return the data with secrets replaced by ``HIDDEN``; top-level keys in ``names`` stay."""
     if isinstance(value, str):
         for secret in hidden:
             value = HIDDEN if value == secret else value.replace(secret, HIDDEN) if secret else value

@@ -1,4 +1,4 @@
-"""Runs below others: what a flow agent can start (a constellation, a flow agent, any machine its runtime has), and it as one."""
+"""Child runs: start a constellation or a flow agent from a conversation, or a flow agent from a loop or a constellation."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from asterism.runtime.ports.store import InquiryRow
 
 
 class ChildFailed(AsterismError):
-    """A child run did not finish.
+    """A child run failed or was cancelled.
 
     Attributes:
-        ended: how it ended.
+        ended: end of the child run.
     """
 
     def __init__(self, key: str, ended: ChildEnded) -> None:
@@ -42,17 +42,17 @@ def constellation(
     inputs: Mapping[str, Any] | None = None,
     options: RunOptions | None = None,
 ) -> StartChild:
-    """A constellation to start; the runtime that drives the conversation must have its devices.
+    """Return the start of a child constellation; the runtime of the conversation must have its devices.
 
     Args:
-        plan: its tasks and dependencies; without one the runtime's planner plans ``request``.
-        fleet: profiles of its devices.
-        request: what is to be done, in words.
-        inputs: what ``${inputs.…}`` refers to in the plan.
-        options: how it behaves.
+        plan: tasks and dependencies; without a plan the runtime's planner plans ``request``.
+        fleet: profiles of the devices.
+        request: the request in words.
+        inputs: values for ``${inputs.…}`` in the plan.
+        options: options of the run.
 
     Raises:
-        InvalidInput: it is no plan, or what is given is not JSON.
+        InvalidInput: the plan is invalid, or a value is not JSON.
     """
     document = plan if isinstance(plan, PlanDocument) or plan is None else parse_plan(plan)
     definition = event_data(ConstellationDefinition(fleet=tuple(fleet), plan=document, options=options or RunOptions()))
@@ -61,30 +61,33 @@ def constellation(
 
 
 def flow(agent: type, text: str = "", **values: Any) -> StartChild:
-    """Another flow agent to start; what it asks comes up to this conversation.
+    """Return the start of a child conversation; its questions are passed up to this conversation.
 
     Args:
-        agent: its class.
-        text: what begins it.
-        values: its fields by name, as far as they are known; what begins a run is journaled, so a secret is not among them.
+        agent: class of the flow agent.
+        text: first message.
+        values: known field values by name, without secrets: the start of a run is journaled.
 
     Raises:
-        InvalidInput: one is, or a value is not JSON.
+        InvalidInput: a value belongs to a secret field, or is not JSON.
     """
     kind: Any = agent
     if secret := [name for name, field in kind.input_fields().items() if field.secret and name in values]:
-        raise InvalidInput(f"{', '.join(secret)} of {kind.__name__} is secret: what begins a run is journaled; let it ask for its own")
+        raise InvalidInput(
+            f"{', '.join(secret)} of {kind.__name__} is secret, and the start of a run is journaled; let the child ask for it"
+        )
     start = StartRequest(definition=_defined(kind), request=text, inputs=values)
     return child_start(FLOW_AGENT.name, start, kind.description or kind.__name__)
 
 
 def as_child(agent: type) -> ChildSpec:
-    """A flow agent as what carries out the steps of a loop (``loops.ChildWorker``) or the tasks of a device (kind ``flow``).
+    """Return a flow agent as a worker of a loop (``loops.ChildWorker``) or as a device (kind ``flow``).
 
-    The intent is what begins it; what is handed over under the name of a field is the field's value. A secret is never handed over.
+    The intent of the step or task is its first message, and arguments named like a field set that field. Secret fields
+    cannot be set.
 
     Args:
-        agent: its class.
+        agent: class of the flow agent.
     """
     kind: Any = agent
     open_fields = tuple(name for name, field in kind.input_fields().items() if not field.secret)
@@ -97,7 +100,7 @@ def _defined(agent: Any) -> dict[str, Any]:
 
 
 def question_of(asked: InquiryRow) -> str:
-    """The question of a run below, with the arguments that a yes approves."""
+    """Return the question of a child run, with the arguments that a yes approves."""
     subject = msgspec.json.decode(asked.subject or "{}", type=dict[str, Any])
     given = subject.get("arguments") or subject.get("context") or {}
     shown = [f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}" for name, value in given.items()]

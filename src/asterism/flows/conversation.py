@@ -1,7 +1,7 @@
-"""A conversation from its user's side: say something, wait until the agent has answered, read the answer from the journal.
+"""A conversation from its user's side: send a message, wait for the agent, read the answer from the journal.
 
-It runs in the runtime it is given, else in the one at hand, else in one of its own in memory. Nothing of it is kept in memory between
-two turns: whoever speaks next, in whichever process, finds it in the journal.
+It runs in the given runtime, else in the current one, else in its own runtime in memory. It has no state in memory
+between two messages: the next message may come from any process.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from asterism.stores.memory import MemoryStore, process_memory
 
 POLL_S = 0.05
 MAX_POLLS = 20 * 86_400 * 7
-"""How long another owner's answer is waited for: a week. Its handlers are bounded; this only keeps the wait from being endless."""
+"""Bound on waiting for an answer from another owner: a week. Handlers have bounds of their own."""
 
 
 class Conversation:
-    """One conversation with an agent.
+    """A conversation with an agent.
 
     Args:
-        agent: its class.
-        runtime: where it runs; by default one of its own, in memory.
-        run_id: id of the run, to go on with one that has begun.
-        user, tenant: who talks, and whose it is.
-        vault: where its secrets are kept; the performers of its runtime have the same.
-        shown: by run, the question that its person has seen; by default nobody has seen one yet.
+        agent: class of the agent.
+        runtime: runtime of the conversation; by default the current one, else its own in memory.
+        run_id: id of the run of an existing conversation.
+        user, tenant: name of the user, and the tenant that owns the conversation.
+        vault: store of secrets, the same as that of the runtime's performers.
+        shown: question that the user has seen last, by run; empty by default.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Conversation:
         ) as runtime:
             yield runtime
 
-    # -- what can be done --------------------------------------------------------------------------
+    # -- messages and commands ---------------------------------------------------------------------
 
     async def say(self, message: Message | str = "", values: dict[str, Any] | None = None) -> AgentResult:
-        """Say something, and wait until the agent has answered; the first message begins the conversation.
+        """Send a message and wait for the answer; the first message starts the conversation.
 
         Raises:
-            Refused: it has ended.
-            RunNotFound: there is no such conversation, or it is another tenant's.
-            InvalidInput: it is no data, or longer than ``replies.MAX_SAID``.
+            Refused: the conversation has ended.
+            RunNotFound: there is no such conversation, or it belongs to another tenant.
+            InvalidInput: the values are not JSON data, or the text is longer than ``replies.MAX_SAID``.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
         async with self._runtime() as runtime:
@@ -97,7 +97,7 @@ class Conversation:
             return await self._settled(runtime)
 
     async def begin(self, client: Client, text: str, values: dict[str, Any], *, session: str = "") -> str:
-        """Write the run of a new conversation, and do not drive it yet; returns its id."""
+        """Submit the run of a new conversation without driving it; return its id."""
         replies.check_length(text)
         agent: Any = self.agent
         limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
@@ -117,10 +117,10 @@ class Conversation:
         return await client.submit(FLOW_AGENT, begun, title=title, actor=self.user, run_id=self.run_id, session=session, tenant=self.tenant)
 
     async def _row(self, client: Client) -> RunRow:
-        """The row of its run, which for another tenant is not there.
+        """Return the row of the run.
 
         Raises:
-            RunNotFound: there is none, or it is another tenant's.
+            RunNotFound: there is no such run, or it belongs to another tenant.
         """
         row = await client.store.run(self.run_id)
         if row.tenant != self.tenant:
@@ -135,22 +135,22 @@ class Conversation:
         return msgspec.structs.replace(result, raw_message=f"Please answer yes or no. {result.raw_message}")
 
     async def put(self, client: Client, text: str, values: dict[str, Any]) -> tuple[str, str] | None:
-        """Put words into the inbox they are for, and wait for nothing.
+        """Write a message to the inbox of this conversation, or of the child that asks, without waiting for an answer.
 
         Returns:
-            Their key there, and the run whose inbox it is; None where a yes or no is asked, and they are neither, or may be to what
-            their person has seen before somebody else changed it.
+            The key of the message and the run id of the inbox. None if a yes or no is expected and the text is neither,
+            or if it may answer an older question than the open one.
 
         Raises:
-            Refused: it has ended.
+            Refused: the conversation has ended.
         """
         replies.check_length(text)
         row = await self._row(client)
         if row.status == "ended":
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
-        is_news = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_news and not values and replies.turn(text) != "cancel" and replies.denial(text) is None:
+        is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
+        if is_new and not values and replies.turn(text) != "cancel" and replies.denial(text) is None:
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
             verb, text = await self._nested(client, asked, text)
@@ -161,12 +161,12 @@ class Conversation:
         return await self._post(client, asked, text, _data(values)), asked.run_id if asked else self.run_id
 
     async def asked(self, client: Client) -> InquiryRow | None:
-        """The question that is open: its own, else one of a run below it. One without verbs asks for a secret."""
+        """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
         own = await client.store.inquiries(run_id=self.run_id)
         return next(iter(own or await client.store.inquiries(root=self.run_id)), None)
 
     async def _nested(self, client: Client, asked: InquiryRow, text: str) -> tuple[Verb | None, str]:
-        """How words answer the question of a run below. A conversation there hears the words; anything else wants a clear yes or no."""
+        """Return the verb and text that answer the question of a child run: a conversation gets the text, others need a yes or no."""
         if (await client.store.run(asked.run_id)).machine == FLOW_AGENT.name:
             return "respond", text
         if replies.is_yes(text):
@@ -175,76 +175,78 @@ class Conversation:
         return ("reject", refusal) if refusal is not None else (None, "")
 
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
-        """Put a message into the inbox, as the answer to the open question if there is one; returns its key."""
+        """Write a message to the inbox, as the answer to the open question if there is one; return its key."""
         agent = await self._agent_of(client, asked)
         in_confidence = self.vault.has_heard(self.run_id, text.strip()) or (
-            not asked.verbs if asked else await self._is_hushed(client, text)
+            not asked.verbs if asked else await self._is_secret_expected(client, text)
         )
         text, values, token = self._without_secrets(agent, client, text, values, in_confidence=in_confidence)
         if asked is not None and asked.verbs and not token:
             try:
                 verb: Literal["edit", "respond"] = "edit" if values and "edit" in asked.verbs else "respond"
                 return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, value=values or text)).key
-            except (Refused, InvalidInput):  # somebody was faster, or it has expired: it is a message like any other then
+            except (Refused, InvalidInput):  # already answered or expired: send it as an ordinary message
                 pass
-        confided = in_confidence and bool(token) and not values
+        confidential = in_confidence and bool(token) and not values
         said = MessageReceived(
             text=text,
             inquiry_id=asked.inquiry_id if asked else self._shown.get(self.run_id, ""),
             values=values,
             secret=token,
-            confidential=confided,
+            confidential=confidential,
         )
         key = client.clock.new_id()
         await client.post(asked.run_id if asked else self.run_id, said, actor=self.user, key=key)
         return key
 
-    async def _is_hushed(self, client: Client, text: str) -> bool:
-        """True where nothing is asked, and the words may be a secret: a handler looks at one meanwhile, or its question is paused."""
+    async def _is_secret_expected(self, client: Client, text: str) -> bool:
+        """Return True if no question is open but the text may be a secret: a handler is reading one, or its question is paused."""
         state = (await client.store.run(self.run_id)).state
         if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.turn(text)):
             return False
-        return (await _lived(client, self.run_id)).memory.view.secret_expected
+        return (await _load_run(client, self.run_id)).memory.view.secret_expected
 
     async def _agent_of(self, client: Client, asked: InquiryRow | None) -> Any:
-        """The agent that asks: this one, or that of a conversation below; None where it is no agent's question."""
+        """Return the agent that asks: this one, or that of a child conversation; None if no agent asks."""
         if asked is None or asked.run_id == self.run_id:
             return self.agent
         if (await client.store.run(asked.run_id)).machine != FLOW_AGENT.name:
             return None
-        return agent_class((await _lived(client, asked.run_id)).memory.agent)
+        return agent_class((await _load_run(client, asked.run_id)).memory.agent)
 
     def _without_secrets(
         self, agent: Any, client: Client, text: str, values: dict[str, Any], *, in_confidence: bool = False
     ) -> tuple[str, dict[str, Any], str]:
-        """A message as it may be written down, and the token under which the vault has it as it was said; empty where that is the same.
+        """Return a message without its secrets, and the token under which the vault has the original; empty if there are none.
 
-        Secret are the words that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and the values of secret fields.
+        Secrets are texts that answer a secret field (``in_confidence``) or name one ("my PIN is …"), and values of secret fields.
         """
         secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
-        hushed = (in_confidence and bool(text)) or any(replies.tells(text, name) for field in secret for name in (field.name, field.label))
+        is_secret = (in_confidence and bool(text)) or any(
+            replies.tells(text, name) for field in secret for name in (field.name, field.label)
+        )
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
-        if not hushed and len(shown) == len(values):
+        if not is_secret and len(shown) == len(values):
             return text, values, ""
         token = client.clock.new_id()
         self.vault.put(self.run_id, token, text, values)
-        return PLACEHOLDER if hushed else text, shown, token
+        return PLACEHOLDER if is_secret else text, shown, token
 
     async def pause(self, reason: str = "") -> AgentResult:
-        """Suspend it."""
+        """Pause the conversation."""
         return await self._command(Pause(reason=reason))
 
     async def resume(self) -> AgentResult:
-        """Go on where it was paused."""
+        """Resume a paused conversation."""
         return await self._command(Unpause())
 
     async def cancel(self, reason: str = "") -> AgentResult:
-        """Stop it for good; of one that has failed, the outcome becomes ``cancelled``."""
+        """Cancel the conversation; the outcome of a failed one becomes ``cancelled``."""
         return await self._command(Cancel(reason=reason))
 
     async def _command(self, event: Event) -> AgentResult:
         if not self.run_id:
-            raise Refused("this conversation has not begun")
+            raise Refused("this conversation has not started; send a message first")
         async with self._runtime() as runtime:
             row = await self._row(runtime)
             if row.status == "ended" and not (isinstance(event, Cancel) and row.state == AgentStatus.ERROR):
@@ -254,7 +256,7 @@ class Conversation:
             return await self._settled(runtime, key)
 
     async def stream(self, message: Message | str, values: dict[str, Any] | None = None) -> AsyncIterator[StreamEvent]:
-        """As ``say``, with what happens on the way; the last event has the result."""
+        """Do as ``say``, and yield every status and report on the way; the last event has the result."""
         events: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         async with self._runtime() as runtime:
             own = Conversation(
@@ -277,7 +279,7 @@ class Conversation:
             yield StreamEvent(kind="result", status=result.status, text=result.raw_message, result=result)
 
     async def settle(self) -> AgentResult:
-        """Wait until it rests, and say what it says then."""
+        """Wait until the conversation waits for its user or has ended; return the agent's last answer."""
         async with self._runtime() as runtime:
             await self._row(runtime)
             return await self._settled(runtime)
@@ -285,10 +287,10 @@ class Conversation:
     # -- waiting, and reading ----------------------------------------------------------------------
 
     async def _settled(self, runtime: Runtime, key: str = "", of: str = "") -> AgentResult:
-        """Drive it until only its person can move it on, and say what it says then.
+        """Run until the conversation waits for its user or has ended; return the agent's answer.
 
         Raises:
-            Refused: what was put into its inbox was refused.
+            Refused: the message in the inbox was rejected.
         """
         driving = runtime.driver.start(self.run_id)
         for _ in range(MAX_POLLS):
@@ -305,22 +307,22 @@ class Conversation:
                 if verdict != ACCEPTED:
                     raise Refused(verdict)
                 return await self.result(runtime, row)
-            if driving.done():  # what came meanwhile is not taken yet
+            if driving.done():  # a message that came meanwhile is not processed yet
                 driving = runtime.driver.start(self.run_id)
-        raise Refused(f"run {self.run_id} is still at work; `asterism show {self.run_id}`")
+        raise Refused(f"run {self.run_id} is still running; see: asterism show {self.run_id}")
 
     async def _is_asked_below(self, client: Client) -> bool:
-        """True when a run below has a question: it comes up here, and what else is under way goes on."""
+        """Return True if a child run has an open question, even while other work continues."""
         return any(asked.run_id != self.run_id for asked in await client.store.inquiries(root=self.run_id))
 
     async def history(self, client: Client) -> list[Utterance]:
-        """What was said, the last of it; without secrets."""
+        """Return the most recent messages, without secrets."""
         await self._row(client)
-        return (await _lived(client, self.run_id)).memory.history
+        return (await _load_run(client, self.run_id)).memory.history
 
     async def result(self, client: Client, row: RunRow | None = None) -> AgentResult:
-        """What it said last, as its journal has it."""
-        live = await _lived(client, self.run_id)
+        """Return the agent's last answer, from the journal."""
+        live = await _load_run(client, self.run_id)
         result = result_of(live.memory, row or await self._row(client))
         asked = await self.asked(client)
         below = asked if asked is not None and asked.run_id != self.run_id else None
@@ -330,14 +332,14 @@ class Conversation:
         return msgspec.structs.replace(result, raw_message=question_of(below)) if below else result
 
 
-async def _lived(client: Client, run_id: str) -> Run[FlowMemory]:
+async def _load_run(client: Client, run_id: str) -> Run[FlowMemory]:
     live: Run[FlowMemory]
     live, _ = await load(client.store, FLOW_AGENT, run_id)
     return live
 
 
 def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
-    """The result of a conversation that rests."""
+    """Return the result of a conversation that waits or has ended."""
     agent, view = agent_class(memory.agent), memory.view
     fields = in_order(agent, {**view.fields, **dict.fromkeys(view.withheld_fields, HIDDEN)})
     return AgentResult(
@@ -354,10 +356,10 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
 
 
 def _data(values: dict[str, Any]) -> dict[str, Any]:
-    """Named values as JSON data.
+    """Return field values as JSON data.
 
     Raises:
-        InvalidInput: they are not data.
+        InvalidInput: a value is not JSON data.
     """
-    found: dict[str, Any] = as_json(values, "what is given by name") if values else {}
+    found: dict[str, Any] = as_json(values, "the field values") if values else {}
     return found

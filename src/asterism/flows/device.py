@@ -1,4 +1,4 @@
-"""Kind ``flow`` of a fleet file: a flow agent as a device; each of its tasks is a conversation below the constellation's run."""
+"""Device kind ``flow`` of a fleet file: a flow agent as a device; each task is a child conversation of the constellation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.flows.source import agent_of
 
 
 class FlowEntry(DeviceEntry, frozen=True, kw_only=True):
-    """Its table.
+    """The table of a flow device.
 
     Attributes:
         flow: ``file.py:Name`` or ``module:Name``, relative to the folder of the fleet file.
@@ -26,4 +26,4 @@ async def _open(entry: FlowEntry, folder: Path) -> ChildDevice:
 
 
 FLOW_KIND = DeviceKind(FlowEntry, _open)
-"""For the registry of kinds."""
+"""Registered as a device kind."""

@@ -1,7 +1,7 @@
-"""How an agent that overrides nothing talks: it collects its fields, repairs what people correct, and asks for approval.
+"""The default dialogue policy: collect the fields, apply corrections, and ask for approval.
 
-Valid values survive an invalid neighbour. The message that began the agent is never taken whole as its first field. What follows
-Rasa's patterns of conversation repair: correct, skip, cancel, explain, repeat, go back, cannot handle.
+An invalid value does not discard valid ones of the same message. The first message is never used as a whole as the value
+of the first field. The repairs are those of Rasa: correct, skip, cancel, explain, repeat, go back, cannot handle.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from asterism.language.tokens import plain
 from asterism.language.vocabulary import QUESTION_WORDS
 from asterism.machines.flow_agent.events import AgentStatus, Message
 
-MANY_MISSES = 3
-"""Answers that could not be used, after which the way out is told."""
+MAX_PLAIN_RETRIES = 3
+"""Unusable answers in a row after which the prompt explains the field and how to cancel."""
 
 
-# -- what comes next -------------------------------------------------------------------------------
+# -- the next step ---------------------------------------------------------------------------------
 
 
 def missing(agent: DialogueAgent) -> list[str]:
-    """Names of the fields that would be asked for, in order."""
+    """Return the names of the fields that are still to be asked for, in order."""
     return [name for name, field in agent.input_fields().items() if field.asked and name not in agent.collected_fields]
 
 
 async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
-    """Ask for what is missing, then for approval, then run."""
+    """Ask for a missing field, else for approval, else run; ``said`` precedes the question."""
     told = [*said, *_broken_rules(agent)]
     wanted = agent._get_missing_fields()
     if wanted:
@@ -52,21 +52,21 @@ async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) 
 
 
 def ask(agent: DialogueAgent, name: str, told: Iterable[str] = ()) -> AgentResult:
-    """Ask for a field, after what there is to tell."""
+    """Ask for a field, after other sentences."""
     state, field = state_of(agent), agent.input_fields().get(name)
     if state.asked_field != name:
         state.retries = 0
     state.asked_field = name
-    way_out = []
-    if state.retries >= MANY_MISSES:
-        way_out = [field.description] if field and field.description else []
-        way_out.append('Say "cancel" to stop.')
+    hints = []
+    if state.retries >= MAX_PLAIN_RETRIES:
+        hints = [field.description] if field and field.description else []
+        hints.append('Say "cancel" to stop.')
     prompt = field.prompt if field else f"{name}?"
-    return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*told, *way_out, prompt]))
+    return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*told, *hints, prompt]))
 
 
 def _broken_rules(agent: DialogueAgent) -> list[str]:
-    """Ask each rule whose fields all have values; a value that breaks one is dropped, so that it is asked for again."""
+    """Check each rule whose fields all have values; drop the field of a broken rule, and return the complaints."""
     told = []
     for name in dir(type(agent)):
         involved = getattr(getattr(type(agent), name, None), "__asterism_rule__", ())
@@ -83,7 +83,7 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
 
 
 async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult | None:
-    """Take what the first message gives by itself: named values, and what patterns or a model find in it."""
+    """Fill fields from the first message: named values, and values that patterns or a model find."""
     known = agent.input_fields()
     told = fill_slots(agent, msg.values, msg.at)
     if msg.get_text():
@@ -93,35 +93,35 @@ async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult 
 
 
 async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
-    """Take an answer, or a turn of the conversation."""
+    """Handle an answer, or an intent such as cancel, help or back."""
     state, text = state_of(agent), msg.get_text().strip()
     wanted = agent._get_missing_fields()
     asked = agent.input_fields().get(state.asked_field) if state.asked_field in wanted else None
     if msg.values:
         return await advance(agent, msg, fill_slots(agent, msg.values, msg.at))
-    # Nothing to take: an override has answered the question, or on_running has asked something that is no field and hears the answer.
+    # An override has answered the question, or on_running has asked for something that is no field and reads the answer itself.
     if not text or not wanted or (state.asked_field and asked is None):
         return await advance(agent, msg)
-    turn = replies.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
-    if turn:
-        return await _take_turn(agent, turn, msg, asked)
+    intent = replies.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
+    if intent:
+        return await _take_intent(agent, intent, msg, asked)
     return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
 
 
 def _declines(asked: Field, text: str, at: float) -> bool:
-    """Whether "no" to an optional field means that there is none; not where "no" is a value of its type."""
+    """Return True if "no" skips an optional field; it does not where "no" is a value of its type."""
     return asked.optional and replies.denial(text) == "" and (asked.kind is str or not can_be(asked, text, at))
 
 
 async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> list[str]:
-    """Values from an answer: corrections, what it gives by itself, else all of it for the field that was asked for."""
+    """Fill fields from an answer: by a correction, by values found in it, else by its whole text; return the complaints."""
     state, told = state_of(agent), list[str]()
     before = dict(agent.collected_fields)
     if (fixed := corrected(agent, text, msg.at, asked)) is not None:
         fields = agent.input_fields()
         changed = [name for name, value in agent.collected_fields.items() if name in before and before[name] != value]
         return [*fixed, *(f"All right, {fields[name].label}: {in_words(agent.collected_fields[name])}." for name in changed)]
-    secret = asked is not None and asked.secret  # a secret is nobody's to look through
+    secret = asked is not None and asked.secret  # a secret is not searched for other values
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
     told += fill_slots(agent, found, msg.at)
     if asked is not None and asked.name in state.unread:
@@ -129,40 +129,40 @@ async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Fie
     elif asked is not None and not found:
         told += fill_slots(agent, {asked.name: text}, msg.at)
     elif asked is not None and asked.name not in found and asked.kind is not str:
-        fill_slots(agent, {asked.name: not_understood(agent, found, text)}, msg.at)  # what is left may be the answer, and need not be
-    still = asked is not None and asked.name not in agent.collected_fields
-    state.retries = state.retries + 1 if still else 0
+        fill_slots(agent, {asked.name: not_understood(agent, found, text)}, msg.at)  # the rest may be the answer, or not
+    is_open = asked is not None and asked.name not in agent.collected_fields
+    state.retries = state.retries + 1 if is_open else 0
     return told
 
 
-async def _take_turn(agent: DialogueAgent, turn: replies.Intent, msg: Message, asked: Field | None) -> AgentResult | None:
+async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Message, asked: Field | None) -> AgentResult | None:
     state = state_of(agent)
     given, told = _given(agent), []
-    if turn == "cancel":
+    if intent == "cancel":
         return cancel(agent, msg)
-    if turn == "back" and given:
+    if intent == "back" and given:
         del agent.collected_fields[given[-1]]
         return ask(agent, given[-1])
-    if turn == "back":
+    if intent == "back":
         told = ["There is nothing before this."]
-    elif asked is not None and turn == "help":
+    elif asked is not None and intent == "help":
         told = [explained(asked) if asked.description else f"It is the {asked.label} I need{asked.limits and '; '}{asked.limits}."]
-    elif asked is not None and turn == "skip" and asked.optional:
+    elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
-    elif asked is not None and turn == "skip":
+    elif asked is not None and intent == "skip":
         told = [f"I cannot go on without the {asked.label}."]
     return await advance(agent, msg, told)
 
 
 def cancel(agent: DialogueAgent, msg: Message) -> AgentResult:
-    """The person wants it cancelled."""
+    """Cancel the conversation for its user."""
     state = state_of(agent)
     state.cancel_requested, state.reason = True, f"cancelled by {msg.by}" if msg.by else "cancelled"
     return agent.make_result()
 
 
 async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | None:
-    """A clear yes runs it, a clear no cancels it, a change is shown again; anything else is asked again."""
+    """Handle an answer to the approval: yes runs, no cancels, a change is shown again; anything else repeats the question."""
     text = msg.get_text().strip()
     if agent._get_missing_fields():
         return await advance(agent, msg)
@@ -184,52 +184,52 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
 
 
 async def _discuss(agent: DialogueAgent, msg: Message, text: str, *, asks: bool) -> AgentResult | None:
-    """What is neither yes nor no: a turn, a question, a correction, or unclear."""
-    turn = replies.turn(text)
-    if turn == "cancel":
+    """Handle a message that is neither yes nor no: an intent, a question, a correction, or an unclear text."""
+    intent = replies.turn(text)
+    if intent == "cancel":
         return cancel(agent, msg)
-    if turn == "back" and (given := _given(agent)):
+    if intent == "back" and (given := _given(agent)):
         del agent.collected_fields[given[-1]]
         return await advance(agent, msg)
-    if not turn and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
+    if not intent and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)
-    told = _explanations(agent, text) if turn == "help" or (asks and not turn) else []
-    unclear = ["Please answer yes or no, or say what to change."] if not turn or turn == "help" else []
+    told = _explanations(agent, text) if intent == "help" or (asks and not intent) else []
+    unclear = ["Please answer yes or no, or say what to change."] if not intent or intent == "help" else []
     return await advance(agent, msg, [*told, *unclear])
 
 
 def _given(agent: DialogueAgent) -> list[str]:
-    """Names of the fields that were asked for and have been answered, the last one last."""
+    """Return the names of the answered fields, in the order of the answers."""
     fields = agent.input_fields()
     return [name for name in agent.collected_fields if name in fields and fields[name].asked]
 
 
 def _explanations(agent: DialogueAgent, text: str) -> list[str]:
-    """What the fields that a question names mean and must be; of all fields, where it names none."""
-    asked = set(plain(text).split()) - QUESTION_WORDS  # "what" may be the name of a field, and is not meant here
+    """Explain the fields that a question names, or all fields if it names none."""
+    asked = set(plain(text).split()) - QUESTION_WORDS  # "what" may be the name of a field, but not in a question
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
     return [f"{field.label.capitalize()}: {told}" for field in named or known if (told := explained(field))]
 
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:
-    """Go on, cancel, or say that it is paused."""
-    turn = replies.turn(msg.get_text())
-    if turn == "resume":
+    """Handle a message during a pause: resume, cancel, or explain the pause."""
+    intent = replies.turn(msg.get_text())
+    if intent == "resume":
         return resume(agent)
-    if turn == "cancel":
+    if intent == "cancel":
         return cancel(agent, msg)
     return agent.make_result(raw_message='This is paused. Say "resume" to go on, or "cancel" to stop.')
 
 
 def resume(agent: DialogueAgent) -> AgentResult:
-    """Resume where it was paused, with what was said there."""
+    """Return to the status and the prompt before the pause."""
     state = state_of(agent)
     return agent.make_result(state.before, raw_message="" if state.before is AgentStatus.RUNNING else state.before_prompt)
 
 
 def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[AgentResult | None, bool]:
-    """What a person says of an interrupted ``on_running``: the result, and whether to enter it once more."""
+    """Handle the answer about an interrupted ``on_running``; return the result, and True to enter it again."""
     text = msg.get_text().strip()
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
         return None, True

@@ -1,7 +1,7 @@
-"""The fields of a flow agent: what it asks for, and what it gives back.
+"""The input and output fields of a flow agent.
 
-The type is the annotation, the bounds are arguments, validators are functions in any of the three styles people write: return an
-error or None, raise ValueError, or return a bool. A rule looks at several fields and is reported at one of them.
+The annotation is the type, and bounds are arguments. A validator is a function that returns an error text or None, raises
+ValueError, or returns a bool. A rule checks several fields and is reported at one of them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Validator = Callable[..., Any]
 MISSING = object()
 
 PATTERN_TIMEOUT_S = 0.5
-"""Bound on one search for a pattern: it is the author's and the text is a stranger's, so both together may take for ever."""
+"""Time limit for one search, in seconds: a pattern and a hostile text may take arbitrarily long."""
 
 
 def _compiled(pattern: str) -> regex.Pattern[str]:
-    import regex  # noqa: PLC0415 - most of what a command imports for flows, and few fields have a pattern
+    import regex  # noqa: PLC0415 - slow to import, and few fields have a pattern
 
     return regex.compile(pattern, regex.IGNORECASE)
 
 
 class Field:
-    """One input field: what it is declared as, and the value of it on an agent. Made by :func:`InputField`."""
+    """An input field: its declaration, and a descriptor for its value. Made by :func:`InputField`."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Field:
         agent.collected_fields[self.name] = self.check(agent, value)
 
     def check_asked(self) -> None:
-        """See that words can give its type, where it is asked for; a type that cannot be found yet is looked at when it is.
+        """Check that a message can give a value of the field's type. A type that is not defined yet is checked later.
 
         Raises:
-            InvalidInput: they cannot.
+            InvalidInput: no message can; the field needs a default.
         """
         with contextlib.suppress(NameError):
             kind, _ = self._declared()
@@ -93,36 +93,34 @@ class Field:
         try:
             return self._declared()
         except NameError as error:
-            raise InvalidInput(
-                f"{self.owner.__name__}.{self.name}: its type cannot be found ({error}); define it at module level"
-            ) from None
+            raise InvalidInput(f"{self.owner.__name__}.{self.name}: cannot find its type ({error}); define it at module level") from None
 
     @property
     def kind(self) -> Any:
-        """Its type, without None."""
+        """Return the type, without None."""
         return self._annotation[0]
 
     @property
     def optional(self) -> bool:
-        """True where it may be skipped."""
+        """Return True if the field may be skipped."""
         return self._annotation[1] if self.required is None else not self.required
 
     @property
     def label(self) -> str:
-        """Its name in words."""
+        """Return the name in words."""
         return self.name.replace("_", " ")
 
     @property
     def asked(self) -> bool:
-        """True where the person is asked for it; a field with a default may be told, and is not asked for."""
+        """Return True if the agent prompts for this field. A field with a default is accepted if given, but never prompted for."""
         return self.default is MISSING
 
     def constrained(self) -> Any:
-        """Its type with its bounds, as msgspec and JSON Schema know them."""
+        """Return the type with its bounds, for msgspec and JSON Schema."""
         return Annotated[self.kind, msgspec.Meta(**self.bounds)] if self.bounds else self.kind
 
     def search(self, text: str) -> regex.Match[str] | None:
-        """Search a message for its pattern; None where it has none, or it is not there.
+        """Return the match of the pattern in a message; None without a match or a pattern.
 
         Raises:
             TimeoutError: the search took longer than ``PATTERN_TIMEOUT_S``.
@@ -130,25 +128,25 @@ class Field:
         return self.pattern.search(text, timeout=PATTERN_TIMEOUT_S) if self.pattern else None
 
     def without(self, text: str) -> str:
-        """Return a message without the words that its pattern finds; all of it where the search takes too long."""
+        """Return a message without the match of the pattern; unchanged if the search takes too long."""
         if self.pattern:
             with contextlib.suppress(TimeoutError):
                 return self.pattern.sub(" ", text, count=1, timeout=PATTERN_TIMEOUT_S)
         return text
 
     def parse(self, agent: Any, text: str, at: float) -> Any:
-        """The value that some words say, checked.
+        """Return the value that a text gives, validated.
 
         Raises:
-            ValueError: they say none that can be taken; the text is for the person.
+            ValueError: the text gives no valid value; the message is for the person.
         """
         return self.check(agent, parse(self.kind, text, at))
 
     def check(self, agent: Any, value: Any) -> Any:
-        """A value, as its type; with all its validators satisfied.
+        """Return a value converted to the field's type, after all validators have accepted it.
 
         Raises:
-            ValueError: it cannot be taken.
+            ValueError: the value is invalid; the message is for the person.
         """
         if value is None and self.optional:
             return None
@@ -164,7 +162,7 @@ class Field:
 
     @property
     def limits(self) -> str:
-        """What it must be besides its type, in words: within its bounds, one of its options, yes or no; empty for anything."""
+        """Return the limits in words: bounds, options, or yes or no; empty if there are none."""
         return self._bounds_in_words() or (f"it is {_kind_in_words(self.kind)}" if options_of(self.kind) or self.kind is bool else "")
 
     def _refusal(self, value: Any) -> str:
@@ -192,10 +190,11 @@ def _kind_in_words(kind: Any) -> str:
 
 
 def complaint(validator: Validator, *values: Any) -> None:
-    """Ask a validator, in whichever of the three styles it is written.
+    """Call a validator of any of the three styles.
 
     Raises:
-        ValueError: it does not take the value.
+        ValueError: it rejects the value.
+        InvalidInput: it is async.
     """
     said = validator(*values)
     if inspect.iscoroutine(said):
@@ -207,7 +206,7 @@ def complaint(validator: Validator, *values: Any) -> None:
         raise ValueError(said)
 
 
-def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where a class would, and is written like one
+def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is written like a class
     prompt: str,
     *,
     description: str = "",
@@ -223,18 +222,19 @@ def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where 
     min_length: int | None = None,
     max_length: int | None = None,
 ) -> Any:
-    """A field that the agent asks for. Its type is its annotation; text where there is none. One that words cannot give needs a default.
+    """Declare a field that the agent asks for. Its type is the annotation, ``str`` by default.
+
+    A type whose values cannot be given in a message needs a default.
 
     Args:
         prompt: the question.
-        description: what it means, for who asks "what do you mean?".
-        default: its value where the person says none; such a field is not asked for.
-        required: False lets it be skipped; by default, what is annotated ``| None``.
-        validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is one as well.
-        pattern: regular expression, of the package ``regex``, that finds it within a longer message: the first group that matches,
-            or all of it where the pattern has no group. An empty text is not found. A search that takes longer than
-            ``PATTERN_TIMEOUT_S`` is ended, and the person is asked to say it in other words.
-        secret: never shown, logged or journaled; asked for again after a restart.
+        description: explanation for a person who asks "what do you mean?".
+        default: value if the person gives none; the agent does not prompt for such a field.
+        required: False allows the person to skip it; by default, a field annotated ``| None`` may be skipped.
+        validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is a validator, too.
+        pattern: regular expression (package ``regex``) that finds the value in a longer message: the
+            first group that matches, or the whole match; an empty match counts as none. After ``PATTERN_TIMEOUT_S`` the search stops, and the person is asked to rephrase.
+        secret: the value is never shown, logged or journaled; after a restart it is asked for again.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.
     """
@@ -252,7 +252,7 @@ def InputField(  # noqa: D417, N802 - bounds are said in pairs; it stands where 
 
 
 class Output:
-    """One output field. Made by :func:`OutputField`."""
+    """An output field. Made by :func:`OutputField`."""
 
     def __init__(self, description: str) -> None:
         self.description = description
@@ -269,14 +269,18 @@ class Output:
 
 
 def OutputField(description: str = "") -> Any:  # noqa: N802 - as InputField
-    """A field that the agent sets; it is in the data of every result."""
+    """Declare a field that the agent sets; it is part of the data of every result."""
     return Output(description)
 
 
 def rule(field: str, *, needs: Sequence[str] = ()) -> Callable[[F], F]:
-    """Make a method a rule over several fields: called when all of them have values, and reported at ``field``.
+    """Make a method a rule: it is called once all of its fields have values, and reported at ``field``.
 
-    The method takes only ``self``, and says what is wrong in any of the three styles of a validator.
+    The method takes only ``self``, and reports an error in any of the three styles of a validator.
+
+    Args:
+        field: name of the field that is asked for again if the rule is broken.
+        needs: names of the other fields of the rule.
     """
 
     def mark(method: F) -> F:
@@ -287,7 +291,7 @@ def rule(field: str, *, needs: Sequence[str] = ()) -> Callable[[F], F]:
 
 
 def declared(agent: type, kind: type) -> dict[str, Any]:
-    """The fields of a class by name, inherited ones first; a name that a subclass sets to something else is none any more."""
+    """Return the fields of a class by name, inherited ones first, without names that a subclass has set to another value."""
     found: dict[str, Any] = {}
     for base in reversed(agent.__mro__):
         for name, value in vars(base).items():
@@ -299,7 +303,7 @@ def declared(agent: type, kind: type) -> dict[str, Any]:
 
 
 def json_schema(agent: type) -> dict[str, Any]:
-    """The JSON Schema of what an agent asks for."""
+    """Return the JSON Schema of the input fields of an agent."""
     fields: dict[str, Field] = declared(agent, Field)
     schemas, components = msgspec.json.schema_components([field.constrained() for field in fields.values()], ref_template="#/$defs/{name}")
     properties = {}

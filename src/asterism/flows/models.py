@@ -1,7 +1,7 @@
-"""A model behind a conversation: it finds fields in a message, and chooses the agent a message is for. Needs the ``llm`` extra.
+"""Models for conversations: extract fields from a message, and choose the agent for it. Needs the ``llm`` extra.
 
-What a person says is given to it as data, and cut; what it answers is a proposal: only known fields are looked at, each is checked as if
-the person had said it, and only agents that are there can be chosen. It never sees a secret field, and never approves.
+The message is passed to the model as data, cut to a bound. Its reply is a proposal: only known fields are read, each is
+validated like user input, and only known agents can be chosen. A model never sees a secret field, and never approves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from asterism.errors import AsterismError, MissingExtra
 from asterism.flows.agent import StandardAgent
 
 MAX_CHARS = 8000
-"""Characters of a message that a model reads."""
+"""Characters of a message that a model reads at most."""
 TIMEOUT_S = 60.0
 
 _FIND = (
@@ -29,15 +29,15 @@ _CHOOSE = (
 
 
 class NoAnswer(AsterismError):
-    """The model gave no answer that can be used."""
+    """The model gave no usable answer."""
 
 
 class _Reader:
-    """A model that reads what a person says.
+    """A model that reads messages.
 
     Args:
         model: a model of pydantic-ai.
-        timeout_s: bound on one message.
+        timeout_s: limit for one message, in seconds.
 
     Raises:
         MissingExtra: the ``llm`` extra is not installed.
@@ -54,19 +54,19 @@ class _Reader:
         try:
             async with asyncio.timeout(self._timeout_s):
                 found = (await agent.run(prompt)).output
-        except Exception as error:  # boundary: a provider's client may raise anything; the conversation goes on without it
+        except Exception as error:  # boundary: a provider's client may raise anything; the conversation continues without it
             raise NoAnswer(f"{type(error).__name__}: {error}".partition("\n")[0][:300]) from error
         return found if isinstance(found, dict) else {}
 
 
 class ModelExtractor(_Reader):
-    """Finds the fields of a message by a model; see ``performer.Extractor``."""
+    """Extracts fields from a message with a model; see ``performer.Extractor``."""
 
     async def extract(self, schema: dict[str, Any], asking: str, text: str) -> dict[str, Any]:
-        """Values by field name; whatever else the model says is dropped.
+        """Return values by field name; other parts of the reply are dropped.
 
         Raises:
-            NoAnswer: there is none.
+            NoAnswer: the model gave no usable answer.
         """
         asked = f"The person was asked for {asking}.\n" if asking else ""
         said = await self._ask(schema, _FIND, f"{asked}{_as_data(text)}")
@@ -74,10 +74,10 @@ class ModelExtractor(_Reader):
 
 
 class ModelRouter(_Reader):
-    """Chooses the agent of a message by a model; see ``orchestrator.Router``."""
+    """Chooses the agent for a message with a model; see ``orchestrator.Router``."""
 
     async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:  # noqa: ARG002 - the port's
-        """The agent it names; None where it names none, or cannot be had."""
+        """Return the agent that the model names; None if it names none, or is unavailable."""
         by_name = {agent.__name__: agent for agent in agents}
         schema = {"type": "object", "properties": {"agent": {"type": "string", "enum": [*by_name, ""]}}, "required": ["agent"]}
         able = "\n".join(f"{name}: {agent.description or name}" for name, agent in by_name.items())
@@ -94,7 +94,7 @@ def _as_data(text: str) -> str:
 
 def _library() -> Any:
     try:
-        import pydantic_ai  # noqa: PLC0415 - who has no model needs none of it
+        import pydantic_ai  # noqa: PLC0415 - an extra
     except ImportError:
         raise MissingExtra("llm", "a conversation with a model") from None
     return pydantic_ai

@@ -1,8 +1,8 @@
-"""Many agents, many users: who a message is for.
+"""Route the messages of many users to conversations with many agents.
 
-A message goes to the conversation its user is in. One that begins with another agent's trigger is a digression: the new conversation
-comes first, and when it ends the earlier one is taken up where it was. Which conversations there are, and in which order, is in the
-journals; nothing is kept here that a restart would lose.
+A message goes to the current conversation of its user. A message that starts with the trigger of another agent is a
+digression: a new conversation begins, and when it ends the earlier one continues. The open conversations and their order
+are read from the journals, so a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
 
 MAX_RUNS = 100_000
-"""Conversations that are looked through, once, for those that are still open."""
+"""Conversations that are searched, once, for open ones at most."""
 
 
 _OPENINGS = "i want to|i would like to|i'd like to|i need to|i need|can you|could you|please|let's|now|first"
@@ -38,37 +38,38 @@ ENDED = (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED)
 
 
 class _Person(msgspec.Struct, frozen=True, kw_only=True):
-    """Who talks."""
+    """The user who sends a message."""
 
     user: str
     tenant: str = ""
 
     @property
     def session(self) -> str:
-        """The session of their conversations. Two tenants never share one, whatever their users are called."""
+        """Return the session of the user's conversations; users of two tenants never share one."""
         return f"{len(self.tenant)}:{self.tenant}/{self.user}"
 
 
 class Router(Protocol):
-    """Chooses an agent where no trigger does: a model, or a rule of one's own."""
+    """Chooses an agent if no trigger matches: a model, or your own rule."""
 
     async def choose(self, text: str, agents: Sequence[type[StandardAgent]], context: dict[str, Any]) -> type[StandardAgent] | None:
-        """The agent a message is for; None for none. Bounded."""
+        """Return the agent for a message, or None, within bounded time."""
         ...
 
 
 class Orchestrator:
     """Routes the messages of users to their conversations.
 
-    Override the hooks ``prepare_context``, ``should_process``, ``post_process`` and ``handle_no_match`` to add to it.
+    Override the hooks ``prepare_context``, ``should_process``, ``post_process`` and ``handle_no_match`` to extend it.
 
     Args:
-        agents: the classes it may begin conversations with; where two have the same trigger, the first.
-        runtime: where the conversations run.
-        router: asked where no trigger matches and the user is in no conversation.
-        max_per_user: conversations that one user may have open.
-        max_open: conversations that may be open in all.
-        idle_s: a conversation nobody has spoken in for so long may be ended by ``expire_idle``.
+        agents: agent classes; if two have the same trigger, the first one wins.
+        runtime: runtime of the conversations.
+        router: chooses an agent if no trigger matches and the user has no open conversation.
+        max_per_user: open conversations per user at most.
+        max_open: open conversations in total at most.
+        idle_s: seconds without a message after which ``expire_idle`` cancels a conversation.
+        vault: store of secrets; by default the one of this process.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Orchestrator:
         self._vault = vault or process_vault()
         self._shown: dict[str, str] = {}
         self._by_name = {name_of(agent): agent for agent in agents}
-        self._open: dict[str, dict[str, str]] | None = None  # session -> run -> name of its agent, as the journals have it
+        self._open: dict[str, dict[str, str]] | None = None  # session -> run id -> agent name, from the journals
         self._reading = asyncio.Lock()
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: collections.Counter[str] = collections.Counter()
@@ -99,30 +100,30 @@ class Orchestrator:
     # -- hooks -------------------------------------------------------------------------------------
 
     async def prepare_context(self, text: str, user: str, tenant: str) -> dict[str, Any]:
-        """What the other hooks and the router are given."""
+        """Return the context for the other hooks and the router."""
         return {"user": user, "tenant": tenant, "text": text}
 
-    async def should_process(self, text: str, context: dict[str, Any]) -> bool:  # noqa: ARG002 - for who overrides it
-        """False leaves a message to ``handle_no_match``."""
+    async def should_process(self, text: str, context: dict[str, Any]) -> bool:  # noqa: ARG002 - for overrides
+        """Return False to pass the message to ``handle_no_match``."""
         return True
 
     async def post_process(self, result: AgentResult, context: dict[str, Any]) -> AgentResult:  # noqa: ARG002 - as above
-        """The last word on a result."""
+        """Return the final result of a message."""
         return result
 
     async def handle_no_match(self, text: str, context: dict[str, Any]) -> AgentResult:  # noqa: ARG002 - as above
-        """What is said to a message that is for nobody."""
+        """Return the answer to a message that no agent matches."""
         able = [agent.description or agent.__name__ for agent in self.agents]
         return AgentResult(status=AgentStatus.CANCELLED, raw_message=f"I can do this: {'; '.join(able)}.", code="no_match")
 
     # -- routing -----------------------------------------------------------------------------------
 
     async def handle(self, text: str, *, user: str, tenant: str = "") -> AgentResult:
-        """One message of one user; those of the same user are taken one after the other.
+        """Handle a message of a user; messages of the same user are handled one after the other.
 
         Raises:
             Refused: too many conversations are open.
-            InvalidInput: it is longer than ``replies.MAX_SAID``.
+            InvalidInput: the message is longer than ``replies.MAX_SAID``.
         """
         replies.check_length(text)
         person = _Person(user=user, tenant=tenant)
@@ -139,7 +140,7 @@ class Orchestrator:
         there = next((row for row in reversed(stack) if triggered and self._agent_of(row) is triggered), None)
         if here is not None and (triggered is None or there is here):
             return await self._said(self._conversation(here, person), text, stack)
-        if there is not None:  # back to one that was left open: it says again what it waits for
+        if there is not None:  # return to an open conversation: it repeats its question
             conversation = self._conversation(there, person)
             await self.runtime.send(there.run_id, ConversationRecalled(), actor=person.user)
             return await conversation.result(self.runtime)
@@ -150,10 +151,12 @@ class Orchestrator:
         return await self._begun(triggered, text, person, stack)
 
     def triggered(self, text: str, *, leading: bool = False) -> type[StandardAgent] | None:
-        """The agent that a message begins by its words: whole words, anywhere in it, or (``leading``) only at its beginning.
+        """Return the agent whose trigger a message contains as whole words; None for none.
 
-        Within a conversation an answer may well contain a trigger; so there only a message that begins with one, or
-        with "I want to …", changes the topic.
+        Args:
+            text: the message.
+            leading: match only at the beginning, also after "I want to …". This is the rule within a conversation,
+                where an answer may well contain a trigger.
         """
         said = plain(text)
         lead = rf"^(?:(?:(?:{_OPENINGS}) )+(?:an? |my |the )?)?"
@@ -165,7 +168,7 @@ class Orchestrator:
         return None
 
     async def stack(self, user: str, tenant: str = "") -> list[RunRow]:
-        """The open conversations of a user, the one that is spoken in last."""
+        """Return the open conversations of a user; the current one is the last."""
         known = (await self._known()).get(_Person(user=user, tenant=tenant).session, {})
         rows = [await self.runtime.store.run(run) for run in tuple(known)]
         for row in rows:
@@ -174,12 +177,12 @@ class Orchestrator:
         return sorted((row for row in rows if row.status != "ended"), key=lambda row: (row.updated_at, row.seq))
 
     async def current(self, user: str, tenant: str = "") -> Conversation | None:
-        """The conversation that a user is in; None if there is none."""
+        """Return the current conversation of a user, or None."""
         stack = await self.stack(user, tenant)
         return self._conversation(stack[-1], _Person(user=user, tenant=tenant)) if stack else None
 
     async def expire_idle(self) -> int:
-        """Cancel the conversations that nobody has spoken in for ``idle_s``; returns how many."""
+        """Cancel the conversations without a message for ``idle_s``; return their number."""
         expired = 0
         for session, known in (await self._known()).items():
             for run in tuple(known):
@@ -211,7 +214,7 @@ class Orchestrator:
         return await self._with_return(result, _Person(user=conversation.user, tenant=conversation.tenant), rest)
 
     async def _with_return(self, result: AgentResult, person: _Person, rest: list[RunRow]) -> AgentResult:
-        """When a conversation has ended and another is open, say what that one waits for."""
+        """Return the result, followed by the question of the previous conversation if this one has ended."""
         if result.status not in ENDED:
             return result
         (await self._known()).get(person.session, {}).pop(result.run_id, None)
@@ -226,13 +229,13 @@ class Orchestrator:
     def _conversation(self, row: RunRow, person: _Person) -> Conversation:
         agent = self._agent_of(row)
         if agent is None:
-            raise InvalidInput(f"run {row.run_id} is of an agent that is not among those here")
+            raise InvalidInput(f"run {row.run_id} belongs to an agent that this orchestrator does not have")
         return Conversation(
             agent, runtime=self.runtime, run_id=row.run_id, user=person.user, tenant=person.tenant, vault=self._vault, shown=self._shown
         )
 
     async def _known(self) -> dict[str, dict[str, str]]:
-        """The open conversations by session, read from the store once and kept up from then on."""
+        """Return the open conversations by session; they are read from the store once, and updated from then on."""
         async with self._reading:
             if self._open is None:
                 found: dict[str, dict[str, str]] = {}
@@ -258,7 +261,7 @@ class Orchestrator:
 
 
 def _begun_agent(body: str) -> str:
-    """The name of the agent that a first record begins."""
+    """Return the name of the agent in the first record of a run."""
     return msgspec.json.decode(body, type=_First).event.agent
 
 

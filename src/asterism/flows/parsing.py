@@ -1,6 +1,6 @@
-"""A value of a type from a person's words. No model: one number, one date, one option that is named, or nothing.
+"""Parse a value of a type from a person's words, by rules: one number, one date, or one named option.
 
-Two numbers where one is wanted are not guessed between. "Tomorrow" is counted from when it was said, in UTC.
+Of two numbers where one is expected, none is chosen. "Tomorrow" counts from the time of the message, in UTC.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NOT_PLAIN = re.compile(
     r"\b(?:thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|quarter|point|minus|negative|not)s?\b"
     r"|\d[.,]\d"
 )
-"""What makes another number of the one that was found, or may do so: "two hundred", "minus 5", "1,5"."""
+"""Words and signs that may change the number found: "two hundred", "minus 5", "1,5"."""
 _TIME = re.compile(r"\b(\d{1,2})(?::(\d{2}))?\s*(am|pm)?\b", re.IGNORECASE)
 MAX_DIGITS = 300
-"""Of a number: so that it is one in every journal, and finite."""
+"""Digits of a number at most, so that it is finite and fits every journal."""
 SPOKEN = "a str, int, float, bool, Decimal, date, time, datetime, timedelta, UUID, an enumeration, a Literal, or a list of one of these"
-"""The types that words can give."""
+"""The types that a message can give, in words."""
 _SPOKEN = (
     inspect.AnyType,
     inspect.StrType,
@@ -48,23 +48,23 @@ _SPOKEN = (
 
 
 def bare(annotation: Any) -> tuple[Any, bool]:
-    """The type without its ``None``, and whether it had one."""
+    """Return the type without ``None``, and True if it had one."""
     parts = [part for part in typing.get_args(annotation) if part is not types.NoneType]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType) and len(parts) < len(typing.get_args(annotation)):
-        return (parts[0] if len(parts) == 1 else typing.Union[tuple(parts)]), True  # noqa: UP007 - made while running
+        return (parts[0] if len(parts) == 1 else typing.Union[tuple(parts)]), True  # noqa: UP007 - built at run time
     return annotation, False
 
 
 def parse(kind: Any, text: str, at: float) -> Any:
-    """The value of a type that some words say.
+    """Return the value of a type that a text gives.
 
     Args:
         kind: the type, without None.
-        text: the words.
-        at: when they were said, seconds since the epoch.
+        text: the text.
+        at: time of the message, in seconds since the epoch.
 
     Raises:
-        ValueError: they say none, or more than one; the text is for the person.
+        ValueError: the text gives no value, or more than one; the message is for the person.
     """
     words = text.strip()
     if not words:
@@ -94,7 +94,7 @@ def parse(kind: Any, text: str, at: float) -> Any:
 
 
 def is_spoken(kind: Any) -> bool:
-    """Whether there are words that give a value of a type."""
+    """Return True if a text can give a value of a type."""
     if typing.get_origin(kind) is list:
         return is_spoken(*typing.get_args(kind))
     parts = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
@@ -102,7 +102,7 @@ def is_spoken(kind: Any) -> bool:
 
 
 def options_of(kind: Any) -> dict[str, Any]:
-    """The values of an enumeration or a Literal, by their words; empty for any other type."""
+    """Return the values of an enumeration or a Literal by name; empty for other types."""
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return {str(option.value): option for option in kind}
     return {str(option): option for option in typing.get_args(kind)} if typing.get_origin(kind) is typing.Literal else {}
@@ -129,7 +129,7 @@ def _yes_or_no(words: str) -> bool:
 
 
 def _number(words: str) -> str:
-    said = words.lower().replace("\u2212", "-")  # a minus sign that is no hyphen
+    said = words.lower().replace("\u2212", "-")  # a minus sign rather than a hyphen
     found = {match[0].replace(",", "") for match in _NUMBER.finditer(said)}
     found |= {str(NUMBERS.index(word)) for word in re.findall(r"[a-z]+", said) if word in NUMBERS}
     if len(found) != 1:
@@ -188,8 +188,8 @@ def _month_day(said: str, today: dt.date) -> dt.date | None:
         return None
     number = [month[:3] for month in MONTHS].index(name[:3]) + 1
     try:
-        told = dt.date(int(year or today.year), number, int(day))
-        return told if year or told >= today else told.replace(year=today.year + 1)
+        date = dt.date(int(year or today.year), number, int(day))
+        return date if year or date >= today else date.replace(year=today.year + 1)
     except ValueError:
         raise ValueError(f"there is no {day} {name}") from None
 

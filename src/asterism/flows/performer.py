@@ -1,7 +1,7 @@
-"""Performs the effects of flow agents: calls a handler over a fresh view of its agent, and brings back what it did.
+"""Performers of flow agents: call a handler on a fresh agent object, and return its transitions and state.
 
-A handler is bounded in time, one runs at a time in each conversation, and it enters the body of ``on_running`` only when RUNNING is
-in the journal. What it raises is an ERROR with a message for the person; the trace goes to the log.
+Each handler has a time limit, each conversation runs one at a time, and the body of ``on_running`` is entered only once
+RUNNING is journaled. An exception leads to ERROR with a message for the person; its traceback goes to the log.
 """
 
 from __future__ import annotations
@@ -43,47 +43,47 @@ from asterism.machines.flow_agent.requests import HandlerCall, HandlerNotificati
 from asterism.runtime.ports.performer import Performer, Report
 
 HANDLER_TIMEOUT_S = 300.0
-"""Bound on a handler that does not enter ``on_running``."""
+"""Time limit for a handler that does not enter ``on_running``, in seconds."""
 log = logging.getLogger("asterism.flows")
 
 
 class Extractor(Protocol):
-    """Finds fields in a person's words, by a model."""
+    """Extracts field values from a message with a model."""
 
     async def extract(self, schema: dict[str, Any], asking: str, text: str) -> dict[str, Any]:
-        """Values by field name, as far as the words give any; bounded.
+        """Return the values that the text contains, by field name, within bounded time.
 
         Raises:
-            AsterismError: it cannot be had now; the conversation goes on without a model.
+            AsterismError: the model is unavailable; the conversation continues without it.
         """
         ...
 
 
 class HandlerCancelled(BaseException):
-    """A handler is ended at an await of ours: a cancel is wanted. Not an Exception, so that user code lets it through."""
+    """Ends a handler at one of our awaits because a cancel was requested. A BaseException, so user code does not catch it."""
 
 
 class SecretLost(BaseException):
-    """``on_running`` cannot be entered: a secret did not outlive its process."""
+    """``on_running`` cannot be entered: a secret was lost with its process."""
 
     def __init__(self, field: str) -> None:
         self.field = field
 
 
 class Devices(NamedTuple):
-    """What a child constellation may use: the profiles, and the fleet file where they are opened again; empty where there is none."""
+    """The devices for child constellations: their profiles, and the fleet file to open them from (may be empty)."""
 
     fleet: tuple[AgentProfile, ...] = ()
     file: str = ""
 
 
 class HandlerExecution:
-    """One handler at work: the host of its view. It knows its call, and the news that has come since.
+    """A running handler, with its request and the notifications received since; the context of its agent object.
 
     Attributes:
-        call: its request.
-        limit_s: bound on it, in seconds; another one once it enters ``on_running``.
-        timeout: what holds it to that.
+        call: the request.
+        limit_s: time limit in seconds; it changes when the handler enters ``on_running``.
+        timeout: the timeout that enforces it.
     """
 
     def __init__(self, effect_id: str, call: HandlerCall, report: Report, extractor: Extractor | None, devices: Devices) -> None:
@@ -96,35 +96,40 @@ class HandlerExecution:
         self._entered = call.entered and not call.entering
         self._cancel_requested = call.cancel_requested
         self._ended = dict(call.ended)
-        self._woken = asyncio.Event()
+        self._notified = asyncio.Event()
         self._report = report
         self._extractor = extractor
 
     def notify(self, news: HandlerNotification) -> None:
-        """Take in what the handler is woken for."""
+        """Record a notification and wake the handler."""
         self._entered = self._entered or news.effect.entered
         self._cancel_requested = self._cancel_requested or news.effect.cancel_requested
         if news.ended:
             self._ended[news.effect.child_key] = news.ended
-        self._woken.set()
+        self._notified.set()
 
     def _check_cancel(self) -> None:
-        """Go no further when the conversation is to be cancelled."""
+        """Raise HandlerCancelled if a cancel of the conversation was requested."""
         if self._cancel_requested:
             raise HandlerCancelled
 
     async def _until(self, is_known: Callable[[], bool]) -> None:
-        """Wait for news; bounded by the handler's time."""
+        """Wait for a notification, within the time limit of the handler."""
         while not (self._cancel_requested or is_known()):
-            await self._woken.wait()
-            self._woken.clear()
+            await self._notified.wait()
+            self._notified.clear()
         self._check_cancel()
 
     async def enter(self, agent: Any) -> None:
-        """Journal the way to RUNNING, then go on; not when a cancel is wanted."""
+        """Journal the transitions to RUNNING before ``on_running`` is entered.
+
+        Raises:
+            HandlerCancelled: a cancel was requested.
+            SecretLost: a secret must be asked for again.
+        """
         fields: dict[str, Field] = agent.input_fields()
         for name in agent._get_missing_fields():
-            # A handler of this process may have looked at it since (a pause, a word about an interruption), and withheld nothing.
+            # Another handler of this process (a pause, an interruption) may have run since, and withheld nothing.
             if fields[name].secret and (name in self.call.view.withheld_fields or not fields[name].optional):
                 raise SecretLost(name)
         self._check_cancel()
@@ -137,15 +142,15 @@ class HandlerExecution:
             await self._until(lambda: self._entered)
 
     async def child(self, agent: Any, key: str, start: StartChild) -> ChildEnded:
-        """The end of the child of a key, which is started once."""
+        """Start the child of a key unless it was started, wait for it, and return its end."""
         self._check_cancel()
         asked = start.start
         given = [key, start.title, asked.definition, asked.request, asked.inputs]
         if hide(given, secrets_of(agent)) != given:
-            raise InvalidInput(f"child {key} would be given a secret, and what it is given is journaled; let it ask for its own")
-        if not asked.fleet_file:  # a process that resumes the child without this one opens its devices there
+            raise InvalidInput(f"child {key} would receive a secret, and the start of a run is journaled; let the child ask for it")
+        if not asked.fleet_file:  # a process that resumes the child alone opens its devices from this file
             asked = msgspec.structs.replace(asked, fleet_file=self._fleet_file)
-        data = as_json(asked, f"what child {key} is given")
+        data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         if key not in self._ended:
             self._report(read_back(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
@@ -153,11 +158,11 @@ class HandlerExecution:
         return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
-        """Say how far it is."""
+        """Report the progress of the handler."""
         self._report(read_back(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent)))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
-        """What the model finds, without secret fields; None where there is none, or it cannot be had now."""
+        """Return the values that the model finds, without secret fields; None if there is no model, or it is unavailable."""
         if self._extractor is None or message.secret:
             return None
         schema = agent.json_schema()
@@ -167,53 +172,53 @@ class HandlerExecution:
                 {**schema, "properties": open_, "required": []}, agent._state.asked_field, message.get_text()
             )
         except AsterismError as error:
-            log.warning("%s: no model, going on without one: %s", self.key, error)
+            log.warning("%s: model unavailable, continuing without it: %s", self.key, error)
             return None
 
 
 class HandlerPerformer:
-    """Performs ``CallHandler``."""
+    """Performer of ``CallHandler``."""
 
     def __init__(self, vault: SecretStore, extractor: Extractor | None, devices: Devices) -> None:
         self.vault = vault
-        self.visits: dict[str, HandlerExecution] = {}
+        self.executions: dict[str, HandlerExecution] = {}
         self._extractor = extractor
         self._devices = devices
 
     async def perform(self, effect_id: str, request: HandlerCall, report: Report) -> EffectResult:
-        """Call the handler; what it did, or what went wrong, is the outcome."""
+        """Call the handler; return its result, or its failure."""
         try:
             agent = agent_class(request.agent)()
-        except Exception as error:  # boundary: what a user's module or class raises ends its conversation, and no other one
+        except Exception as error:  # boundary: an error in a user's module or class ends only its conversation
             return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not (agent.idempotent or agent.resumable):
             return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
-        visit = self.visits[effect_id] = HandlerExecution(effect_id, request, report, self._extractor, self._devices)
+        execution = self.executions[effect_id] = HandlerExecution(effect_id, request, report, self._extractor, self._devices)
         try:
-            return await self._visited(agent, visit)
+            return await self._execute(agent, execution)
         finally:
-            del self.visits[effect_id]
+            del self.executions[effect_id]
 
-    async def _visited(self, agent: Any, visit: HandlerExecution) -> EffectResult:
-        call, state, run = visit.call, agent._state, run_id_of(visit.key)
+    async def _execute(self, agent: Any, execution: HandlerExecution) -> EffectResult:
+        call, state, run = execution.call, agent._state, run_id_of(execution.key)
         restore_state(agent, call.view, self.vault.of(run))
-        state.status, state.prompt, state.host = call.status, call.prompt, visit
+        state.status, state.prompt, state.host = call.status, call.prompt, execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
         state.before, state.before_prompt, state.at = call.before, call.before_prompt, call.message.at
         message = self.vault.heard(call.message) if call.message.secret else call.message
         handled: HandlerEnded
         try:
-            handled = read_back(await _done(agent, visit, message))
-        except (Exception, SystemExit) as error:  # boundary: what a handler raises ends its conversation, and no other one
-            handled = _gone_wrong(agent, visit, error)
+            handled = read_back(await _run_handler(agent, execution, message))
+        except (Exception, SystemExit) as error:  # boundary: an error in a handler ends only its conversation
+            handled = _failure_of(agent, execution, error)
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is None or task.cancelling():
-                raise  # it is we who are cancelled, and not something that the handler has waited for
-            handled = _gone_wrong(agent, visit, error)
+                raise  # this task is cancelled, rather than one that the handler awaits
+            handled = _failure_of(agent, execution, error)
         return self._without_secrets(agent, run, handled, message.secret)
 
     def _without_secrets(self, agent: Any, run_id: str, handled: HandlerEnded, token: str) -> HandlerEnded:
-        """Keep the secrets here, and none of them in what is journaled."""
+        """Move the secrets into the vault, and return the result without them."""
         secret = [name for name, field in agent.input_fields().items() if field.secret and name in agent.collected_fields]
         values = {name: agent.collected_fields[name] for name in secret}
         is_over = any(state in (AgentStatus.COMPLETED, AgentStatus.ERROR, AgentStatus.CANCELLED) for state in handled.transitions)
@@ -226,49 +231,49 @@ class HandlerPerformer:
 
 
 class NotifyPerformer:
-    """Performs ``NotifyHandler``: gives a handler of this process its news."""
+    """Performer of ``NotifyHandler``: passes a notification to a handler in this process."""
 
-    def __init__(self, visits: dict[str, HandlerExecution]) -> None:
-        self._visits = visits
+    def __init__(self, executions: dict[str, HandlerExecution]) -> None:
+        self._executions = executions
 
     async def perform(self, effect_id: str, request: HandlerNotification, report: Report) -> EffectResult:
-        """Wake it, if it is here."""
-        if visit := self._visits.get(request.effect.effect_id):
-            visit.notify(request)
+        """Notify the handler, if it runs in this process."""
+        if execution := self._executions.get(request.effect.effect_id):
+            execution.notify(request)
         return HandlerNotified(effect_id=effect_id)
 
 
 def flow_performers(
     vault: SecretStore, extractor: Extractor | None = None, fleet: Iterable[AgentProfile] = (), *, fleet_file: str = ""
 ) -> dict[type[Effect], Performer]:
-    """The performers of a process, by kind of effect.
+    """Return the performers of a process, by kind of effect.
 
     Args:
-        vault: its secrets.
-        extractor: finds fields by a model; None for none.
-        fleet: profiles of the devices that a child constellation may use.
-        fleet_file: where they are opened again; empty where there is no file.
+        vault: store of secrets.
+        extractor: extracts fields with a model; None for no model.
+        fleet: profiles of the devices for child constellations.
+        fleet_file: file to open these devices from; empty if there is none.
     """
     handles = HandlerPerformer(vault, extractor, Devices(tuple(fleet), fleet_file))
-    return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.visits)}
+    return {CallHandler: handles, NotifyHandler: NotifyPerformer(handles.executions)}
 
 
-async def _done(agent: Any, visit: HandlerExecution, message: Message) -> HandlerEnded:
-    """Call a handler within its time; what it did, or that it is called off, or that a secret is asked for again."""
+async def _run_handler(agent: Any, execution: HandlerExecution, message: Message) -> HandlerEnded:
+    """Run the handler under its timeout and return its result; it may be cancelled, or ask for a lost secret again."""
     state: AgentState = agent._state
     try:
-        async with asyncio.timeout(visit.limit_s) as visit.timeout:
-            result, again = await _call(agent, visit.call.handler, message)
-        return _outcome(agent, visit.key, result, again=again)
+        async with asyncio.timeout(execution.limit_s) as execution.timeout:
+            result, again = await _call(agent, execution.call.handler, message)
+        return _result(agent, execution.key, result, again=again)
     except HandlerCancelled:
-        return HandlerEnded(effect_id=visit.key, view=agent_view(agent))
+        return HandlerEnded(effect_id=execution.key, view=agent_view(agent))
     except SecretLost as missing:
-        state.status, state.transitions = visit.call.status, []
-        return _outcome(agent, visit.key, ask(agent, missing.field, ["I have to ask you again."]), again=False)
+        state.status, state.transitions = execution.call.status, []
+        return _result(agent, execution.key, ask(agent, missing.field, ["I have to ask you again."]), again=False)
 
 
 async def _call(agent: Any, handler: str, message: Message) -> tuple[AgentResult | None, bool]:
-    """Call a handler; its result, and whether ``on_running`` is to be entered once more."""
+    """Call a handler; return its result, and True if ``on_running`` must be entered again."""
     if handler == "on_interrupted":
         return take_interruption(agent, message, INTERRUPTED_PROMPT)
     if handler == "resume":
@@ -291,7 +296,7 @@ async def _pause(agent: Any, message: Message) -> AgentResult | None:
     return result
 
 
-def _outcome(agent: Any, effect_id: str, result: AgentResult | None, *, again: bool) -> HandlerEnded:
+def _result(agent: Any, effect_id: str, result: AgentResult | None, *, again: bool) -> HandlerEnded:
     state: AgentState = agent._state
     return HandlerEnded(
         effect_id=effect_id,
@@ -306,21 +311,21 @@ def _outcome(agent: Any, effect_id: str, result: AgentResult | None, *, again: b
     )
 
 
-def _gone_wrong(agent: Any, visit: HandlerExecution, error: BaseException) -> HandlerEnded:
-    """What a handler has raised: words for the person, and the trace, without secrets, for the log."""
-    call = visit.call
-    if visit.timeout is not None and visit.timeout.expired():
-        return _failed(visit.key, "timeout", f"it took longer than {visit.limit_s:g} s", call)
+def _failure_of(agent: Any, execution: HandlerExecution, error: BaseException) -> HandlerEnded:
+    """Return the failure of a handler for the person; log the traceback, without secrets."""
+    call = execution.call
+    if execution.timeout is not None and execution.timeout.expired():
+        return _failed(execution.key, "timeout", f"it took longer than {execution.limit_s:g} s", call)
     trace = hide("".join(traceback.format_exception(error)), secrets_of(agent)).encode(errors="backslashreplace").decode()
-    log.info("%s: %s of %s failed\n%s", visit.key, call.handler, call.agent, trace)
+    log.info("%s: %s of %s failed\n%s", execution.key, call.handler, call.agent, trace)
     said = error_text(error).partition("\n")[0]
     kind = type(error).__name__
     is_plain = isinstance(error, ChildFailed) or said.startswith(kind)
-    return _failed(visit.key, "error", said if is_plain else f"{kind}: {said}", call)
+    return _failed(execution.key, "error", said if is_plain else f"{kind}: {said}", call)
 
 
 def _failed(effect_id: str, code: str, reason: str, call: HandlerCall) -> HandlerEnded:
-    """What went wrong, for the person. The agent is left as it was; one that has failed already stays so."""
+    """Return a failure as a result: the agent moves to ERROR, unless it is there already."""
     path = () if call.status is AgentStatus.ERROR else (AgentStatus.ERROR,)
     text = f"Sorry, something went wrong: {reason.rstrip('.')}." if path else call.prompt
     return HandlerEnded(effect_id=effect_id, transitions=path, text=text, code=code if path else "", reason=reason if path else "")

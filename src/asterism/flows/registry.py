@@ -1,4 +1,4 @@
-"""The agents this process knows, by the name a journal has for them."""
+"""The flow agents of this process, by their name in journals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from asterism.devices.source import imported
 from asterism.errors import InvalidInput
 
 KNOWN: dict[str, Any] = {}
-"""Every agent class by its name: how the agent of a journal is found again, also one that is local to a function."""
+"""Agent classes by name, including classes local to a function."""
 
 
 def name_of(agent: type) -> str:
-    """How a journal names an agent: ``package.module:name``, or ``/path/file.py:name`` where its file belongs to no package."""
+    """Return the name of an agent in journals: ``package.module:name``, or ``/path/file.py:name`` outside a package."""
     module = sys.modules.get(agent.__module__)
     file = getattr(module, "__file__", None)
     place = str(Path(file).resolve()) if file and "." not in agent.__module__ else agent.__module__
@@ -23,10 +23,10 @@ def name_of(agent: type) -> str:
 
 
 def agent_class(name: str) -> Any:
-    """The class of that name, imported if need be.
+    """Return the agent class of a name, importing its module if necessary.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is no such class.
     """
     if name in KNOWN:
         return KNOWN[name]

@@ -1,4 +1,4 @@
-"""Where secrets are: in the process that has heard them, and nowhere else."""
+"""The store of secrets, in the memory of the process that received them."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from asterism.flows.agent_state import MIN_SECRET
 from asterism.machines.flow_agent.events import Message
 
 PLACEHOLDER = "[secret]"
-"""What the journal has in place of words that tell a secret."""
+"""Stands in the journal in place of a text with a secret."""
 
 
 class SecretStore:
-    """Secrets of the conversations that this process holds. They are nowhere else."""
+    """The secrets of conversations, in the memory of this process only."""
 
     def __init__(self) -> None:
         self._said: dict[str, tuple[str, str, dict[str, Any]]] = {}
         self._values: dict[str, dict[str, Any]] = {}
 
     def put(self, run_id: str, token: str, text: str, values: dict[str, Any]) -> None:
-        """Keep a message of a conversation with a secret in it under a token: its words, and its fields by name."""
+        """Store a message that contains a secret under a token: its text, and its field values by name."""
         self._said[token] = run_id, text, values
 
     def heard(self, message: Message) -> Message:
-        """A message as it was said; what this process has not heard of it is missing."""
-        unheard = "" if message.text == PLACEHOLDER else message.text
-        _, text, values = self._said.get(message.secret, ("", unheard, message.values))
+        """Return the original message; without the parts that this process does not have."""
+        known_text = "" if message.text == PLACEHOLDER else message.text
+        _, text, values = self._said.get(message.secret, ("", known_text, message.values))
         return msgspec.structs.replace(message, text=text, values=values)
 
     def has_heard(self, run_id: str, text: str) -> bool:
-        """Whether these words are a secret of a conversation, or of one below it, already; short ones are like any other words."""
-        known = [said for of, said, _ in self._said.values() if of == run_id]
-        known += [str(value) for of, values in self._values.items() if f"{of}.".startswith(f"{run_id}.") for value in values.values()]
+        """Return True if a text is a known secret of a conversation or of its children; short texts are never."""
+        known = [said for owner, said, _ in self._said.values() if owner == run_id]
+        known += [str(value) for owner, values in self._values.items() if f"{owner}.".startswith(f"{run_id}.") for value in values.values()]
         return len(text) >= MIN_SECRET and text in known
 
     def of(self, run_id: str) -> dict[str, Any]:
-        """The secret fields of a conversation."""
+        """Return the secret field values of a conversation, by name."""
         return self._values.setdefault(run_id, {})
 
     def keep(self, run_id: str, values: dict[str, Any], token: str) -> None:
-        """Keep what a handler has collected of them."""
+        """Store the secret field values after a handler, and forget the message it has read."""
         self._said.pop(token, None)
         if values:
             self._values[run_id] = values
@@ -52,5 +52,5 @@ class SecretStore:
 
 @functools.cache
 def process_vault() -> SecretStore:
-    """The secrets of this process."""
+    """Return the secret store of this process."""
     return SecretStore()

@@ -1,4 +1,4 @@
-"""Taking values from what people say: by name, as a correction of what they said before, as what is left of a message."""
+"""Fill fields from messages: values by name, corrections of earlier values, and the rest of a message."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from asterism.machines.flow_agent.events import AgentStatus, Message
 
 
 class DialogueAgent(Protocol):
-    """What a conversation needs of its agent."""
+    """The agent, as the dialogue policy uses it."""
 
     requires_approval: ClassVar[bool]
     _state: AgentState
 
     @property
     def collected_fields(self) -> dict[str, Any]:
-        """Values of its fields."""
+        """Return the field values by name."""
         ...
 
     @classmethod
     def input_fields(cls) -> dict[str, Field]:
-        """Its fields."""
+        """Return the input fields by name."""
         ...
 
     def _get_missing_fields(self) -> list[str]: ...
 
     def get_approval_prompt(self) -> str:
-        """The question for approval."""
+        """Return the question for approval."""
         ...
 
     def transition_to(self, to_state: AgentStatus) -> None:
@@ -40,36 +40,36 @@ class DialogueAgent(Protocol):
         ...
 
     def make_result(self, status: AgentStatus | None = None, raw_message: str = "") -> AgentResult:
-        """The result of a handler."""
+        """Return the result of a handler."""
         ...
 
     async def extract_fields(self, msg: Message) -> dict[str, Any]:
-        """Values that a message gives by itself."""
+        """Return the values that a message contains."""
         ...
 
     async def on_running(self, msg: Message) -> AgentResult | None:
-        """The task itself."""
+        """Do the work."""
         ...
 
 
-# -- taking values ---------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 def fill_slots(agent: DialogueAgent, values: Mapping[str, Any], at: float) -> list[str]:
-    """Take values by field name; returns what is wrong with those that cannot be taken."""
-    told, fields = [], agent.input_fields()
+    """Set fields by name; return a complaint for each value that is rejected."""
+    complaints, fields = [], agent.input_fields()
     for name, value in values.items():
         if name not in fields:
-            told.append(f"There is no {name.replace('_', ' ')} here.")
+            complaints.append(f"There is no {name.replace('_', ' ')} here.")
             continue
         try:
             found = fields[name].parse(agent, value, at) if isinstance(value, str) else fields[name].check(agent, value)
         except ValueError as error:
-            told.append(hide(complaint_of(fields[name], error), [str(value)] if fields[name].secret else []))
+            complaints.append(hide(complaint_of(fields[name], error), [str(value)] if fields[name].secret else []))
         else:
-            agent.collected_fields.pop(name, None)  # so that the last in order is the last that was said
+            agent.collected_fields.pop(name, None)  # the last given field is the last in order
             agent.collected_fields[name] = found
-    return told
+    return complaints
 
 
 def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
@@ -89,21 +89,21 @@ def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
 
 
 def complaint_of(field: Field, error: ValueError) -> str:
-    """What is wrong with a value, as a sentence about its field."""
+    """Return the error of a value as a sentence about its field."""
     said = str(error).rstrip(".") or "that is not valid"
     return f"{field.label.capitalize()}: {said}."
 
 
 def state_of(agent: DialogueAgent) -> AgentState:
-    """Where its view stands."""
+    """Return the state of an agent object."""
     return agent._state
 
 
 def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
-    """Take a correction of what was said before; None where the words are none."""
+    """Apply a correction of earlier values and return its complaints; None if the text is no correction."""
     said = replies.change(text)
     if said is None:
-        return _thought_better(agent, text, at, asked)
+        return _second_thought(agent, text, at, asked)
     named, value = said
     fields = agent.input_fields()
     if named:
@@ -118,27 +118,27 @@ def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -
     return ["I do not see what that changes; say which it is."] if changed is None else changed
 
 
-def _thought_better(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
-    """Take "no, 5 people" as a correction of the number that was given, unless it answers what is asked for; None where it is none.
+def _second_thought(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
+    """Apply "no, 5 people" as a correction, unless it answers the question; None if the text is no correction.
 
-    Only what begins with a number, a day, a time, or is an option: any other words may well be a name.
+    The value must start with a number, a day or a time, or be an option: any other word may well be a name.
     """
     value = replies.second_thought(text)
     if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
         return None
-    return _changed(agent, [field for field in _correctable(agent, asked) if _is_said_by(field, value, at)], value, at)
+    return _changed(agent, [field for field in _correctable(agent, asked) if _is_clearly(field, value, at)], value, at)
 
 
 def _correctable(agent: DialogueAgent, asked: Field | None) -> list[Field]:
-    """What a value without a name may be meant for: what was said, the last last; and the defaults, where nothing is asked for any more."""
+    """Return the fields that a value without a name may correct: given ones in order, and defaults if no field is asked for."""
     fields = agent.input_fields()
     said = [fields[name] for name in agent.collected_fields if name in fields]
     shown = [] if asked is not None else [field for field in fields.values() if not field.asked and field not in said]
     return [field for field in [*said, *shown] if not field.secret]
 
 
-def _is_said_by(field: Field, value: str, at: float) -> bool:
-    if field.kind in (str, bool):  # any words are a text, and "no" is a bool
+def _is_clearly(field: Field, value: str, at: float) -> bool:
+    if field.kind in (str, bool):  # any text is a str, and "no" is a bool
         return False
     if options := options_of(field.kind):
         return plain(value) in map(plain, options)
@@ -146,7 +146,7 @@ def _is_said_by(field: Field, value: str, at: float) -> bool:
 
 
 def _changed(agent: DialogueAgent, fits: list[Field], value: str, at: float) -> list[str] | None:
-    """Give the one field that a value fits that value, or say how to tell which; None where it fits none. Of "5 cups", cups is the one."""
+    """Set the only field that a value fits ("5 cups": cups), or ask which one is meant; None if it fits none."""
     fits = [field for field in fits if field.label.lower().split()[-1] in plain(value).split()] or fits
     if len(fits) == 1:
         return fill_slots(agent, {fits[0].name: value}, at)
@@ -155,7 +155,7 @@ def _changed(agent: DialogueAgent, fits: list[Field], value: str, at: float) -> 
 
 
 def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -> Field | None:
-    """Which field a value without a name corrects while another is asked for; None where it answers that one."""
+    """Return the field that a value without a name corrects while another is asked for; None if it answers that one."""
     last = given[-1] if given else None
     if last is not None and (last in fits or (last.kind is str and "mean" in text.lower())):
         return last
@@ -163,14 +163,14 @@ def _meant(text: str, given: list[Field], fits: list[Field], *, answers: bool) -
 
 
 def not_understood(agent: DialogueAgent, found: Mapping[str, Any], text: str) -> str:
-    """The words that no pattern has taken."""
+    """Return the message without the parts that patterns have matched."""
     for name in found:
         text = agent.input_fields()[name].without(text)
     return text
 
 
 def in_words(value: Any) -> str:
-    """A value as it is shown."""
+    """Return a value as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -179,13 +179,13 @@ def in_words(value: Any) -> str:
 
 
 def explained(field: Field) -> str:
-    """What it means and what it must be, as a sentence for who asks; empty where there is nothing to say."""
+    """Return the description and limits of a field as a sentence; empty if it has none."""
     said = "; ".join(part for part in (field.description.rstrip("."), field.limits) if part)
     return said if not said or said.endswith(("?", "!")) else f"{said}."
 
 
 def can_be(field: Field, value: str, at: float) -> bool:
-    """Whether the words give a value of its type, within its bounds or not."""
+    """Return True if the text gives a value of the field's type, within its bounds or not."""
     try:
         parse(field.kind, value, at)
     except ValueError:

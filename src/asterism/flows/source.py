@@ -1,4 +1,4 @@
-"""Where flow agents are: a module, a file, or an entry point of an installed package; or one of its agents by name."""
+"""Find flow agents in a module, a file, or an entry point of an installed package."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from asterism.errors import InvalidInput
 from asterism.flows.agent import StandardAgent
 
 ENTRY_POINTS = "asterism.flows"
-"""The group in which an installed package names its agents: ``booking = "acme.booking"``, or ``"acme.booking:Booking"``."""
+"""Entry point group of agents in installed packages: ``booking = "acme.booking"``, or ``"acme.booking:Booking"``."""
 
 
 def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
-    """The agents of a module or file (``file.py``), or the one that is named (``file.py:Name``); a file is relative to the folder.
+    """Return the agents of a source.
 
-    A source that is the name of an entry point stands for what that one names.
+    Args:
+        source: a module, a file (``file.py``) or an entry point; ``file.py:Name`` for one agent.
+        folder: folder that relative paths start from.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: the source has no such agent.
     """
     source = next((point.value for point in entry_points(group=ENTRY_POINTS, name=source)), source)
     place, _, name = source.rpartition(":") if ":" in source else (source, "", "")
@@ -38,10 +40,10 @@ def agents_of(source: str, folder: Path) -> list[type[StandardAgent]]:
 
 
 def agent_of(source: str, folder: Path) -> type[StandardAgent]:
-    """The one agent of a source.
+    """Return the only agent of a source.
 
     Raises:
-        InvalidInput: there is none, or more than one.
+        InvalidInput: the source has no agent, or more than one.
     """
     agents = agents_of(source, folder)
     if len(agents) > 1:

@@ -1,4 +1,4 @@
-"""What a stream of a conversation tells: every status and report on the way to an answer."""
+"""Streams of a conversation: every status and report on the way to an answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from asterism.kernel.journal import Entry
 from asterism.machines.flow_agent.events import AgentStatus, HandlerReported
 
 STREAMED = 1000
-"""Events a stream keeps for a slow reader; older ones are dropped."""
+"""Events buffered for a slow reader; older ones are dropped."""
 
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something on the way to an answer; the last one has the result."""
+    """A status or report on the way to an answer; the last event has the result."""
 
     kind: Literal["status", "report", "result"]
     status: AgentStatus
@@ -26,11 +26,11 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamWatcher:
-    """``Observer``: tells a stream what becomes durable.
+    """``Observer`` that puts durable entries into a stream.
 
     Args:
-        run: id of the run that is streamed; empty while it has not begun.
-        events: where its events go; never more than ``STREAMED`` wait there.
+        run: returns the id of the streamed run; empty before it starts.
+        events: queue of the stream, with ``STREAMED`` events at most.
     """
 
     def __init__(self, run: Callable[[], str], events: asyncio.Queue[StreamEvent | None]) -> None:
@@ -39,7 +39,7 @@ class StreamWatcher:
         self._state = ""
 
     def appended(self, run_id: str, entries: Sequence[Entry]) -> None:
-        """Put the events of these entries."""
+        """Add the events of new entries."""
         if run_id != self._run():
             return
         for entry in entries:
@@ -53,4 +53,4 @@ class StreamWatcher:
                 self._events.put_nowait(StreamEvent(kind="status", status=status))
 
     def trouble(self, run_id: str, message: str) -> None:
-        """Nothing that a stream tells."""
+        """Ignore warnings; a stream does not carry them."""

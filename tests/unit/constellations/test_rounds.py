@@ -83,7 +83,7 @@ def test_only_an_ended_constellation_run_can_be_followed() -> None:
         with pytest.raises(InvalidInput, match="has not ended"):
             await follow(client, run, "do b")
         ferry = await client.submit(FERRY, Depart(), title="over", actor="ann")
-        with pytest.raises(InvalidInput, match="this is for constellations"):
+        with pytest.raises(InvalidInput, match="this works only for constellations"):
             await follow(client, ferry, "do b")
 
     within(scene)

@@ -92,7 +92,7 @@ async def starts_with_half(agent: Odd) -> None:
         (leaves_too_deep, "metadata: more than 100 lists and objects within each other"),
         (leaves_half, "an instance variable (begin its name with _ to keep it out of the journal) is not JSON: 'utf-8' codec"),
         (reports, "a journal would not give it back: 'utf-8' codec"),
-        (starts_with_no_number, "what child it is given is not JSON: Out of range float values"),
+        (starts_with_no_number, "the start of child it is not JSON: Out of range float values"),
         (starts_with_half, "a journal would not give it back: 'utf-8' codec"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_secret_of_a_character_or_two_does_not_falsify_the_answers_to_other_qu
 
 def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
     stage, turns = talk(Passing, "go", "ann", SECRET, forgetful=False)
-    assert "child below would be given a secret" in turns[-1].raw_message
+    assert "child below would receive a secret" in turns[-1].raw_message
     assert SECRET not in everything(stage)
     with pytest.raises(InvalidInput, match="password of Login is secret"):
         flow(Login, password=SECRET)

@@ -316,7 +316,7 @@ def test_an_agent_of_a_program_has_the_status_of_its_result_whatever_is_done_wit
     async def play() -> None:
         agent: Any = Approved()
         for turn in (agent.pause, agent.resume, agent.cancel):
-            with pytest.raises(Refused, match="has not begun"):
+            with pytest.raises(Refused, match="has not started"):
                 await turn()
         for turn, status in (
             (agent.reply("order"), "WAITING_FOR_INPUT"),
