@@ -134,7 +134,7 @@ NESTED: dict[str, Any] = {
 
 def test_a_question_inside_is_asked_at_the_root_and_answered_there(desk: Desk) -> None:
     said = desk.do("run", desk.plan(NESTED), "--fleet", desk.fleet, code=3).stdout
-    assert "(2 tasks of its own)" in said
+    assert "(2 nested tasks)" in said
     (run,) = desk.runs()
     every = json.loads(desk.do("runs", "--all", "--json").stdout)
     child = next(row["run"] for row in every if row["parent"] == run["run"])

@@ -109,7 +109,7 @@ def test_a_limit_can_be_raised_while_the_run_waits(desk: Desk) -> None:
     desk.do("run", REQUEST, "--fleet", desk.fleet, "--approve-plan", "--max-tokens", "10", code=3)
     (run,) = desk.runs()
     said = desk.do("resume", run["run"], "--max-tokens", "20", "--max-cost", "0.5", code=3).stdout
-    assert "planning may use 20 tokens and 0.5 dollars" in said
+    assert "planning limit raised to 20 tokens and 0.5 dollars" in said
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_loop_that_waits_is_answered_shown_and_logged(loops: Desk) -> None:
     assert 'tell: ok ("I saw a heron.")' in why
     assert "planned for tell: tell" in why
     log = say(loops, "log", run).stdout
-    assert "the reflection says continue" in log
+    assert "reflection: continue" in log
     assert "OBSERVING → REFLECTING" in log
 
 

@@ -96,7 +96,7 @@ def test_an_answer_does_not_unpause(desk: Desk) -> None:
         "run", desk.plan({"task_id": "a", "device": "desk", "skill": "measure", "requires_approval": True}), "--fleet", desk.fleet, code=3
     )
     run = desk.runs()[0]["run"]
-    assert "it will be paused if somebody answers its questions" in desk.do("pause", run).stdout
+    assert "it stays paused when its questions are answered" in desk.do("pause", run).stdout
     desk.do("answer", run, "approve", code=130)
     assert desk.runs()[0]["status"] == "paused"
     assert desk.performed() == []

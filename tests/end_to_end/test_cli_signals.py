@@ -196,5 +196,5 @@ def test_pausing_a_run_that_was_stopped_and_asks_nothing_says_that_it_starts_not
         driver.communicate(timeout=60)
     run = desk.runs()[0]["run"]
     said = desk.do("pause", run).stdout
-    assert said == f"nobody drives run {run} and it starts nothing; the pause waits in its inbox. Go on with: asterism resume {run}\n"
+    assert said == f"no process drives run {run}; the pause waits in its inbox. Resume with: asterism resume {run}\n"
     assert "FINISH" in desk.do("resume", run).stdout

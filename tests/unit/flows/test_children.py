@@ -37,7 +37,7 @@ class Colour(StandardAgent):
 
 
 @pytest.mark.parametrize("odd", [float("nan"), [float("inf")], {"in": "\ud800"}, object()])
-def test_what_no_journal_gives_back_is_refused_where_a_child_is_given_it(odd: Any) -> None:
+def test_a_child_with_data_that_cannot_be_journaled_is_rejected(odd: Any) -> None:
     starts: list[Callable[[], StartChild]] = [
         lambda: flow(Colour, colour=odd),
         lambda: constellation({"tasks": [{"task_id": "a"}]}, inputs={"x": odd}),
@@ -80,7 +80,7 @@ class Careful(Paint):
 LINES = ("paint", "the fence", "red", "yes")
 
 
-def test_a_nested_question_comes_up_and_its_answer_goes_down() -> None:
+def test_a_question_of_a_child_is_passed_up_and_its_answer_down() -> None:
     stage, turns = talk(Paint, *LINES)
     assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
         ("Paint what?", "WAITING_FOR_INPUT"),
@@ -96,7 +96,7 @@ class Bold(Paint):
     resumable = False
 
 
-def test_an_agent_that_cannot_be_called_again_goes_on_where_it_waits_while_its_process_lives() -> None:
+def test_an_agent_that_cannot_be_called_again_continues_in_its_process() -> None:
     stage = Stage(Bold)
 
     async def play() -> list[AgentResult]:
@@ -116,7 +116,7 @@ def test_an_agent_that_cannot_be_called_again_goes_on_where_it_waits_while_its_p
     assert turns[-1].raw_message.startswith("It was interrupted"), "and when its process has gone, a person is asked"
 
 
-def test_it_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
+def test_the_end_is_the_same_when_a_process_is_killed_after_any_entry() -> None:
     expected = [turn.raw_message for turn in talk(Paint, *LINES)[1]]
     length = len(talk(Paint, *LINES)[0].records)
     for entry in range(2, length + 1):
@@ -125,20 +125,20 @@ def test_it_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
         assert len(stage.memory.runs) == 3
 
 
-def test_a_denial_below_is_an_error_that_the_agent_may_handle() -> None:
+def test_a_rejection_in_a_child_is_an_error_that_the_agent_may_handle() -> None:
     assert talk(Careful, *LINES[:3], "no, too bright")[1][-1].raw_message == "Not painted: signature cancelled: too bright."
     turn = talk(Paint, *LINES[:3], "no")[1][-1]
     assert (turn.status, turn.raw_message) == ("ERROR", "Sorry, something went wrong: signature cancelled: rejected.")
     assert talk(Careful, *LINES[:2], "none")[1][-1].raw_message.startswith("Not painted: colour failed: ValueError")
 
 
-def test_a_cancel_goes_down() -> None:
+def test_a_cancel_is_passed_down() -> None:
     stage, turns = talk(Paint, *LINES[:2], "!cancel enough")
     assert (turns[-1].raw_message, turns[-1].status) == ("Cancelled.", "CANCELLED")
     assert {row.outcome for row in stage.memory.runs.values()} == {"cancelled"}
 
 
-def test_a_pause_goes_down_and_a_resume_too() -> None:
+def test_pause_and_resume_are_passed_down() -> None:
     stage, turns = talk(Paint, *LINES[:2], "!pause", "!resume", "red", "yes")
     assert turns[-1].raw_message == "the fence is red."
     assert "PAUSED" not in stage.states, "the conversation was running: its child was paused"
@@ -159,14 +159,14 @@ class Odd(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "Chosen.")
 
 
-def test_a_definition_with_a_field_that_its_machine_does_not_know_is_refused_in_words() -> None:
+def test_a_definition_with_an_unknown_field_is_rejected() -> None:
     stage, turns = talk(Odd, "go")
     assert turns[-1].status == AgentStatus.ERROR
     assert "its definition is no FlowDefinition: Object contains unknown field `colour`" in turns[-1].reason
     assert len(stage.memory.runs) == 1
 
 
-def test_a_machine_that_no_other_run_can_start_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_be_a_child_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FLOW_AGENT, "starts", None)
     stage, turns = talk(Paint, "paint", "the fence")
     assert turns[-1].status == AgentStatus.ERROR
@@ -174,7 +174,7 @@ def test_a_machine_that_no_other_run_can_start_is_refused_by_name(monkeypatch: p
     assert len(stage.memory.runs) == 1
 
 
-def test_outside_of_a_handler_there_are_no_children() -> None:
+def test_a_child_cannot_be_started_outside_a_handler() -> None:
     stage = Stage(Paint)
 
     async def play() -> Any:
@@ -190,7 +190,7 @@ class Shipping(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "Shipped.")
 
 
-def test_a_conversation_in_memory_says_where_it_could_start_a_constellation() -> None:
+def test_a_conversation_in_memory_explains_how_to_start_a_constellation() -> None:
     said = asyncio.run(Shipping().reply("ship"))
     assert said.status == AgentStatus.ERROR
     assert (

@@ -121,7 +121,7 @@ def events(ending: Ending) -> Sequence[str]:
     return [kind_of(entry.event) for entry in ending.entries]
 
 
-def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_is_notified_of_the_end_of_its_child_after_a_failed_command(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_over(monkeypatch, Pause)
     world, ending = lived(Waiting, ScheduledEvent(at_s=5, what="pause"))
     assert (ending.outcome, ending.memory.prompt) == ("finished", "done")
@@ -129,14 +129,14 @@ def test_a_handler_hears_that_its_child_has_ended_after_a_command_that_met_a_def
     assert ending.lasted_s < 60
 
 
-def test_a_handler_is_cancelled_after_a_command_that_met_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_is_cancelled_after_a_failed_command(monkeypatch: pytest.MonkeyPatch) -> None:
     fails_over(monkeypatch, Pause)
     world, ending = lived(Waiting, ScheduledEvent(at_s=3, what="pause"), ScheduledEvent(at_s=5, what="cancel"))
     assert (ending.outcome, world.refusals) == ("cancelled", [REFUSED])
     assert ending.lasted_s < 60
 
 
-def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_fails_cancels_its_running_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     SAID.clear()
     fails_over(monkeypatch, ChildEnded)
     _, ending = lived(Alone)
@@ -145,7 +145,7 @@ def test_a_conversation_that_breaks_calls_off_the_handler_that_is_under_way(monk
     assert events(ending).count("handler_ended") == 2, "the one that was called off, and on_error"
 
 
-def test_the_machine_refuses_to_run_past_an_approval_though_the_view_has_let_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_rejects_running_without_approval_even_if_the_agent_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     SAID.clear()
     monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
     _, ending = lived(Hasty)
@@ -157,7 +157,7 @@ def test_the_machine_refuses_to_run_past_an_approval_though_the_view_has_let_its
 @pytest.mark.parametrize(
     ("agent", "said", "happenings"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (ScheduledEvent(at_s=5, what="pause"),))]
 )
-def test_a_pause_before_the_question_is_no_way_past_an_approval(
+def test_a_pause_before_the_question_does_not_bypass_an_approval(
     agent: type, said: list[str], happenings: Sequence[ScheduledEvent], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SAID.clear()
@@ -169,7 +169,7 @@ def test_a_pause_before_the_question_is_no_way_past_an_approval(
 
 
 @pytest.mark.parametrize("entry", range(4, 9))  # the handler's way to RUNNING has the entries 4 to 7
-def test_a_handler_that_is_killed_on_its_way_to_running_goes_on_when_all_of_the_way_is_journaled(entry: int) -> None:
+def test_a_handler_killed_before_running_resumes_once_all_transitions_are_journaled(entry: int) -> None:
     world = World(crashes=[Crash(entry=entry)])
     ending = world.run_flow(Roundabout, ["go"])
     assert (ending.outcome, world.counts["crashed"]) == ("finished", 1)

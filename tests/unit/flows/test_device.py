@@ -59,7 +59,7 @@ async def begun(runtime: Runtime, folder: Path) -> str:
     return await runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="me")
 
 
-def test_a_task_is_a_conversation_and_what_was_handed_over_is_not_asked_for(folder: Path) -> None:
+def test_a_task_is_a_conversation_that_does_not_ask_for_given_fields(folder: Path) -> None:
     async def scene() -> list[Any]:
         asked: list[str] = []
         run = ""
@@ -96,7 +96,7 @@ def test_a_cancel_of_the_constellation_reaches_the_conversation(folder: Path) ->
     assert asyncio.run(scene()) == {"cancelled"}
 
 
-def test_its_profile_says_what_the_agent_is_for(folder: Path) -> None:
+def test_its_profile_describes_the_agent(folder: Path) -> None:
     async def profile() -> Any:
         async with open_devices(folder / "fleet.toml", folder / "other.db") as (fleet, _):
             return fleet["canteen"]
@@ -113,7 +113,7 @@ def test_its_profile_says_what_the_agent_is_for(folder: Path) -> None:
         ("gone.py:Lunch", r"there is no file gone\.py"),
     ],
 )
-def test_a_fleet_with_an_agent_that_is_not_there_is_refused_in_one_line(folder: Path, named: str, why: str) -> None:
+def test_a_fleet_with_an_unknown_agent_is_one_error(folder: Path, named: str, why: str) -> None:
     async def opened() -> None:
         (folder / "fleet.toml").write_text(FLEET.replace("flow_of_test.py:Lunch", named), encoding="utf-8")
         async with open_devices(folder / "fleet.toml", folder / "other.db"):

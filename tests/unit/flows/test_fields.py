@@ -54,7 +54,7 @@ class Colour(enum.Enum):
         (list[int], "1 and 2", [1, 2]),
     ],
 )
-def test_words_give_a_value_of_the_type(kind: Any, text: str, value: Any) -> None:
+def test_a_message_gives_a_value_of_the_type(kind: Any, text: str, value: Any) -> None:
     assert parse(kind, text, THURSDAY) == value
 
 
@@ -65,7 +65,7 @@ def test_words_give_a_value_of_the_type(kind: Any, text: str, value: Any) -> Non
         (dt.date, "soon"), (dt.date, "monday or tuesday"), (dt.date, "2026-02-30"), (dt.time, "25:00"), (str, "  "),
     ],
 )  # fmt: skip
-def test_words_that_give_none_or_two_are_not_guessed_at(kind: Any, text: str) -> None:
+def test_a_message_with_no_value_or_two_is_rejected(kind: Any, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         parse(kind, text, THURSDAY)
 
@@ -86,18 +86,18 @@ def party(kind: Any, **more: Any) -> Any:
         (set[str] | None, "set[str]"),
     ],
 )
-def test_a_field_whose_type_no_words_give_is_refused_where_its_class_is_defined(kind: Any, named: str) -> None:
+def test_a_field_whose_type_no_message_can_give_is_rejected_in_its_class(kind: Any, named: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         party(kind)
     assert str(refused.value) == f"Party.guests: no words give a {named}; what is asked for is {SPOKEN}; anything else needs a default"
 
 
 @pytest.mark.parametrize("kind", [str, int | str, uuid.UUID, dt.timedelta, Any, list[Colour], Literal["a", 1] | None], ids=str)
-def test_a_field_whose_type_words_give_can_be_asked_for(kind: Any) -> None:
+def test_a_field_whose_type_a_message_can_give_is_accepted(kind: Any) -> None:
     assert "guests" in party(kind).input_fields()
 
 
-def test_a_field_with_a_default_may_be_of_any_type_since_nobody_is_asked_for_it() -> None:
+def test_a_field_with_a_default_may_be_of_any_type() -> None:
     assert party(dict, default={}).json_schema()["properties"]["guests"]["type"] == "object"
 
 
@@ -126,7 +126,7 @@ def test_a_clear_yes(text: str) -> None:
         "no?",
     ],
 )
-def test_what_is_no_clear_yes_is_none(text: str) -> None:
+def test_an_unclear_yes_is_not_a_yes(text: str) -> None:
     assert not is_yes(text)
 
 
@@ -138,7 +138,7 @@ def test_a_clear_no_and_its_reason(text: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["no, make it 80", "no: yes", "not", "nobody", "know", "no?", "No way?"])
-def test_what_is_no_clear_no_is_none(text: str) -> None:
+def test_an_unclear_no_is_not_a_no(text: str) -> None:
     assert denial(text) is None
 
 
@@ -162,7 +162,7 @@ def test_a_correction_names_a_field_or_only_a_value(text: str, said: tuple[str, 
     assert change(text) == said
 
 
-def test_turns_are_whole_messages() -> None:
+def test_intents_are_whole_messages() -> None:
     assert (turn("Never mind!"), turn("what do you mean?"), turn("never mind the gap")) == ("cancel", "help", "")
 
 
@@ -208,7 +208,7 @@ class LongStay(Stay):
         ("10", "Rooms: it must be between 1 and 9. Rooms?"), ("2", "From?"),
     ],
 )  # fmt: skip
-def test_validators_speak_in_any_of_three_styles(said: str, told: str) -> None:
+def test_validators_work_in_any_of_three_styles(said: str, told: str) -> None:
     assert talk(Stay, "go", said)[1][-1].raw_message == told
 
 
@@ -226,7 +226,7 @@ class Bounded(StandardAgent):
     slow = InputField("Slow?", validator=later)
 
 
-def test_bounds_are_told_in_words_and_what_is_typed_comes_as_its_type() -> None:
+def test_bounds_are_explained_and_values_are_converted() -> None:
     lines = ("go", "1", "x", "2.5", "4", "skip", "w", "words", "word", "skip", "tomorrow at 7 pm", "a, b and c", "any")
     said = [turn.raw_message for turn in talk(Bounded, *lines)[1]]
     assert said[1:4] == ["More: it must be more than 1 and less than 3. More?", "More: I cannot find a number in 'x'. More?", "Few?"]
@@ -236,7 +236,7 @@ def test_bounds_are_told_in_words_and_what_is_typed_comes_as_its_type() -> None:
     assert "is async; check what takes time in on_running" in said[12]
 
 
-def test_values_given_by_name_are_checked_and_the_good_ones_survive() -> None:
+def test_named_values_are_checked_and_the_valid_ones_stay() -> None:
     stage = Stage(Stay)
     turn = stage.turn("say", "", {"rooms": 3, "start": "2026-05-01", "end": "2026-04-01", "colour": "red"})
     result = stage.play(turn)
@@ -253,7 +253,7 @@ class Order(StandardAgent):
     pin: str = InputField("PIN?", secret=True, default="0000")
 
 
-def test_what_is_approved_shows_defaults_but_no_secret_in_the_order_of_declaration() -> None:
+def test_the_approval_shows_defaults_but_no_secrets_in_the_order_of_declaration() -> None:
     _, turns = talk(Order, "go", "yes", "salt and milk", "hot: no", "cups: 2")
     assert [turn.raw_message for turn in turns[2:]] == [
         "Order (hot: yes, extras: salt, milk, cups: 1). Go ahead? (yes/no)",
@@ -264,7 +264,7 @@ def test_what_is_approved_shows_defaults_but_no_secret_in_the_order_of_declarati
 
 
 @pytest.mark.parametrize(("said", "cups"), [((), 1), (("cups: 2",), 2)])
-def test_a_program_that_shows_what_is_approved_has_the_defaults_too_and_no_secret(said: tuple[str, ...], cups: int) -> None:
+def test_the_subject_of_an_approval_has_the_defaults_and_no_secret(said: tuple[str, ...], cups: int) -> None:
     stage, _ = talk(Order, "go", "yes", "salt", *said)
     asked = list(stage.memory.inquiries.values())[-1]
     assert msgspec.json.decode(asked.subject)["fields"] == {"hot": True, "extras": ["salt"], "cups": cups}
@@ -289,23 +289,23 @@ class Tea(StandardAgent):
         ("sugar: 3", "Tea (cups: 2, sugar: 3, day: 2026-01-02). Go ahead? (yes/no)"),
     ],
 )
-def test_a_correction_without_a_name_is_of_what_the_approval_shows(said: str, answer: str) -> None:
+def test_a_correction_without_a_name_applies_to_the_values_in_the_approval(said: str, answer: str) -> None:
     assert talk(Tea, "go", "2", said)[1][-1].raw_message == answer
 
 
-def test_going_back_asks_for_no_field_that_is_not_asked_for() -> None:
+def test_going_back_skips_fields_with_defaults() -> None:
     _, turns = talk(Order, "go", "yes", "cups: 2", "back", "no", "salt")
     assert [turn.raw_message for turn in turns[2:]] == [
         "Extras?", "Hot?", "Extras?", "Order (hot: no, extras: salt, cups: 2). Go ahead? (yes/no)",
     ]  # fmt: skip
 
 
-def test_help_tells_bounds_and_options() -> None:
+def test_help_explains_bounds_and_options() -> None:
     assert talk(Stay, "go", "help")[1][-1].raw_message == "It is the rooms I need; it must be between 1 and 9. Rooms?"
     assert talk(Order, "go", "help")[1][-1].raw_message == "It is the hot I need; it is yes or no. Hot?"
 
 
-def test_outputs_are_in_the_data_and_a_default_stands_for_what_nobody_said() -> None:
+def test_outputs_are_in_the_data_and_defaults_replace_missing_values() -> None:
     _, turns = talk(Stay, "go", "2", "2026-05-01", "2026-05-03", "skip")
     assert (turns[-1].status, turns[-1].data) == ("COMPLETED", {"code": "2-2026-05-01-False"})
 
@@ -316,7 +316,7 @@ def test_a_subclass_inherits_changes_and_drops_fields() -> None:
     assert list(Stay.input_fields()) == ["rooms", "start", "end", "note", "pets"]
 
 
-def test_the_json_schema_says_types_bounds_and_what_is_required() -> None:
+def test_the_json_schema_has_types_bounds_and_required_fields() -> None:
     class Shirt(StandardAgent):
         colour: Colour = InputField("Colour?")
         size: int = InputField("Size?", ge=30, le=60, description="European size")
@@ -332,7 +332,7 @@ def test_the_json_schema_says_types_bounds_and_what_is_required() -> None:
     assert schema["$defs"]["Colour"]["enum"] == ["deep blue", "red"]
 
 
-def test_an_annotation_that_cannot_be_found_is_told_by_name() -> None:
+def test_an_undefined_annotation_is_an_error_with_its_name() -> None:
     class Lost(StandardAgent):
         what: Nowhere = InputField("What?")  # type: ignore[name-defined]  # noqa: F821 - the point
 
@@ -341,7 +341,7 @@ def test_an_annotation_that_cannot_be_found_is_told_by_name() -> None:
 
 
 @pytest.mark.parametrize("wrong", [object, lambda: None, 3])
-def test_flowagent_is_for_agents(wrong: Any) -> None:
+def test_flowagent_accepts_only_agents(wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="StandardAgent"):
         flowagent(wrong)
 
@@ -377,13 +377,13 @@ class Counting(StandardAgent):
         return self.make_result(raw_message=f"{self.count}")
 
 
-def test_instance_variables_are_internal_flags_that_outlive_the_process() -> None:
+def test_instance_variables_survive_the_process() -> None:
     stage, turns = talk(Counting, "a", "b", "c")
     assert [turn.raw_message for turn in turns] == ["1", "2", "3"]
     assert stage.play(memory_of(stage)).view.flags == {"count": 3}
 
 
-def test_an_instance_variable_that_is_no_data_is_told_by_what_to_do() -> None:
+def test_an_instance_variable_that_is_not_json_is_an_error_with_a_remedy() -> None:
     _, turns = talk(Counting, "bad")
     assert turns[-1].status == "ERROR"
     assert "begin its name with _" in turns[-1].raw_message

@@ -60,13 +60,13 @@ def talked(body: Callable[[Any], Any]) -> AgentResult:
 
 
 @pytest.mark.parametrize("body", [says(None), says(5), says("\ud800"), reports(5), reports(None), reports("\ud800")])
-def test_what_is_no_text_is_an_error_in_words(body: Any) -> None:
+def test_a_value_that_is_not_text_is_an_error_with_its_name(body: Any) -> None:
     result = talked(body)
     assert (result.status, result.code) == ("ERROR", "error")
     assert "a journal would not give it back" in result.raw_message
 
 
-def test_a_child_under_a_key_that_is_no_text_is_an_error_in_words() -> None:
+def test_a_child_key_that_is_not_text_is_an_error() -> None:
     async def child(agent: Any) -> AgentResult:
         start: StartChild = LOOP.start("x")
         await agent.child(5, start)
@@ -79,7 +79,7 @@ def test_a_child_under_a_key_that_is_no_text_is_an_error_in_words() -> None:
 @pytest.mark.parametrize(
     ("error", "said"), [(ValueError("caf\udce9"), r"ValueError: caf\udce9"), (Mute(), "Mute"), (KeyError("x" * 10**6), "KeyError: 'xxx")]
 )
-def test_an_exception_that_cannot_be_stored_as_it_is_is_told_as_far_as_it_can_be(error: Exception, said: str) -> None:
+def test_an_exception_that_cannot_be_encoded_is_stored_in_part(error: Exception, said: str) -> None:
     result = talked(raises(error))
     assert result.status == "ERROR"
     assert said in result.raw_message

@@ -96,7 +96,7 @@ async def starts_with_half(agent: Odd) -> None:
         (starts_with_half, "a journal would not give it back: 'utf-8' codec"),
     ],
 )
-def test_what_a_journal_would_not_give_back_is_an_error_in_words(body: Callable[[Any], Any], said: str) -> None:
+def test_data_that_cannot_be_journaled_is_an_error(body: Callable[[Any], Any], said: str) -> None:
     Odd.body = staticmethod(body)
     stage, (result,) = talk(Odd, "go")
     assert result.raw_message.startswith("Sorry, something went wrong: ")
@@ -105,7 +105,7 @@ def test_what_a_journal_would_not_give_back_is_an_error_in_words(body: Callable[
 
 
 @pytest.mark.parametrize("handler", ["on_initializing", "on_waiting_for_input", "on_waiting_for_approval", "on_paused"])
-def test_so_is_it_in_every_other_handler(handler: str) -> None:
+def test_data_that_cannot_be_journaled_is_an_error_in_every_handler(handler: str) -> None:
     async def odd(self: Any, msg: Message) -> AgentResult:
         raise OSError(HALF)
 
@@ -116,7 +116,7 @@ def test_so_is_it_in_every_other_handler(handler: str) -> None:
     assert (turns[-1].status, turns[-1].raw_message) == ("ERROR", r"Sorry, something went wrong: OSError: \ud800.")
 
 
-def test_an_agent_that_cannot_be_made_ends_its_conversation_in_words() -> None:
+def test_an_agent_that_cannot_be_constructed_fails_its_conversation() -> None:
     class Broken(StandardAgent):
         def __init__(self) -> None:
             raise RuntimeError("no room")
@@ -126,7 +126,7 @@ def test_an_agent_that_cannot_be_made_ends_its_conversation_in_words() -> None:
 
 
 @pytest.mark.parametrize(("text", "values"), [(HALF, {}), ("go", {"item": HALF}), ("go", {"item": float("nan")})])
-def test_a_message_that_no_journal_takes_is_refused(text: str, values: dict[str, Any]) -> None:
+def test_a_message_that_cannot_be_journaled_is_rejected(text: str, values: dict[str, Any]) -> None:
     stage = Stage(Odd)
     with pytest.raises(InvalidInput, match=r"is not JSON|would not give it back|is not valid Unicode"):
         stage.play(stage.turn("say", text, values))
@@ -137,7 +137,7 @@ class Amount(StandardAgent):
 
 
 @pytest.mark.parametrize("first", ["go", ""])
-def test_what_is_too_long_is_refused_naming_the_bound_and_the_conversation_goes_on(first: str) -> None:
+def test_a_message_that_is_too_long_is_rejected_and_the_conversation_continues(first: str) -> None:
     stage = Stage(Amount)
     if first:
         stage.say(first)
@@ -175,7 +175,7 @@ def test_a_pattern_gives_its_first_group_that_matches_and_nothing_empty(said: st
     assert stage.say(said).fields == found
 
 
-def test_a_pattern_that_takes_too_long_is_ended_and_the_conversation_goes_on() -> None:
+def test_a_pattern_that_takes_too_long_is_stopped_and_the_conversation_continues() -> None:
     slow = f"under smith, {'a' * 60}!"
     _, said = talk(Slow, slow, slow, "it is aaa")
     assert said[0].raw_message == "Which code?"
@@ -184,12 +184,12 @@ def test_a_pattern_that_takes_too_long_is_ended_and_the_conversation_goes_on() -
     assert said[2].fields == {"code": "aaa", "name": "smith"}
 
 
-def test_what_is_left_of_a_message_is_all_of_it_where_a_pattern_takes_too_long() -> None:
+def test_a_message_stays_whole_if_the_search_for_a_pattern_takes_too_long() -> None:
     slow = f"{'a' * 60}!"
     assert Slow.input_fields()["code"].without(slow) == slow
 
 
-def test_so_it_is_by_a_desk_and_as_an_answer() -> None:
+def test_a_message_that_is_too_long_is_rejected_by_the_orchestrator_and_as_an_answer() -> None:
     stage = Stage(Amount)
 
     async def play() -> None:

@@ -77,7 +77,7 @@ def test_a_trigger_is_a_word_and_not_a_part_of_one() -> None:
     assert Desk().play("please DELETE   everything!") == ["What?"]
 
 
-def test_a_digression_comes_first_and_then_the_earlier_one_goes_on() -> None:
+def test_after_a_digression_the_earlier_conversation_continues() -> None:
     assert Desk().play("book", "4", "weather", "Rome", "Smith") == [
         "How many guests?",
         "Under which name?",
@@ -92,7 +92,7 @@ def test_an_answer_that_contains_a_trigger_is_an_answer() -> None:
     assert Desk().play("weather", "the table mountain")[1] == "Done."
 
 
-def test_the_person_can_go_back_to_what_was_left_open_and_on_from_there() -> None:
+def test_the_user_can_return_to_an_open_conversation() -> None:
     assert Desk().play("book", "4", "weather", "let's book a table", "Smith", "Rome") == [
         "How many guests?",
         "Under which name?",
@@ -103,13 +103,13 @@ def test_the_person_can_go_back_to_what_was_left_open_and_on_from_there() -> Non
     ]
 
 
-def test_going_back_says_nothing_to_the_conversation_itself() -> None:
+def test_returning_to_a_conversation_sends_it_no_message() -> None:
     turns = Desk().play("delete everything", "logs", "weather", "delete everything", "yes delete")
     assert turns[3] == "Delete (target: logs). Go ahead? (yes/no)"
     assert "Done." in turns[4]
 
 
-def test_users_and_tenants_do_not_meet() -> None:
+def test_users_and_tenants_are_isolated() -> None:
     turns = Desk().play(
         ("book", "ann"), ("weather", "bob"), ("4", "ann"), ("Rome", "bob"), ("book", "ann", "acme"), ("7", "ann", "acme"), ("x", "a/ann")
     )
@@ -119,7 +119,7 @@ def test_users_and_tenants_do_not_meet() -> None:
     ]  # fmt: skip
 
 
-def test_a_conversation_is_not_there_for_another_tenant_and_its_runs_say_whose_they_are() -> None:
+def test_a_conversation_is_hidden_from_other_tenants() -> None:
     stage = Stage(Booking)
 
     async def play() -> None:
@@ -137,7 +137,7 @@ def test_a_conversation_is_not_there_for_another_tenant_and_its_runs_say_whose_t
     stage.play(play())
 
 
-def test_of_one_user_one_message_is_taken_at_a_time() -> None:
+def test_messages_of_one_user_are_handled_one_at_a_time() -> None:
     stage = Stage(Booking)
 
     async def play() -> list[AgentResult]:
@@ -169,7 +169,7 @@ class Hooked(Orchestrator):
         return AgentResult(status=(await super().handle_no_match(text, context)).status, raw_message="Pardon?")
 
 
-def test_hooks_prepare_filter_and_finish() -> None:
+def test_hooks_run_before_and_after_each_message() -> None:
     assert Desk(Hooked).play("book spam", "hm", "book") == ["(calm) Pardon?", "(calm) Pardon?", "(calm) How many guests?"]
 
 
@@ -178,17 +178,17 @@ class ByLength:
         return agents[1] if len(text) > 10 else None
 
 
-def test_a_router_is_asked_where_no_word_decides() -> None:
+def test_a_router_is_asked_if_no_trigger_matches() -> None:
     assert Desk(router=ByLength()).play("shall I take an umbrella?", "Rome", "hm")[:2] == ["In which town?", "Done."]
 
 
-def test_there_are_limits() -> None:
+def test_open_conversations_are_limited() -> None:
     with pytest.raises(Refused, match="1 conversations are open"):
         Desk(max_per_user=1).play("book", "weather")
     with pytest.raises(Refused, match="too many"):
         Desk(max_open=1).play(("book", "ann"), ("book", "bob"))
 
 
-def test_the_idle_are_ended_and_only_they() -> None:
+def test_only_idle_conversations_expire() -> None:
     turns = Desk(idle_s=3600).play(("book", "ann"), "!wait4000", ("book", "bob"), "!expire", ("4", "ann"), ("4", "bob"))
     assert turns[3:] == ["1", "I can do this: Book a table; Tell the weather; Delete.", "Under which name?"]

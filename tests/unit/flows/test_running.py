@@ -49,7 +49,7 @@ def entry_of_body(agent: type) -> int:
     return next(record.seq for record in stage.records if record.kind == "running_entered")
 
 
-def test_a_body_that_was_interrupted_is_reported_and_not_repeated() -> None:
+def test_an_interrupted_body_is_reported_and_not_repeated() -> None:
     stage, turns = talk(Pay, "pay", "40", "yes", dies_after=entry_of_body(Pay))
     assert turns[-1].raw_message.startswith("It was interrupted while it was under way, and may have finished.")
     assert turns[-1].status == "RUNNING"
@@ -72,7 +72,7 @@ def test_a_person_decides_about_an_interrupted_body(words: str, status: str, sai
     assert (turns[-1].status, turns[-1].raw_message, len(ENTERED)) == (status, said, entered)
 
 
-def test_a_pause_does_not_answer_what_is_asked_about_an_interrupted_body() -> None:
+def test_a_pause_does_not_answer_the_question_about_an_interrupted_body() -> None:
     dies_after = entry_of_body(Pay)
     ENTERED.clear()
     _, turns = talk(Pay, "pay", "40", "yes", "!pause", "well?", "!resume", "no", dies_after=dies_after)
@@ -88,7 +88,7 @@ def test_a_pause_does_not_answer_what_is_asked_about_an_interrupted_body() -> No
 
 
 @pytest.mark.parametrize("agent", [SafePay, ResumablePay])
-def test_what_may_be_entered_again_is_under_the_same_key(agent: type) -> None:
+def test_a_body_that_may_be_entered_again_has_the_same_key(agent: type) -> None:
     stage = Stage(agent)
 
     async def play() -> AgentResult:
@@ -127,7 +127,7 @@ def test_three_yes_at_once_pay_once() -> None:
     assert stage.states[-2:] == ["RUNNING", "COMPLETED"]
 
 
-def test_a_yes_to_what_somebody_has_changed_meanwhile_pays_nothing_and_is_shown_the_change() -> None:
+def test_a_yes_to_values_that_were_changed_meanwhile_pays_nothing() -> None:
     stage = Stage(SafePay)
 
     async def play() -> list[AgentResult]:
@@ -196,7 +196,7 @@ class Impatient(Pay):
 
 
 @pytest.mark.parametrize("line", ["body", "through", "result"])
-def test_what_requires_approval_does_not_run_past_it_whatever_its_code_says(line: str) -> None:
+def test_an_agent_cannot_bypass_its_required_approval(line: str) -> None:
     _, turns = talk(Impatient, line)
     assert "nobody has approved" in turns[0].raw_message
     assert ENTERED == []
@@ -230,7 +230,7 @@ class Roundabout(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "Round.")
 
 
-def test_a_body_that_is_reached_by_several_transitions_is_entered_when_the_last_is_journaled() -> None:
+def test_a_body_is_entered_once_all_transitions_to_it_are_journaled() -> None:
     stage, turns = talk(Roundabout, "go")
     assert turns[-1].raw_message == "Round."
     assert stage.states == ["INITIALIZING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "RUNNING", "COMPLETED"]
@@ -251,7 +251,7 @@ class ByResult(StandardAgent):
         return self.make_result(AgentStatus.RUNNING)
 
 
-def test_a_body_is_entered_through_running_however_it_is_reached_and_its_caller_goes_on() -> None:
+def test_a_body_that_is_called_directly_is_entered_through_running() -> None:
     stage, turns = talk(Direct, "go")
     assert stage.states == ["INITIALIZING", "RUNNING", "COMPLETED"]
     assert turns[0].raw_message == "Done directly."
@@ -264,7 +264,7 @@ def test_super_passes_through() -> None:
     assert sum(record.kind == "running_entered" for record in stage.records) == 1
 
 
-def test_a_handler_enters_it_once() -> None:
+def test_a_handler_enters_a_body_once() -> None:
     _, turns = talk(Twice, "go")
     assert (turns[0].status, len(ENTERED)) == ("ERROR", 1)
 
@@ -279,7 +279,7 @@ class Forgetful(StandardAgent):
 
 
 @pytest.mark.parametrize("line", ["dict", "nothing"])
-def test_a_body_without_a_result_is_told_what_to_return(line: str) -> None:
+def test_a_body_without_a_result_is_an_error_with_a_remedy(line: str) -> None:
     _, turns = talk(Forgetful, line)
     assert turns[0].status == "ERROR"
     assert "return self.make_result(" in turns[0].raw_message
@@ -294,13 +294,13 @@ class HandMade(StandardAgent):
 
 
 @pytest.mark.parametrize("line", ["made by hand", "stale"])
-def test_a_result_that_says_another_status_than_its_agent_is_no_answer(line: str) -> None:
+def test_a_result_with_another_status_than_the_agent_is_an_error(line: str) -> None:
     _, turns = talk(HandMade, line)
     assert turns[0].status == "ERROR"
     assert "and the agent is" in turns[0].raw_message
 
 
-def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_traceback_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(StandardAgent):
         async def on_running(self, msg: Message) -> AgentResult:
             return AgentResult(status=1 / 0)  # type: ignore[arg-type]
@@ -312,7 +312,7 @@ def test_a_trace_goes_to_the_log_and_not_to_the_person(caplog: pytest.LogCapture
     assert not [it for it in caplog.records if it.levelno >= logging.WARNING], "what nobody set up a log for is on the screen of a chat"
 
 
-def test_a_handler_that_hangs_before_the_body_ends_too() -> None:
+def test_a_handler_that_hangs_before_the_body_times_out() -> None:
     class Stuck(StandardAgent):
         async def on_initializing(self, msg: Message) -> AgentResult | None:
             await asyncio.sleep(10_000)
@@ -323,7 +323,7 @@ def test_a_handler_that_hangs_before_the_body_ends_too() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit("bye"), asyncio.CancelledError()])
-def test_what_would_end_a_process_ends_the_conversation_and_no_other_one(error: BaseException) -> None:
+def test_a_system_exit_ends_only_its_conversation(error: BaseException) -> None:
     class Quitter(StandardAgent):
         async def on_running(self, msg: Message) -> AgentResult:
             raise error
@@ -341,7 +341,7 @@ class Talkative(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "There.")
 
 
-def test_a_stream_tells_each_status_and_report_and_ends_with_the_result() -> None:
+def test_a_stream_has_each_status_and_report_and_ends_with_the_result() -> None:
     stage = Stage(Talkative)
 
     async def play() -> list[StreamEvent]:
@@ -358,7 +358,7 @@ def test_a_stream_tells_each_status_and_report_and_ends_with_the_result() -> Non
     ]
 
 
-def test_a_cancel_during_the_body_is_taken_at_its_end() -> None:
+def test_a_cancel_during_the_body_takes_effect_at_its_end() -> None:
     stage = Stage(Pay)
 
     async def play() -> AgentResult:
@@ -376,7 +376,7 @@ def test_a_cancel_during_the_body_is_taken_at_its_end() -> None:
     assert stage.play(play()).status == "COMPLETED", "what is done is done"
 
 
-def test_an_agent_whose_module_is_gone_fails_with_words() -> None:
+def test_an_agent_whose_module_is_missing_fails_with_the_reason() -> None:
     from asterism.flows.registry import KNOWN, name_of  # noqa: PLC0415 - looked into here alone
 
     class Gone(StandardAgent):

@@ -125,7 +125,7 @@ def test_a_secret_is_used_and_in_no_prompt_journal_inbox_or_result(turns: list[A
     assert SECRET not in everything(stage)
 
 
-def test_a_secret_told_before_it_is_asked_for_is_in_no_journal_either() -> None:
+def test_a_secret_given_before_it_is_asked_for_is_in_no_journal() -> None:
     stage = Stage(Login, forgetful=False)
     said(stage, f"log in, my password is {SECRET}", f"password: {SECRET}", "ann")
     assert SECRET not in everything(stage)
@@ -140,7 +140,7 @@ def test_a_secret_is_in_no_error_and_no_log(caplog: pytest.LogCaptureFixture) ->
     assert SECRET not in everything(stage) + caplog.text
 
 
-def test_what_cannot_be_taken_for_a_secret_is_not_quoted() -> None:
+def test_a_rejected_secret_is_not_quoted() -> None:
     stage, turns = talk(Pin, "go", "swordfish", forgetful=False)
     assert turns[-1].raw_message == "Pin: I cannot find a number in '•••'. PIN?"
     assert "swordfish" not in everything(stage)
@@ -153,18 +153,18 @@ def test_a_secret_is_in_no_report_no_metadata_and_no_instance_variable() -> None
     assert SECRET not in everything(stage)
 
 
-def test_a_secret_that_is_in_the_name_of_a_field_does_not_cost_the_field() -> None:
+def test_a_secret_that_equals_the_name_of_a_field_does_not_remove_the_field() -> None:
     stage, turns = talk(Short, "go", "x", "yes", forgetful=False)
     assert (turns[-1].status, turns[-1].fields["express"], turns[-1].data) == ("COMPLETED", True, {"exact": 1})
     assert "extra" in everything(stage), "an instance variable"
 
 
-def test_a_secret_of_a_character_or_two_does_not_falsify_the_answers_to_other_questions() -> None:
+def test_a_short_secret_does_not_change_other_values() -> None:
     _, turns = talk(Counting, "go", "4", "4", forgetful=False)
     assert (turns[-1].status, turns[-1].fields["count"]) == ("COMPLETED", 4)
 
 
-def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
+def test_a_secret_is_not_passed_to_a_child() -> None:
     stage, turns = talk(Passing, "go", "ann", SECRET, forgetful=False)
     assert "child below would receive a secret" in turns[-1].raw_message
     assert SECRET not in everything(stage)
@@ -180,7 +180,7 @@ def test_a_secret_is_not_handed_to_a_child_which_asks_for_its_own() -> None:
 
 
 @pytest.mark.parametrize("line", [SECRET, f" {SECRET}\n", "password is hunter23"])
-def test_a_secret_that_is_sent_once_more_while_the_agent_works_is_not_written_down(line: str) -> None:
+def test_a_secret_sent_again_while_the_agent_works_is_not_stored(line: str) -> None:
     began, released = asyncio.Event(), asyncio.Event()
 
     class Slow(Login):
@@ -214,7 +214,7 @@ class Coloured(Login):
 
 
 @pytest.mark.parametrize("again", [SECRET, f" {SECRET} "])
-def test_a_secret_that_is_said_again_answers_no_other_question(again: str) -> None:
+def test_a_secret_sent_again_answers_no_other_question(again: str) -> None:
     stage = Stage(Coloured, forgetful=False)
     results = said(stage, "go", "ann", SECRET, again, "blue", again, "yes")
     assert [it.raw_message for it in results[2:4]] == ["Colour?", "Colour?"]
@@ -222,14 +222,14 @@ def test_a_secret_that_is_said_again_answers_no_other_question(again: str) -> No
     assert SECRET not in everything(stage)
 
 
-def test_a_secret_that_is_said_while_its_question_is_paused_is_not_written_down() -> None:
+def test_a_secret_sent_while_its_question_is_paused_is_not_stored() -> None:
     stage = Stage(Login, forgetful=False)
     results = said(stage, "go", "ann", "!pause", SECRET, "resume", SECRET, "yes")
     assert [it.status for it in results[2:5]] == ["PAUSED", "PAUSED", "WAITING_FOR_INPUT"]
     assert (results[-1].status, SECRET in everything(stage)) == ("COMPLETED", False)
 
 
-def test_a_secret_is_known_again_in_its_own_conversation_only() -> None:
+def test_a_secret_is_recognized_only_in_its_own_conversation() -> None:
     vault = SecretStore()
     vault.put("run-1", "token", SECRET, {})
     vault.keep("run-1.5.0", {"pin": 12345}, "")
@@ -258,14 +258,14 @@ def test_a_secret_is_asked_for_again_after_a_restart() -> None:
     assert turns[3].raw_message == "Password?"
 
 
-def test_a_secret_whose_process_dies_before_it_is_heard_is_asked_for_again_and_the_rest_is_kept() -> None:
+def test_a_secret_lost_with_its_process_is_asked_for_again_and_other_fields_stay() -> None:
     stage = Stage(Login, dies_after=2)
     (turn,) = said(stage, {"user": "ann", "password": SECRET})
     assert stage.deaths == 1
     assert (turn.raw_message, turn.fields) == ("Password?", {"user": "ann"})
 
 
-def test_a_body_is_not_entered_without_the_secret_that_its_process_has_forgotten() -> None:
+def test_a_body_is_not_entered_without_a_lost_secret() -> None:
     class Own(Login):
         async def on_waiting_for_approval(self, msg: Message) -> AgentResult | None:
             return await self.on_running(msg)
@@ -282,7 +282,7 @@ def test_a_body_is_not_entered_without_the_secret_that_its_process_has_forgotten
         (("go",), "respond", {"password": SECRET}, "password of .* is a secret"),
     ],
 )
-def test_a_secret_cannot_be_told_through_the_inbox(lines: tuple[str, ...], verb: Any, value: Any, why: str) -> None:
+def test_a_secret_cannot_be_given_through_the_inbox(lines: tuple[str, ...], verb: Any, value: Any, why: str) -> None:
     stage = Stage(Login, forgetful=False)
 
     async def play() -> None:
@@ -311,7 +311,7 @@ def test_a_question_for_a_secret_can_be_cancelled_through_the_inbox() -> None:
     assert stage.play(play()) == "cancelled"
 
 
-def test_an_agent_of_a_program_takes_a_secret_by_name() -> None:
+def test_an_agent_in_a_program_accepts_a_secret_by_name() -> None:
     async def play() -> AgentResult:
         agent = Login()
         await agent.reply("go", user="ann", password=SECRET)

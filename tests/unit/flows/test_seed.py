@@ -140,7 +140,7 @@ def said(agent: type, *lines: str) -> list[tuple[str, str]]:
     return [(result.raw_message, str(result.status)) for result in talk(agent, *lines)[1]]
 
 
-def test_the_order_is_asked_for_and_created() -> None:
+def test_an_order_is_collected_and_created() -> None:
     assert said(OrderAgent, "I want to order something", "pizza") == [
         ("What would you like to order?", "WAITING_FOR_INPUT"),
         ("Order created: #1", "COMPLETED"),
@@ -157,13 +157,13 @@ def test_the_order_is_asked_for_and_created() -> None:
         ("what?", "Deletion cancelled.", "CANCELLED"),
     ],
 )
-def test_a_deletion_wants_its_own_words(words: str, reply: str, status: str) -> None:
+def test_a_deletion_requires_its_own_confirmation(words: str, reply: str, status: str) -> None:
     turns = said(DeleteAgent, "delete", "the old logs", words)
     assert turns[1] == ("Delete 'the old logs'? This cannot be undone. (yes/no)", "WAITING_FOR_APPROVAL")
     assert turns[2] == (reply, status)
 
 
-def test_the_survey_lets_its_fields_be_skipped() -> None:
+def test_fields_of_the_survey_may_be_skipped() -> None:
     stage, turns = talk(SurveyAgent, "survey", "skip", "very nice")
     assert [turn.raw_message for turn in turns] == ["Rate 1-5", "Any comments?", "Done."]
     assert turns[-1].fields == {"rating": "N/A", "comment": "very nice"}
@@ -256,7 +256,7 @@ def edges_taken() -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("edge", EDGES, ids="->".join)
-def test_an_override_is_asked_about_every_transition_that_the_framework_makes(edge: tuple[str, str]) -> None:
+def test_an_override_is_called_for_every_transition_of_the_framework(edge: tuple[str, str]) -> None:
     FORBIDDEN.clear()
     assert edge in edges_taken()
     FORBIDDEN.append((AgentStatus(edge[0]), AgentStatus(edge[1])))
@@ -268,7 +268,7 @@ def test_going_back_to_collect_more_input() -> None:
     assert said(Manual, "go", "the red one") == [("I need more details. What else?", "WAITING_FOR_INPUT"), ("Done!", "COMPLETED")]
 
 
-def test_a_strict_agent_that_goes_back_all_the_same_fails_with_words() -> None:
+def test_a_strict_agent_that_goes_back_fails_with_the_reason() -> None:
     needs["more"] = True
     stage, (turn,) = talk(StrictManual, "go")
     assert turn.status == "ERROR"
@@ -276,7 +276,7 @@ def test_a_strict_agent_that_goes_back_all_the_same_fails_with_words() -> None:
     assert stage.states == ["INITIALIZING", "RUNNING", "ERROR"]
 
 
-def test_sub_states_live_in_metadata_and_outlive_the_process() -> None:
+def test_sub_states_in_metadata_survive_the_process() -> None:
     _, turns = talk(Steps, "go", "yes")
     assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
         ("Step 1 complete. Ready for step 2?", "WAITING_FOR_INPUT"),
@@ -308,11 +308,11 @@ class Two(StandardAgent):
         (Approved, ["go", "tea", "no"], ["INITIALIZING", "WAITING_FOR_INPUT", "WAITING_FOR_APPROVAL", "CANCELLED"]),
     ],
 )
-def test_the_typical_flows_leave_exactly_these_states(agent: type, lines: list[str], states: list[str]) -> None:
+def test_the_typical_flows_have_exactly_these_states(agent: type, lines: list[str], states: list[str]) -> None:
     assert talk(agent, *lines)[0].states == states
 
 
-def test_an_agent_of_a_program_has_the_status_of_its_result_whatever_is_done_with_it() -> None:
+def test_an_agent_in_a_program_has_the_status_of_its_last_result() -> None:
     async def play() -> None:
         agent: Any = Approved()
         for turn in (agent.pause, agent.resume, agent.cancel):

@@ -54,6 +54,6 @@ def test_agents_are_found_by_module_file_name_and_entry_point(installed: Path, s
 @pytest.mark.parametrize(
     ("source", "why"), [("both", "name one: both:First"), ("third", "third does not import"), ("second:Nobody", "second does not import")]
 )
-def test_what_is_no_one_agent_is_told(installed: Path, source: str, why: str) -> None:
+def test_a_source_without_exactly_one_agent_is_an_error(installed: Path, source: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         agent_of(source, installed)

@@ -80,7 +80,7 @@ def lunching(**more: Any) -> OrchestrationLoop:
 # -- a loop below a conversation -------------------------------------------------------------------
 
 
-def test_a_question_of_a_loop_comes_up_to_the_conversation_and_its_answer_goes_down() -> None:
+def test_a_question_of_a_loop_is_passed_up_and_its_answer_down() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "maybe", "yes")
     assert [(turn.raw_message, str(turn.status)) for turn in turns] == [
         ("Dig with what?", "WAITING_FOR_INPUT"),
@@ -99,7 +99,7 @@ def test_a_cancel_of_the_conversation_reaches_the_loop() -> None:
     assert DONE == []
 
 
-def test_a_conversation_above_a_loop_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
+def test_a_conversation_above_a_loop_ends_the_same_when_a_process_is_killed_after_any_entry() -> None:
     stage, turns = talk(Treasure, "dig", "a spade", "yes")
     expected = [turn.raw_message for turn in turns]
     for entry in range(2, max(map(len, stage.memory.records.values())) + 1):
@@ -175,7 +175,7 @@ class Tree:
         return found
 
 
-def test_a_worker_may_be_a_flow_agent_that_asks_for_what_it_was_not_handed() -> None:
+def test_a_flow_agent_as_a_worker_asks_for_missing_fields() -> None:
     tree = Tree(lunching(), ANSWERS)
     assert tree.asked == list(ANSWERS)
     assert tree.row.outcome == "finished"
@@ -183,14 +183,14 @@ def test_a_worker_may_be_a_flow_agent_that_asks_for_what_it_was_not_handed() -> 
     assert len(DONE) == 1
 
 
-def test_a_secret_is_not_handed_down_and_what_is_no_field_is_not_mentioned() -> None:
+def test_a_secret_is_not_passed_down_and_unknown_fields_are_ignored() -> None:
     tree = Tree(lunching(), ANSWERS)
     (child,) = (records for run, records in tree.stage.memory.records.items() if run != "root")
     assert "4711" not in child[0].body
     assert "weather" not in child[0].body
 
 
-def test_a_loop_above_a_conversation_goes_the_same_when_a_process_is_killed_after_any_entry() -> None:
+def test_a_loop_above_a_conversation_ends_the_same_when_a_process_is_killed_after_any_entry() -> None:
     whole = Tree(lunching(), ANSWERS)
     for entry in range(2, max(map(len, whole.stage.memory.records.values())) + 1):
         DONE.clear()
@@ -200,21 +200,21 @@ def test_a_loop_above_a_conversation_goes_the_same_when_a_process_is_killed_afte
         assert len(set(DONE)) == 1, "performed again only under its own key"
 
 
-def test_a_denial_is_a_failed_finding() -> None:
+def test_a_rejection_is_a_failed_finding() -> None:
     *_, approval = ANSWERS
     tree = Tree(lunching(), {**ANSWERS, approval: ("reject", None)})
     assert tree.row.outcome == "failed"
     assert tree.findings()[0][0] == "failed"
 
 
-def test_a_conversation_that_nobody_answers_takes_no_longer_than_its_worker_may() -> None:
+def test_an_unanswered_conversation_ends_at_the_time_limit_of_its_worker() -> None:
     tree = Tree(lunching(timeout_s=60), {"Which dish?": ("sleep", 61)})
     assert ("timeout", None, "it took longer than 60 s") in tree.findings()
     (child, *_) = (row for row in tree.stage.memory.runs.values() if row.parent)
     assert (child.state, child.outcome) == ("CANCELLED", "failed")
 
 
-def test_a_handler_takes_no_longer_than_its_worker_may() -> None:
+def test_a_handler_ends_at_the_time_limit_of_its_worker() -> None:
     stewed = {name.replace("soup", "stew"): (verb, "stew" if value else None) for name, (verb, value) in ANSWERS.items()}
     tree = Tree(lunching(timeout_s=60), stewed)
     assert ("timeout", None, "it took longer than 60 s") in tree.findings()
@@ -234,7 +234,7 @@ digging = OrchestrationLoop(plan=[{"step_id": "dig", "worker": "dig", "intent": 
 """
 
 
-def test_a_loop_in_a_file_of_no_package_is_recorded_by_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_in_a_file_outside_a_package_is_recorded_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "beside_of_test.py").write_text(BESIDE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))  # as an agent's file finds its neighbours
     loop = importlib.import_module("beside_of_test").digging
