@@ -177,7 +177,7 @@ class Conversation:
     async def _post(self, client: Client, asked: InquiryRow | None, text: str, values: dict[str, Any]) -> str:
         """Write a message to the inbox, as the answer to the open question if there is one; return its key."""
         agent = await self._agent_of(client, asked)
-        in_confidence = self.vault.has_heard(self.run_id, text.strip()) or (
+        in_confidence = self.vault.knows(self.run_id, text.strip()) or (
             not asked.verbs if asked else await self._is_secret_expected(client, text)
         )
         text, values, token = self._without_secrets(agent, client, text, values, in_confidence=in_confidence)

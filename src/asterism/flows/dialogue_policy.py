@@ -40,18 +40,18 @@ def missing(agent: DialogueAgent) -> list[str]:
 
 async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) -> AgentResult | None:
     """Ask for a missing field, else for approval, else run; ``said`` precedes the question."""
-    told = [*said, *_broken_rules(agent)]
+    sentences = [*said, *_broken_rules(agent)]
     wanted = agent._get_missing_fields()
     if wanted:
-        return ask(agent, wanted[0], told)
+        return ask(agent, wanted[0], sentences)
     state_of(agent).asked_field = ""
     if agent.requires_approval:
-        return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*told, agent.get_approval_prompt()]))
+        return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*sentences, agent.get_approval_prompt()]))
     agent.transition_to(AgentStatus.RUNNING)
     return await agent.on_running(msg)
 
 
-def ask(agent: DialogueAgent, name: str, told: Iterable[str] = ()) -> AgentResult:
+def ask(agent: DialogueAgent, name: str, sentences: Iterable[str] = ()) -> AgentResult:
     """Ask for a field, after other sentences."""
     state, field = state_of(agent), agent.input_fields().get(name)
     if state.asked_field != name:
@@ -62,12 +62,12 @@ def ask(agent: DialogueAgent, name: str, told: Iterable[str] = ()) -> AgentResul
         hints = [field.description] if field and field.description else []
         hints.append('Say "cancel" to stop.')
     prompt = field.prompt if field else f"{name}?"
-    return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*told, *hints, prompt]))
+    return agent.make_result(AgentStatus.WAITING_FOR_INPUT, raw_message=" ".join([*sentences, *hints, prompt]))
 
 
 def _broken_rules(agent: DialogueAgent) -> list[str]:
     """Check each rule whose fields all have values; drop the field of a broken rule, and return the complaints."""
-    told = []
+    sentences = []
     for name in dir(type(agent)):
         involved = getattr(getattr(type(agent), name, None), "__asterism_rule__", ())
         if involved and all(agent.collected_fields.get(field) is not None for field in involved):
@@ -75,8 +75,8 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
                 complaint(getattr(agent, name))
             except ValueError as error:
                 del agent.collected_fields[involved[0]]
-                told.append(complaint_of(agent.input_fields()[involved[0]], error))
-    return told
+                sentences.append(complaint_of(agent.input_fields()[involved[0]], error))
+    return sentences
 
 
 # -- the default handlers --------------------------------------------------------------------------
@@ -85,11 +85,11 @@ def _broken_rules(agent: DialogueAgent) -> list[str]:
 async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     """Fill fields from the first message: named values, and values that patterns or a model find."""
     known = agent.input_fields()
-    told = fill_slots(agent, msg.values, msg.at)
+    sentences = fill_slots(agent, msg.values, msg.at)
     if msg.get_text():
         found = await agent.extract_fields(msg)
-        told += fill_slots(agent, {name: value for name, value in found.items() if name in known}, msg.at)
-    return await advance(agent, msg, told)
+        sentences += fill_slots(agent, {name: value for name, value in found.items() if name in known}, msg.at)
+    return await advance(agent, msg, sentences)
 
 
 async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
@@ -115,7 +115,7 @@ def _declines(asked: Field, text: str, at: float) -> bool:
 
 async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> list[str]:
     """Fill fields from an answer: by a correction, by values found in it, else by its whole text; return the complaints."""
-    state, told = state_of(agent), list[str]()
+    state, sentences = state_of(agent), list[str]()
     before = dict(agent.collected_fields)
     if (fixed := corrected(agent, text, msg.at, asked)) is not None:
         fields = agent.input_fields()
@@ -123,35 +123,35 @@ async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Fie
         return [*fixed, *(f"All right, {fields[name].label}: {in_words(agent.collected_fields[name])}." for name in changed)]
     secret = asked is not None and asked.secret  # a secret is not searched for other values
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
-    told += fill_slots(agent, found, msg.at)
+    sentences += fill_slots(agent, found, msg.at)
     if asked is not None and asked.name in state.unread:
-        told.append(f"{asked.label.capitalize()}: that took too long to read; please say it in other words.")
+        sentences.append(f"{asked.label.capitalize()}: that took too long to read; please say it in other words.")
     elif asked is not None and not found:
-        told += fill_slots(agent, {asked.name: text}, msg.at)
+        sentences += fill_slots(agent, {asked.name: text}, msg.at)
     elif asked is not None and asked.name not in found and asked.kind is not str:
         fill_slots(agent, {asked.name: not_understood(agent, found, text)}, msg.at)  # the rest may be the answer, or not
     is_open = asked is not None and asked.name not in agent.collected_fields
     state.retries = state.retries + 1 if is_open else 0
-    return told
+    return sentences
 
 
 async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Message, asked: Field | None) -> AgentResult | None:
     state = state_of(agent)
-    given, told = _given(agent), []
+    given, sentences = _given(agent), []
     if intent == "cancel":
         return cancel(agent, msg)
     if intent == "back" and given:
         del agent.collected_fields[given[-1]]
         return ask(agent, given[-1])
     if intent == "back":
-        told = ["There is nothing before this."]
+        sentences = ["There is nothing before this."]
     elif asked is not None and intent == "help":
-        told = [explained(asked) if asked.description else f"It is the {asked.label} I need{asked.limits and '; '}{asked.limits}."]
+        sentences = [explained(asked) if asked.description else f"It is the {asked.label} I need{asked.limits and '; '}{asked.limits}."]
     elif asked is not None and intent == "skip" and asked.optional:
         agent.collected_fields[asked.name], state.retries = None, 0
     elif asked is not None and intent == "skip":
-        told = [f"I cannot go on without the {asked.label}."]
-    return await advance(agent, msg, told)
+        sentences = [f"I cannot go on without the {asked.label}."]
+    return await advance(agent, msg, sentences)
 
 
 def cancel(agent: DialogueAgent, msg: Message) -> AgentResult:
@@ -178,8 +178,8 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal is not None:
         state = state_of(agent)
         state.code, state.reason = "rejected", refusal or "rejected"
-        told = "All right, it is not done" + (f": {refusal}." if refusal else ".")
-        return agent.make_result(AgentStatus.CANCELLED, raw_message=told)
+        answer = "All right, it is not done" + (f": {refusal}." if refusal else ".")
+        return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
     return await _discuss(agent, msg, text, asks=asks)
 
 
@@ -193,9 +193,9 @@ async def _discuss(agent: DialogueAgent, msg: Message, text: str, *, asks: bool)
         return await advance(agent, msg)
     if not intent and not asks and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)
-    told = _explanations(agent, text) if intent == "help" or (asks and not intent) else []
+    sentences = _explanations(agent, text) if intent == "help" or (asks and not intent) else []
     unclear = ["Please answer yes or no, or say what to change."] if not intent or intent == "help" else []
-    return await advance(agent, msg, [*told, *unclear])
+    return await advance(agent, msg, [*sentences, *unclear])
 
 
 def _given(agent: DialogueAgent) -> list[str]:
@@ -209,7 +209,7 @@ def _explanations(agent: DialogueAgent, text: str) -> list[str]:
     asked = set(plain(text).split()) - QUESTION_WORDS  # "what" may be the name of a field, but not in a question
     known = list(agent.input_fields().values())
     named = [field for field in known if asked & {field.name.lower(), field.label.lower(), field.label.lower().split()[-1]}]
-    return [f"{field.label.capitalize()}: {told}" for field in named or known if (told := explained(field))]
+    return [f"{field.label.capitalize()}: {explanation}" for field in named or known if (explanation := explained(field))]
 
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:

@@ -205,7 +205,7 @@ class HandlerPerformer:
         state.status, state.prompt, state.host = call.status, call.prompt, execution
         state.approval_required = agent.requires_approval and is_before_approval(call.handler, call.status, call.before)
         state.before, state.before_prompt, state.at = call.before, call.before_prompt, call.message.at
-        message = self.vault.heard(call.message) if call.message.secret else call.message
+        message = self.vault.original(call.message) if call.message.secret else call.message
         handled: HandlerEnded
         try:
             handled = read_back(await _run_handler(agent, execution, message))

@@ -25,13 +25,13 @@ class SecretStore:
         """Store a message that contains a secret under a token: its text, and its field values by name."""
         self._said[token] = run_id, text, values
 
-    def heard(self, message: Message) -> Message:
+    def original(self, message: Message) -> Message:
         """Return the original message; without the parts that this process does not have."""
         known_text = "" if message.text == PLACEHOLDER else message.text
         _, text, values = self._said.get(message.secret, ("", known_text, message.values))
         return msgspec.structs.replace(message, text=text, values=values)
 
-    def has_heard(self, run_id: str, text: str) -> bool:
+    def knows(self, run_id: str, text: str) -> bool:
         """Return True if a text is a known secret of a conversation or of its children; short texts are never."""
         known = [said for owner, said, _ in self._said.values() if owner == run_id]
         known += [str(value) for owner, values in self._values.items() if f"{owner}.".startswith(f"{run_id}.") for value in values.values()]
