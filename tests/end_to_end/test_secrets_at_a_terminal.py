@@ -98,7 +98,7 @@ def test_whoever_leaves_finds_it_open_again(folder: Path) -> None:
     with at_a_terminal(folder, "run", "plan.json", "--fleet", "fleet.toml") as terminal:
         terminal.read_until("PIN?\r\n> ")
         terminal.type("\x04")
-        shown = terminal.read_until("it is not stored")
+        shown = terminal.read_until("stored")
         assert terminal.process.wait(WITHIN_S) == 3
     (resume,) = [line.split("   ")[0].strip() for line in shown.splitlines() if "asterism resume" in line]
     with at_a_terminal(folder, *resume.split()[1:]) as terminal:

@@ -235,10 +235,7 @@ def test_a_secret_is_recognized_only_in_its_own_conversation() -> None:
     vault.keep("run-1.5.0", {"pin": 12345}, "")
     assert [vault.knows("run-1", text) for text in (SECRET, "12345", "hunter", "")] == [True, True, False, False]
     assert not any(
-        vault.knows(run, text)
-        for run in ("run-2", "run", "run-1.5")
-        for text in (SECRET, "12345")
-        if (run, text) != ("run-1.5", "12345")
+        vault.knows(run, text) for run in ("run-2", "run", "run-1.5") for text in (SECRET, "12345") if (run, text) != ("run-1.5", "12345")
     )
 
 
