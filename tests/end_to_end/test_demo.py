@@ -59,15 +59,15 @@ def test_the_replanning_example_tells_the_seeds_story(tmp_path: Path) -> None:
     assert "task_005 retrain_with_tuning  completed" in shown
     for words in (
         "thought: The accuracy did not meet the deployment threshold (95%).",
-        "asked about task_003, answers after",
+        "asked about task_003, answered after",
         "- task task_004",
         "+ task task_005",
         "+ dependency task_003->task_005",
-        "in all: 5 questions, ",
+        "total: 5 questions, ",
         "5 requests, openai:gpt-4o",
     ):
         assert words in shown
-    assert re.search(r"in all: .* tokens, \$0\.0\d+", shown)
+    assert re.search(r"total: .* tokens, \$0\.0\d+", shown)
     result = json.loads((tmp_path / "replan.json").read_text(encoding="utf-8"))
     assert {task: it["status"] for task, it in result["tasks"].items()} == dict.fromkeys(
         ("task_001", "task_002", "task_003", "task_005"), "COMPLETED"
