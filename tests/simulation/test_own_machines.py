@@ -107,7 +107,7 @@ def test_an_answer_that_it_does_not_take_leaves_the_question_open() -> None:
 
     lived = world(people=people)
     assert lived.run_machine(FERRY, Depart(asks=True)).outcome == "finished"
-    assert lived.refusals == ["sim-1:1.0 takes approve, reject, not respond"]
+    assert lived.refusals == ["sim-1:1.0 accepts approve, reject, not respond"]
 
 
 def test_one_seed_is_one_journal() -> None:
@@ -138,9 +138,9 @@ class Wordless(Exception):
 @pytest.mark.parametrize(
     ("result", "why"),
     [
-        (7, "a journal would not give it back: Expected `str`, got `int`"),
-        (object(), "a journal would not give it back: Encoding objects of type object is unsupported"),
-        ("\udcff", "a journal would not give it back: 'utf-8' codec can't encode"),
+        (7, "a journal cannot hold it: Expected `str`, got `int`"),
+        (object(), "a journal cannot hold it: Encoding objects of type object is unsupported"),
+        ("\udcff", "a journal cannot hold it: 'utf-8' codec can't encode"),
         (ValueError("\udcff"), "ValueError: \\udcff"),
         (Wordless(), "Wordless"),
     ],

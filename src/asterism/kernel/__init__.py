@@ -1,1 +1,1 @@
-"""What a machine is, what a journal is. Pure: events in; state and effects out."""
+"""The core: state machines, runs, journals and snapshots. Pure: no I/O, clock or chance."""

@@ -1,7 +1,7 @@
-"""Values that survive JSON: a journal gives them back as they were.
+"""Values that survive a round trip through JSON, as a journal makes it.
 
-``read_back`` and ``round_trip`` are for what Asterism's own code has made, ``as_json`` for what user code has made, which may be
-anything; ``check_json`` sees that a value is JSON already.
+``read_back`` and ``round_trip`` are for values from Asterism's own code; ``as_json`` is for values
+from user code, which may be anything; ``check_json`` checks a value that should be JSON already.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ import msgspec
 from asterism.errors import AsterismError, InvalidInput
 
 MAX_DEPTH = 100
-"""Lists and objects within each other; deeper ones are refused."""
+"""Nesting depth of lists and objects; deeper values are refused."""
 MAX_BYTES = 1024 * 1024
-"""Of one value that user code has made; what is larger belongs into a file."""
+"""Size of a value from user code; larger data belongs in a file."""
 MAX_ERROR_CHARS = 10_000
-"""Of the text of an error that is stored."""
+"""Length of an error text that is stored."""
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 def read_back(it: S) -> S:
-    """Return an event or effect as a journal gives it back: a number of a float field is a float, whatever was put there.
+    """Return an event or effect as it is read from a journal.
+
+    A number in a float field becomes a float.
 
     Raises:
-        InvalidInput: a field has a value that a journal cannot hold, or not of the field's type.
+        InvalidInput: a journal cannot hold the value of a field, or the value does not have the
+            field's type.
     """
     try:
         found: S = _decode(type(it))(_encode(it))
     except (TypeError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-        raise InvalidInput(f"a journal would not give it back: {error}") from None
+        raise InvalidInput(f"a journal cannot hold it: {error}") from None
     return found
 
 
@@ -47,20 +50,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 def round_trip(value: Any) -> Any:
-    """Return a value as a journal gives it back: structs as objects, tuples as lists, and nothing shared with it."""
+    """Return a value after a round trip through JSON.
+
+    Structs become objects and tuples become lists; nothing is shared with the value.
+    """
     return msgspec.json.decode(_encode(value))
 
 
 def as_json(value: Any, what: str, *, bounded: bool = True) -> Any:
-    """Return what user code has made as JSON gives it back.
+    """Return a value from user code after a round trip through JSON.
 
     Args:
         value: anything; a pydantic model is dumped.
-        what: whose it is, for the error.
-        bounded: it is no deeper than ``MAX_DEPTH`` and no larger than ``MAX_BYTES``.
+        what: name of the value, for the error.
+        bounded: limit the value to ``MAX_DEPTH`` and ``MAX_BYTES``.
 
     Raises:
-        InvalidInput: it is not JSON, as NaN, which msgspec would write as null; or it is beyond the bounds.
+        InvalidInput: the value is not JSON (NaN included, which msgspec would write as null), or
+            exceeds the bounds.
     """
     text = json_bytes(value, what)
     try:
@@ -75,15 +82,15 @@ def as_json(value: Any, what: str, *, bounded: bool = True) -> Any:
 
 
 def json_bytes(value: Any, what: str, enc_hook: Callable[[Any], Any] | None = None) -> bytes:
-    """Return a value as JSON text, with nothing in it that is read as something else.
+    """Return a value as JSON text that reads back as the same value.
 
     Args:
         value: anything.
-        what: whose it is, for the error.
-        enc_hook: makes JSON of what msgspec does not know; by default of pydantic models only.
+        what: name of the value, for the error.
+        enc_hook: converts objects that msgspec does not know; by default pydantic models only.
 
     Raises:
-        InvalidInput: it is not JSON.
+        InvalidInput: the value is not JSON.
     """
     try:
         builtins = msgspec.to_builtins(value, str_keys=True, enc_hook=enc_hook or _dumped)
@@ -99,15 +106,15 @@ def _dumped(value: Any) -> Any:
 
 
 def check_json(value: Any, where: str, depth: int = MAX_DEPTH) -> None:
-    """See that a journal would give a value back as it is.
+    """Check that a journal returns a value unchanged.
 
     Args:
-        value: anything.
-        where: what it is, for the error.
-        depth: lists and objects within each other, at most.
+        value: any value.
+        where: name of the value, for the error.
+        depth: bound on nested lists and objects.
 
     Raises:
-        InvalidInput: it is not what JSON has, or too deep; names ``where``.
+        InvalidInput: the value is not JSON, or too deep; names ``where``.
     """
     if value is None:
         return
@@ -139,21 +146,21 @@ def _why_not_json(value: Any, depth: int) -> str:
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON from its pairs, as a reader of JSON asks for it (``object_pairs_hook``).
+    """Return a JSON object from its pairs (an ``object_pairs_hook``).
 
     Raises:
-        InvalidInput: a name is there twice.
+        InvalidInput: a name occurs twice.
     """
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise InvalidInput(f"{name!r} is there twice in one object; names and ids are unique")
+            raise InvalidInput(f"duplicate name {name!r} in an object; names and ids are unique")
         found[name] = value
     return found
 
 
 def check_encodable(value: Any, where: str) -> None:
-    """See that JSON can be written of a value, whatever it would be read back as.
+    """Check that a value can be written as JSON, even if it would not read back the same.
 
     Raises:
         InvalidInput: it cannot; names ``where``.
@@ -167,11 +174,15 @@ def check_encodable(value: Any, where: str) -> None:
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error as text that can be stored: one of ours as it is, any other with its type."""
+    """Return the text of an error for a journal.
+
+    An error that is not Asterism's is prefixed with its type.
+    """
     try:
         text = str(error)
-    except Exception:  # boundary: user code has made it, and it may fail to say what it is
+    except Exception:  # boundary: the error is of user code, and its __str__ may fail
         text = ""
     if not isinstance(error, AsterismError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text[:MAX_ERROR_CHARS].encode(errors="backslashreplace").decode()  # a name of a file may be no Unicode
+    # A file name in it may not be valid Unicode
+    return text[:MAX_ERROR_CHARS].encode(errors="backslashreplace").decode()

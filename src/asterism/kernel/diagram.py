@@ -1,4 +1,4 @@
-"""A table drawn as a Mermaid state diagram; the docs are drawn from here, and a test compares them."""
+"""Draw a machine's table as a Mermaid state diagram; the diagrams in the docs are drawn here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from asterism.kernel.machine import Machine, kind_of
 
 
 def mermaid(machine: Machine[Any]) -> str:
-    """The machine as ``stateDiagram-v2`` text. Internal rows are no edges and are not drawn."""
+    """Return the machine as ``stateDiagram-v2`` text, without internal rows, which are no edges."""
     lines = ["stateDiagram-v2", f"    [*] --> {machine.initial}"]
     for state, rows in machine.table.items():
         labels: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""What a journal is: entries in order, and the records that stores keep of them.
+"""A journal: the entries of a run in order, and the records that stores hold of them.
 
-An entry is typed (its event and effects are objects of one machine); a record is the same thing
-packed, which a store can keep and a person can read without knowing the machine.
+An entry is typed: its event and effects are objects of one machine. A record is the same entry as
+JSON text, which stores and people can read without the machine.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ from asterism.errors import VERSION_STEP, AsterismError, RunNewer
 from asterism.kernel.machine import Effect, Event, Machine, kind_of, make_effect_id
 
 SCHEMA_VERSION = 2
-"""Version of the packed form. A change of format raises it and adds an upgrade step."""
+"""Schema version of a record's body. A change of format raises it and adds an upgrade step."""
 
 
 class JournalMismatch(AsterismError):
-    """Replaying a journal did not give what the journal says; the run cannot be trusted to go on."""
+    """Raised when a replay does not give what the journal says; the run cannot continue."""
 
     def __init__(self, run_id: str, seq: int, what: str) -> None:
         self.run_id = run_id
         self.seq = seq
-        super().__init__(f"journal of run {run_id}, entry {seq}: {what}; it was not written by this version's rules, or it was changed")
+        super().__init__(f"journal of run {run_id}, entry {seq}: {what}; another version's rules wrote the entry, or it was changed")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One step of one run.
+    """One step of a run.
 
     Attributes:
         run_id: the run's id.
         seq: position in the run's journal, from 1, without gaps.
-        at: seconds since the epoch, as the driver read them.
-        actor: who caused it (``system``, ``device:laptop``, ``planner``, a person's name, …).
+        at: seconds since the epoch, from the driver's clock.
+        actor: cause of the event (``system``, ``device:laptop``, ``planner``, a person's name, …).
         event: what happened.
         state: name of the state after it.
-        effects: what it caused, in order; their ids are ``effect_id`` of (run, seq, index).
-        key: key of the inbox row it folds, empty when it folds none.
-        note: why the event was only noted and not stepped; empty when it was stepped.
-        facts: verdicts that a replay must not compute anew (see ``StepContext.side_effect``).
-        rules: version of the machine's rules that this entry and those after it are made by; only in the first entry of a run
-            and where an owner claims it, else 0.
+        effects: effects it scheduled, in order; their ids are `make_effect_id` of (run, seq,
+            index).
+        key: key of the inbox row with the event; empty if the event came otherwise.
+        note: reason why the event was noted without a step; empty after a step.
+        side_effects: recorded results that a replay must not compute again (see
+            ``StepContext.side_effect``).
+        rules: version of the machine's rules for this and the following entries; only in the first
+            entry and those that acquire ownership, else 0.
     """
 
     run_id: str
@@ -58,18 +60,19 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rules: int = 0
 
     def effect_ids(self) -> tuple[str, ...]:
-        """Ids of the effects, in order."""
+        """Return the ids of the effects, in order."""
         if not self.effects:
             return ()
         return tuple([make_effect_id(self.run_id, self.seq, index) for index in range(len(self.effects))])
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as stores keep it.
+    """An entry as stores hold it.
 
     Attributes:
         kind: kind of the event.
-        body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …}``, as text; without what is empty.
+        body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …}`` as text, without its
+            empty members.
         version: schema version of the body.
     """
 
@@ -86,7 +89,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history_line(record_or_entry: Record | Entry) -> str:
-    """One line a person can read: seq, what happened, the state after it."""
+    """Return a line for people: seq, event, actor, state after the event."""
     it = record_or_entry
     what = it.kind if isinstance(it, Record) else kind_of(it.event)
     note = f"  (noted: {it.note})" if it.note else ""
@@ -94,37 +97,37 @@ def history_line(record_or_entry: Record | Entry) -> str:
 
 
 def version_of(machine: Machine[Any], rules: int = 0) -> int:
-    """Return the version of the runs that this program writes with a machine: one number, which orders programs by what they know.
+    """Return the version of the runs that this program writes, by which programs are ordered.
 
     Args:
-        machine: of the runs.
-        rules: another version of its rules than its own.
+        machine: machine of the runs.
+        rules: version of the rules to use instead of the machine's own.
     """
     return SCHEMA_VERSION * VERSION_STEP + (rules or machine.rules)
 
 
 def check_known(run_id: str, version: int, machine: Machine[Any]) -> None:
-    """See that this program knows the version that a run was written with.
+    """Check that this program knows the version of a run.
 
     Raises:
-        RunNewer: it does not.
+        RunNewer: a newer program wrote the run.
     """
     if version > version_of(machine):
         raise RunNewer(run_id, version, version_of(machine))
 
 
 def check_whole(run_id: str, listed: int, last: int) -> None:
-    """See that a journal goes as far as its run's row says.
+    """Check that a journal is as long as its run's row says.
 
     Raises:
         JournalMismatch: entries are missing at its end.
     """
     if listed > last:
-        raise JournalMismatch(run_id, last + 1, f"it is missing: the run is listed with {listed} entries")
+        raise JournalMismatch(run_id, last + 1, f"it is missing: its row counts {listed} entries")
 
 
 def state_history(records: Iterable[Record], **more: str) -> list[dict[str, Any]]:
-    """The history of states: ``{step, state, timestamp, **more}``, one for each change of state, oldest first."""
+    """Return ``{step, state, timestamp, **more}`` for each change of state, oldest first."""
     history: list[dict[str, Any]] = []
     for record in records:
         if not history or history[-1]["state"] != record.state:
@@ -133,7 +136,7 @@ def state_history(records: Iterable[Record], **more: str) -> list[dict[str, Any]
 
 
 def time_per_state(records: Iterable[Record], now: float) -> dict[str, float]:
-    """Seconds spent in each state, up to ``now`` (or to the last entry, if ``now`` is earlier)."""
+    """Return the seconds spent in each state up to ``now``, or the last entry if it is later."""
     spent: dict[str, float] = {}
     state, since = "", 0.0
     for record in records:

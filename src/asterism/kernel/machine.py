@@ -1,11 +1,12 @@
-"""What a machine is: a table, and nothing else that moves its state.
+"""A state machine as a table: for each state, the events it accepts and the move of each.
 
-A row of the table names the event it is for, the move that carries it out and the targets that move
-may choose; any other target raises. Events come in, a state and effects come out; ``step`` is
-deterministic: no clock, no chance, no I/O. Time, ids and the actor arrive in the :class:`StepContext`.
+A row names an event, the move that handles it and the target states that the move may choose; any
+other target raises. `Machine.step` takes an event and returns the next state; the effects to
+perform are collected in the :class:`StepContext`, from which time, ids and the actor come too. A
+step is deterministic: no clock, no chance, no I/O. Effects are performed elsewhere (``runtime``).
 
-The idea of a machine as one table that alone moves the state is h11's; events in and instructions
-out is distributed's worker state machine. Not here: anything that performs an effect.
+The table as the only thing that moves the state is h11's idea; events in and instructions out is
+that of distributed's worker state machine.
 """
 
 from __future__ import annotations
@@ -29,89 +30,98 @@ T = TypeVar("T")
 
 
 class RecoveryPolicy(enum.Enum):
-    """What a crash means for an effect that has no outcome yet."""
+    """The recovery of an effect that had no result when the process crashed."""
 
     RETRY_SAME_KEY = "same_key"  # idempotent: perform it again under the same id
-    REATTACH = "reattach"  # ask, by the id, what became of it
-    DO_NOT_RETRY = "never"  # it is Interrupted: a retry policy or a person decides
+    REATTACH = "reattach"  # ask for its status by its id
+    DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person decides
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Something that happened. Plain data, which has no cycles: the garbage collector need not look at it (``gc=False``).
+    """Something that happened, as plain data.
 
-    Every kind has a ``tag`` in snake_case: its name in journals and inboxes, which stays when the class gets another one. A field
-    whose name there is not Python's has a ``msgspec.field(name=…)``.
+    Every kind has a ``tag`` in snake_case, its name in journals and inboxes; the tag stays when the
+    class is renamed. A field that is named otherwise in Python than in journals has a
+    ``msgspec.field(name=…)``. Events have no reference cycles, so the garbage collector skips them
+    (``gc=False``).
     """
 
     from_outside: ClassVar[bool] = False
-    """True for commands and answers: what the inbox may bring. Nobody outside tells a run how its effects came out."""
+    """True for commands and answers: an inbox accepts no other events, so effect results cannot be
+    sent from outside."""
     adopts_rules: ClassVar[bool] = False
-    """True for the event by which an owner claims a run: from this entry on the run moves by the rules of the owner's program."""
+    """True for the event that acquires ownership: from its entry on, the run uses the rules of the
+    owner's program."""
 
 
 class EffectResult(Event, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of an effect; accepted once, noted when it comes late or again."""
+    """The result of an effect. The first one is accepted; a late or second one is only noted."""
 
     effect_id: str
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Something to be done outside. Plain data; its id comes from its place in the journal. Named as an :class:`Event` is."""
+    """Something to be performed outside the machine, as plain data with a ``tag`` like events."""
 
     performed_outside: ClassVar[bool] = True
-    """False where nobody performs it: its outcome comes through the inbox (a question to a person)."""
+    """False where no performer runs it: its result comes through the inbox (a question to a
+    person)."""
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """What a crash means for it."""
+        """Return the policy for this effect after a crash."""
         return RecoveryPolicy.RETRY_SAME_KEY
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return the actor of its result."""
         return "system"
 
     @property
     def cancels(self) -> str:
-        """Id of the effect that this one calls off; empty for all others."""
+        """Return the id of the effect that this one cancels; empty for all other kinds."""
         return ""
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """The outcome when it is called off, lost in a crash and not to be redone, or when its performer has raised."""
+        """Return the result of an effect that was cancelled or lost, or whose performer raised."""
         raise NotImplementedError(type(self).__name__)
 
 
 def kind_of(it: type[Event | Effect] | Event | Effect) -> str:
-    """Return the tag of an event or effect, or of their class: its name in journals and inboxes, and for people."""
+    """Return the tag of an event or effect, or of its class."""
     return str(it.__struct_config__.tag)
 
 
 def make_effect_id(run_id: str, seq: int, index: int) -> str:
-    """The id of an effect: also the idempotency key handed to devices and models."""
+    """Return the id of an effect: its place in the journal, and its idempotency key outside."""
     return f"{run_id}:{seq}.{index}"
 
 
 def run_id_of(effect_id: str) -> str:
-    """The run that an effect of this id is of."""
+    """Return the id of the run that an effect belongs to."""
     return effect_id.rpartition(":")[0]
 
 
 class StepContext(msgspec.Struct):
-    """What a move knows besides memory and event, and how it asks for effects.
+    """The input of a move, next to memory and event, and the collector of its effects.
 
     Attributes:
-        run_id, seq, at, actor: those of the entry being made.
-        state: the state that the machine is in.
-        rules: version of the rules that this entry is made by: those of the program that submitted the run, or that claimed it
-            last. A replayed turn has the version that its entry was written under, so a corrected move asks ``context.rules >= N``.
-        settles: id of the effect whose outcome the event is; empty for any other event.
-        outstanding: effects without an outcome, by id, oldest first, the one that is being settled included; read only.
-        abandoned: ids of effects whose outcome will have no consequence.
-        side_effects: verdicts of code that may change between versions (a condition, a ranking). A live turn
-            computes and records them; a replayed turn is given them.
-        replayed: it is made from the journal, and not for the first time.
-        effects: asked for so far.
-        touched: ``(kind, id)`` of the parts of the memory that the move may have changed, for views. No journal has them.
+        run_id, seq, at, actor: those of the entry that this step makes; ``at`` in seconds since the
+            epoch.
+        state: the current state.
+        rules: version of the rules for this entry: that of the program that submitted the run or
+            last acquired ownership. A replayed step has the version of its entry, so a corrected
+            move asks ``context.rules >= N``.
+        settles: id of the effect that the event is the result of; empty for other events.
+        outstanding: effects without a result, by id, oldest first, including the one that
+            ``settles`` names; read only.
+        abandoned: ids of outstanding effects whose result will be ignored.
+        side_effects: recorded results of code that may change between versions (a condition, a
+            ranking). A live step computes and records them; a replayed step reads them.
+        replayed: True if the entry is read from the journal, False if it is new.
+        effects: the effects scheduled so far.
+        touched: ``(kind, id)`` of the parts of the memory that the move may have changed, for
+            views; not journaled.
     """
 
     run_id: str
@@ -129,30 +139,30 @@ class StepContext(msgspec.Struct):
     touched: dict[tuple[str, str], None] = {}
 
     def schedule(self, effect: Effect) -> str:
-        """Ask for an effect; returns its id, which is also its idempotency key."""
+        """Schedule an effect and return its id, which is also its idempotency key."""
         self.effects.append(effect)
         return make_effect_id(self.run_id, self.seq, len(self.effects) - 1)
 
     def abandon(self, effect_id: str) -> None:
-        """Drop the outcome of an outstanding effect: when it comes, it is journaled and no move sees it."""
+        """Ignore the result of an outstanding effect: it is journaled, but no move sees it."""
         self.abandoned.add(effect_id)
 
     def touch(self, kind: str, *ids: str) -> None:
-        """Note that parts of the memory may have changed, so that a view shows them as they are now."""
+        """Mark parts of the memory as possibly changed, so that views read them again."""
         self.touched.update(dict.fromkeys([(kind, part) for part in ids]))
 
     def side_effect(self, name: str, compute: Callable[[], T]) -> T:
-        """The recorded verdict of that name; computed and recorded when this turn is live."""
+        """Return the recorded result of that name; a live step computes and records it first."""
         if not self.replayed and name not in self.side_effects:
             self.side_effects[name] = compute()
         return typing.cast("T", self.side_effects[name])
 
 
 Move = Callable[[Any, Never, StepContext], enum.StrEnum | None]
-"""``(memory, event, turn) -> next state``; ``None`` says that nothing happened, and leaves no entry.
+"""``(memory, event, context) -> next state``; for ``None`` nothing happened and no entry is made.
 
-The event is typed ``Never`` so that a move for any one event fits; that each key of a table matches
-the annotation of its move is checked when the machine is defined.
+The event is typed ``Never`` so that a move for any one event fits. `Machine` checks that each key
+of a table matches the annotation of its move.
 """
 
 
@@ -161,9 +171,10 @@ class Row:
     """One row of a table.
 
     Attributes:
-        move: carries the event out; validates first, changes memory after.
-        to: the states it may choose. These are the edges of the matrix.
-        internal: it may also leave the state as it is without that being an edge. A row without targets is internal.
+        move: handles the event: validates first, then changes the memory.
+        to: the target states it may choose: the edges of the state diagram.
+        internal: True if the move may also stay in the current state, which is no edge. A row
+            without targets is internal.
     """
 
     move: Move
@@ -172,7 +183,7 @@ class Row:
 
 
 def row(move: Move, *to: enum.StrEnum, internal: bool = False) -> Row:
-    """A row with these targets; without any it is internal."""
+    """Return a row with these targets; without any it is internal."""
     return Row(move, frozenset(to), internal or not to)
 
 
@@ -181,13 +192,15 @@ Table = Mapping[enum.StrEnum, Mapping[type[Event], Row]]
 
 @dataclass(frozen=True, slots=True)
 class RequestFactory:
-    """How the request of a kind of effect is made: all that its performer is given.
+    """The function that makes the request of a kind of effect: everything its performer receives.
 
     Attributes:
-        make: ``(run, effect_id, effect) -> request``, pure; nothing in the request changes when the run goes on.
-        fixed: type of a request that is made once, when the effect is issued, because the facts it is made from may change
-            while the effect is outstanding. None where it is made whenever performing begins: from facts that cannot change
-            until then, or (``RecoveryPolicy.REATTACH``) that say how far the effect has come.
+        make: ``(run, effect_id, effect) -> request``, pure; the request does not change when the
+            run goes on.
+        fixed: type of a request that is made once, when the effect is issued, because its facts may
+            change while the effect is outstanding. None if the request is made whenever performing
+            begins: from facts that do not change until then, or (``RecoveryPolicy.REATTACH``) that
+            record the progress of the effect.
     """
 
     make: Callable[[Any, str, Any], Any]
@@ -196,7 +209,7 @@ class RequestFactory:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """What a state says of itself: the same three answers for every machine."""
+    """The facts of a state, the same three for every machine."""
 
     name: str
     is_round_end: bool
@@ -208,24 +221,25 @@ class Machine(Generic[M]):
     """A named table over one memory type.
 
     Args:
-        name: as users know it.
+        name: name shown to users.
         states: the enumeration of its states.
-        initial: where a run begins.
+        initial: the state in which a run begins.
         table: state -> event type -> row.
-        effects: the kinds of effect its moves may ask for.
-        memory: makes an empty memory.
-        ends: states in which a run has ended although a row leads out of them (a flow's ERROR).
-        common: rows that every state has for events that its own rows do not name.
+        effects: the kinds of effect that its moves may schedule.
+        memory: returns an empty memory.
+        ends: further states in which a run has ended, although a row leads out of them.
+        common: rows of every state, for events that the state's own rows do not name.
         while_live: the same, except for states in which a run has ended.
-        settled: called with the memory and each outcome before its move; counts what the effect has used. It must not fail.
-        check_end: called with the memory when a live move leads to a state in which a run has ended; returns what is wrong with it,
-            or "". A replay does not ask: a run that has ended stays readable.
-        requests: for kinds of effect whose performer needs more than the effect; the request of any other is the effect.
-        starts: makes the event that begins a run which another run has started, or raises InvalidInput; None where it cannot be a child.
-        rules: version of its moves, from 1 to 999; raised with every correction of a move (see ``StepContext.rules``).
+        settled: called with memory and each effect result before its move; it must not fail.
+        check_end: called with the memory when a live move ends the run; returns the problem, or "".
+            A replay does not ask: a run that has ended stays readable.
+        requests: for kinds of effect whose request is more than the effect itself.
+        starts: returns the event that begins a child run, or raises InvalidInput; None if the
+            machine cannot be a child.
+        rules: version of its moves, from 1 to 999, raised with each correction of a move.
 
     Attributes:
-        table: all rows of each state, the common ones included.
+        table: all rows of each state, including the common ones.
 
     Raises:
         ValueError: the table is not sound (see :func:`problems`).
@@ -268,22 +282,24 @@ class Machine(Generic[M]):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
 
     def step(self, state: enum.StrEnum, memory: M, event: Event, context: StepContext) -> enum.StrEnum | None:
-        """Carry one event out.
+        """Handle one event.
 
-        An outcome settles its effect whether or not there is a row for it. For one that was abandoned only the common rows count.
+        An effect result settles its effect even if no row handles it. For the result of an
+        abandoned effect only the common rows count.
 
         Args:
-            state: where the machine is.
-            memory: changed in place, after everything was validated.
-            event: what happened.
-            context: place, time and actor; collects the effects.
+            state: the current state.
+            memory: changed in place, after validation.
+            event: the event to handle.
+            context: seq, time and actor of the entry; collects the effects.
 
         Returns:
-            The next state, or None where nothing happened.
+            The next state, or None if nothing happened.
 
         Raises:
-            IllegalTransition: no row for the event in this state, or a target that the row forbids.
-            TypeError: no state has a row for this kind of outcome; or the run would end, and its memory does not say how.
+            IllegalTransition: the state has no row for the event, or the row forbids the target.
+            TypeError: no state has a row for this kind of effect result; or the run would end, and
+                its memory has no valid end.
         """
         found = self.table[state].get(type(event))
         if isinstance(event, EffectResult):
@@ -292,11 +308,11 @@ class Machine(Generic[M]):
                 found = self._common.get(type(event))
             if found is None:
                 if type(event) not in self.events:
-                    raise TypeError(f"{self.name} has no row for {type(event).__name__} in any state: it could not be replayed")
+                    raise TypeError(f"{self.name} has no row for {type(event).__name__} in any state: the run could not be replayed")
                 return state
         if found is None:
             raise IllegalTransition(self.name, state, kind_of(event), [kind_of(kind) for kind in self.table[state]])
-        target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has seen that its move takes this event
+        target = found.move(memory, event, context)  # type: ignore[arg-type]  # problems() has checked its annotation
         if target is None or (found.internal and target == state):
             return target
         if target not in found.to:
@@ -306,15 +322,15 @@ class Machine(Generic[M]):
         return target
 
     def matrix(self) -> dict[enum.StrEnum, frozenset[enum.StrEnum]]:
-        """State -> the states its rows may lead to; what the diagrams and the tests are drawn from."""
+        """Return each state with the states that its rows may lead to."""
         return {state: _targets(rows) for state, rows in self.table.items()}
 
     def is_terminal(self, state: str) -> bool:
-        """True where a run has ended: no row leads to another state, or the machine says so."""
+        """Return True for a state in which a run has ended: a dead end, or one of ``ends``."""
         return state in self._terminal
 
     def facts(self, state: str) -> StateFacts:
-        """What the state says of itself."""
+        """Return the facts of a state."""
         ended = self.is_terminal(state)
         return StateFacts(name=state, is_round_end=ended, is_subtask_end=ended, next_agent=self.name)
 
@@ -328,21 +344,19 @@ def _targets(rows: Mapping[type[Event], Row]) -> frozenset[enum.StrEnum]:
 
 
 def problems(machine: Machine[Any]) -> list[str]:
-    """What is unsound in a table, as far as it can be seen before it runs."""
+    """Return the defects of a table that are visible before it runs, in words."""
     found = [f"no row for {state}" for state in machine.states if state not in machine.table]
-    found += [f"{state} is not a state of it" for state in (machine.initial, *machine.table) if not isinstance(state, machine.states)]
+    found += [f"{state} is not one of its states" for state in (machine.initial, *machine.table) if not isinstance(state, machine.states)]
     for kinds in (machine.events, machine.effects):
         found += [_no_tag(kind) for kind in kinds if not _has_tag(kind)]
         found += [
-            f"{kind.__name__} has a tag_field, or is array_like; leave that out"
-            for kind in kinds
-            if _has_tag(kind) and not _is_an_object(kind)
+            f"{kind.__name__} sets tag_field or array_like; remove that" for kind in kinds if _has_tag(kind) and not _is_an_object(kind)
         ]
         tags = [kind_of(kind) for kind in kinds if _has_tag(kind)]
-        found += [f"two kinds have the tag {tag!r}; a journal could not tell them apart" for tag in sorted({*tags}) if tags.count(tag) > 1]
+        found += [f"two kinds have the tag {tag!r}; a journal could not distinguish them" for tag in sorted({*tags}) if tags.count(tag) > 1]
     if type(machine.rules) is not int or not 1 <= machine.rules < VERSION_STEP:
         found.append(f"rules: {machine.rules!r} is not a version from 1 to {VERSION_STEP - 1}")
-    found += [f"requests: {kind.__name__} is no effect of it" for kind in machine.requests if kind not in machine.effects]
+    found += [f"requests: {kind.__name__} is not one of its effects" for kind in machine.requests if kind not in machine.effects]
     edges = {state: {target for entry in rows.values() for target in entry.to} for state, rows in machine.table.items()}
     reached, frontier = {machine.initial}, [machine.initial]
     while frontier:
@@ -352,12 +366,12 @@ def problems(machine: Machine[Any]) -> list[str]:
     found += [f"{state} cannot be reached" for state in machine.states if state not in reached]
     for state, rows in machine.table.items():
         for event, entry in rows.items():
-            taken, name = _event_types(entry.move), getattr(entry.move, "__name__", repr(entry.move))
-            if not taken:
-                found.append(f"{state}: {name} does not say which event it takes; annotate its second parameter with {event.__name__}")
-            elif not issubclass(event, taken):
+            accepted, name = _event_types(entry.move), getattr(entry.move, "__name__", repr(entry.move))
+            if not accepted:
+                found.append(f"{state}: {name} does not declare its event; annotate its second parameter with {event.__name__}")
+            elif not issubclass(event, accepted):
                 found.append(f"{state}: the row for {event.__name__} has a move for another event, {name}")
-            found += [f"{state}: {target} is not a state of it" for target in entry.to if not isinstance(target, machine.states)]
+            found += [f"{state}: {target} is not one of its states" for target in entry.to if not isinstance(target, machine.states)]
     return found
 
 
@@ -369,7 +383,7 @@ def _has_tag(kind: type[Event | Effect]) -> bool:
 
 
 def _is_an_object(kind: type[Event | Effect]) -> bool:
-    """True where JSON of a kind is an object that has its tag under ``type``, as a journal is read."""
+    """Return True if a journal can read this kind: a JSON object with its tag under ``type``."""
     return kind.__struct_config__.tag_field == "type" and not kind.__struct_config__.array_like
 
 
@@ -381,7 +395,7 @@ def _no_tag(kind: type[Event | Effect]) -> str:
 
 @functools.cache
 def _event_types(move: Move) -> tuple[type[Event], ...]:
-    """The event types that a move's annotation takes; none where it says nothing."""
-    taken = list(inspect.signature(move).parameters)[1:2]
-    annotated = typing.get_type_hints(move).get(taken[0]) if taken else None
+    """Return the event types that annotate a move's second parameter; none without annotation."""
+    second = list(inspect.signature(move).parameters)[1:2]
+    annotated = typing.get_type_hints(move).get(second[0]) if second else None
     return tuple(typing.get_args(annotated)) or ((annotated,) if annotated else ())

@@ -1,4 +1,4 @@
-"""How an entry becomes a record, and a record an entry again; records of earlier versions are brought up to date as they are read."""
+"""The conversion of entries to records and back, with upgrades of earlier schema versions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from asterism.kernel.machine import Event, Machine, kind_of
 
 _ENCODER = msgspec.json.Encoder()
 MAX_COMMAND_DEPTH = MAX_DEPTH + 10
-"""Lists and objects within each other in an inbox row: those of a value that its sender has checked, and what is around it."""
+"""Bound on nested lists and objects in an inbox row: a value that its sender has checked, and what
+is around it."""
 
 UPGRADES: dict[int, Callable[[Record], Record]] = {}
-"""By version, the step that makes a record of that version one of the next. Version 1 was never released and has none."""
+"""For each schema version, the step that upgrades a record to the next version. Version 1 was never
+released and has none."""
 
 
 def is_readable(version: int) -> bool:
@@ -27,7 +29,7 @@ def is_readable(version: int) -> bool:
 
 
 def upgraded(record: Record) -> Record:
-    """A record in today's form; what is stored stays as it was written.
+    """Return a record in today's schema version; the stored record does not change.
 
     Raises:
         JournalMismatch: no step leads from its version to today's.
@@ -35,13 +37,13 @@ def upgraded(record: Record) -> Record:
     while record.version != SCHEMA_VERSION:  # bounded: each step leads one version on
         step = UPGRADES.get(record.version)
         if step is None:
-            raise JournalMismatch(record.run_id, record.seq, f"schema version {record.version}, this program reads {SCHEMA_VERSION}")
+            raise JournalMismatch(record.run_id, record.seq, f"schema version {record.version}, but this program reads {SCHEMA_VERSION}")
         record = msgspec.structs.replace(step(record), version=record.version + 1)
     return record
 
 
 class Body(msgspec.Struct):
-    """The packed form of an entry's typed half."""
+    """The typed part of an entry, as JSON holds it."""
 
     event: Any
     effects: Any = ()
@@ -50,7 +52,7 @@ class Body(msgspec.Struct):
 
 
 class Packer:
-    """Packs entries of one machine into records, and back."""
+    """The conversion of entries of one machine to records and back."""
 
     def __init__(self, machine: Machine[Any]) -> None:
         self._machine = machine
@@ -59,10 +61,10 @@ class Packer:
         self._effects = {kind_of(effect): effect for effect in machine.effects}
 
     def pack(self, entry: Entry) -> Record:
-        """The record of an entry.
+        """Return the record of an entry.
 
         Raises:
-            InvalidInput: a text in it is not Unicode.
+            InvalidInput: a text in the entry is not valid Unicode.
         """
         body: dict[str, Any] = {"event": entry.event}
         if entry.effects:
@@ -84,10 +86,11 @@ class Packer:
         )
 
     def unpack(self, record: Record) -> Entry:
-        """The entry of a record.
+        """Return the entry of a record.
 
         Raises:
-            JournalMismatch: the record is of another version, or is not one of this machine's.
+            JournalMismatch: the record has an unknown schema version, or does not belong to this
+                machine.
         """
         try:
             record = upgraded(record)
@@ -112,11 +115,11 @@ class Packer:
         )
 
     def event(self, kind: str, body: str) -> Event:
-        """An event from its kind and JSON text, as inbox rows carry it.
+        """Return an event from its kind and JSON text, as inbox rows hold it.
 
         Raises:
-            ValueError: not an event of this machine, or none that comes from outside; or nested so deep that what was read could
-                not be written again, with the entry around it.
+            ValueError: the machine has no such event, or accepts none of this kind from outside; or it is
+                nested too deeply to be journaled within an entry.
         """
         try:
             event = msgspec.json.decode(body, type=self._commands[kind])
@@ -128,15 +131,15 @@ class Packer:
 
 @functools.cache
 def packer(machine: Machine[Any]) -> Packer:
-    """The packer of a machine."""
+    """Return the packer of a machine."""
     return Packer(machine)
 
 
 def event_body(event: Event) -> str:
-    """The JSON text of an event, as inbox rows carry it.
+    """Return the JSON text of an event, as inbox rows hold it.
 
     Raises:
-        InvalidInput: a text in it is not Unicode.
+        InvalidInput: a text in the event is not valid Unicode.
     """
     return _json(event)
 
@@ -144,5 +147,5 @@ def event_body(event: Event) -> str:
 def _json(value: Any) -> str:
     try:
         return _ENCODER.encode(value).decode()
-    except UnicodeEncodeError:  # what a terminal gives for bytes that are not UTF-8
+    except UnicodeEncodeError:  # a terminal decodes bytes that are not UTF-8 to lone surrogates
         raise InvalidInput("a text to be stored is not valid Unicode; give it in UTF-8") from None

@@ -1,6 +1,6 @@
-"""A run: one machine instance with its own journal, taken forward event by event.
+"""A run: the state of one machine, moved forward event by event, each as an entry of its journal.
 
-Pure: it makes entries and never writes them. The live step and the replay are the same code.
+Pure: a run makes entries, and a store writes them. Live steps and replay share the same code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asterism.kernel.machine import Effect, EffectResult, Event, Machine, StepCo
 
 M = TypeVar("M")
 
-STORY_LENGTH = 8
+HISTORY_LENGTH = 8
 
 
 class Run(Generic[M]):
@@ -28,18 +28,20 @@ class Run(Generic[M]):
     Args:
         machine: its machine.
         run_id: its id.
-        performs: False for a run that is only read: it keeps no requests.
+        performs: False for a run that is only read and makes no requests.
 
     Attributes:
         id: the run's id.
         state: name of the machine's state.
         memory: the machine's memory; written by moves only.
-        seq: of the last entry.
-        rules: version of the rules that it moves by: those of its last claim, or of its first entry.
-        outstanding: effects without an accepted outcome, by id, oldest first.
-        abandoned: ids among them whose outcome will have no consequence.
+        seq: number of its last entry; 0 before the first.
+        rules: version of its rules, from the last entry that acquired ownership, or else the first
+            entry.
+        outstanding: effects without an accepted result, by id, oldest first.
+        abandoned: ids of the outstanding effects whose result will be ignored.
         touched: parts of the memory that the last move may have changed (``StepContext.touched``).
-        fixed_requests: requests that were made when their effect was issued, by the ids of outstanding effects.
+        fixed_requests: requests made when their effect was issued (``RequestFactory.fixed``), by
+            effect id.
     """
 
     def __init__(self, machine: Machine[M], run_id: str, *, performs: bool = True) -> None:
@@ -54,25 +56,25 @@ class Run(Generic[M]):
         self.touched: Mapping[tuple[str, str], None] = {}
         self.fixed_requests: dict[str, Any] = {}
         self._fixed = frozenset(kind for kind, it in machine.requests.items() if it.fixed) if performs else frozenset()
-        self._last: collections.deque[Entry] = collections.deque(maxlen=STORY_LENGTH)
+        self._last: collections.deque[Entry] = collections.deque(maxlen=HISTORY_LENGTH)
 
     @property
     def history(self) -> list[str]:
-        """The last entries, one line each."""
+        """Return the last entries, one line each."""
         return [history_line(entry) for entry in self._last]
 
     @property
     def cancelled_effects(self) -> set[str]:
-        """Ids of outstanding effects that another outstanding effect calls off."""
+        """Return the ids of outstanding effects that another outstanding effect cancels."""
         return {effect.cancels for effect in self.outstanding.values() if effect.cancels in self.outstanding}
 
     @property
     def ended(self) -> bool:
-        """True when the machine is terminal and nothing is outstanding."""
+        """Return True if the machine is in a terminal state and no effect is outstanding."""
         return not self.outstanding and self.machine.is_terminal(self.state)
 
     def request(self, effect_id: str) -> Any:
-        """Return the request of an outstanding effect: all that its performer is given."""
+        """Return the request of an outstanding effect: everything its performer receives."""
         if effect_id in self.fixed_requests:
             return self.fixed_requests[effect_id]
         effect = self.outstanding[effect_id]
@@ -80,19 +82,19 @@ class Run(Generic[M]):
         return made_by.make(self, effect_id, effect) if made_by else effect
 
     def take(self, event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
-        """Step with one event and make its entry; None where nothing happened.
+        """Handle one event and return its entry; None if nothing happened.
 
-        An outcome of an effect that is not outstanding is noted, not stepped.
+        The result of an effect that is not outstanding is noted without a step.
 
         Raises:
-            IllegalTransition: the table has no row for it; nothing has changed.
+            IllegalTransition: the table has no row for the event; nothing has changed.
         """
         if isinstance(event, EffectResult) and event.effect_id not in self.outstanding:
             return self.note(event, at=at, actor=actor, key=key, why=f"{event.effect_id} is not outstanding")
         return self._step(event, self.context(event, at=at, actor=actor), key)
 
     def context(self, event: Event, *, at: float, actor: str) -> StepContext:
-        """Return the turn that takes an event as the next entry."""
+        """Return the context of the step that handles an event as the next entry."""
         return StepContext(
             run_id=self.id,
             seq=self.seq + 1,
@@ -106,19 +108,20 @@ class Run(Generic[M]):
         )
 
     def note(self, event: Event, *, at: float, actor: str, key: str, why: str) -> Entry:
-        """Make an entry for an event that is recorded and not stepped."""
+        """Return the entry of an event that is recorded without a step; ``why`` is the reason."""
         rules = self._adopted(event)
         entry = Entry(run_id=self.id, seq=self.seq + 1, at=at, actor=actor, event=event, state=self.state, key=key, note=why, rules=rules)
         self._advance(entry)
         return entry
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        """Take the run forward over entries of its journal.
+        """Move the run forward over entries of its journal.
 
-        Requests are made only for effects that none of these entries settles: a long journal may have thousands of questions.
+        Requests are made only for effects without a result among these entries: a long journal may
+        have thousands of planner requests.
 
         Raises:
-            JournalMismatch: a gap, or an entry that today's table does not give.
+            JournalMismatch: an entry is missing, or today's table makes another entry.
             RunNewer: an entry was made by newer rules than the machine's.
         """
         entries = list(entries)
@@ -130,19 +133,19 @@ class Run(Generic[M]):
                 )
             if bool(entry.rules) != bool(self._adopted(entry.event)):
                 raise JournalMismatch(
-                    self.id, entry.seq, "the version of the rules belongs in the first entry and in every claim, and in no other entry"
+                    self.id, entry.seq, "only the first entry and entries that acquire ownership have a version of the rules"
                 )
             if entry.rules > self.machine.rules:
                 raise RunNewer(self.id, version_of(self.machine, entry.rules), version_of(self.machine))
             if entry.note:
                 if entry.state != self.state:
                     raise JournalMismatch(
-                        self.id, entry.seq, f"a note leaves the state as it is, {self.state}; the journal says {entry.state}"
+                        self.id, entry.seq, f"a note does not change the state {self.state}, but the journal has {entry.state}"
                     )
                 self._advance(entry)
                 continue
             if isinstance(entry.event, EffectResult) and entry.event.effect_id not in self.outstanding:
-                raise JournalMismatch(self.id, entry.seq, f"it takes an outcome of {entry.event.effect_id}, which is not outstanding")
+                raise JournalMismatch(self.id, entry.seq, f"it is a result of {entry.event.effect_id}, which is not outstanding")
             context = self.context(entry.event, at=entry.at, actor=entry.actor)
             context.side_effects, context.replayed, context.rules = dict(entry.side_effects), True, entry.rules or self.rules
             try:
@@ -150,12 +153,10 @@ class Run(Generic[M]):
             except Exception as error:  # boundary: today's move may fail in any way over an old entry, or one that was changed
                 raise JournalMismatch(self.id, entry.seq, f"it cannot be replayed ({error_text(error)})") from error
             if replayed is None or replayed.state != entry.state:
-                told = replayed.state if replayed else "nothing"
-                raise JournalMismatch(self.id, entry.seq, f"it leads to {told} today, the journal says {entry.state}")
+                today = replayed.state if replayed else "nothing"
+                raise JournalMismatch(self.id, entry.seq, f"it leads to {today} today, but to {entry.state} in the journal")
             if replayed.effects != entry.effects:
-                raise JournalMismatch(
-                    self.id, entry.seq, f"it asks for other effects today than the journal says{_differs(replayed, entry)}"
-                )
+                raise JournalMismatch(self.id, entry.seq, f"its effects today are not those in the journal{_difference(replayed, entry)}")
 
     def _step(
         self, event: Event, context: StepContext, key: str, settled: Container[str] = (), journaled: tuple[Effect, ...] = ()
@@ -185,7 +186,7 @@ class Run(Generic[M]):
         return entry
 
     def _adopted(self, event: Event) -> int:
-        """Return the version of the rules that holds from the entry of an event on; 0 where it stays as it is."""
+        """Return the version of the rules from an event's entry on; 0 if it does not change."""
         return self.machine.rules if self.seq == 0 or event.adopts_rules else 0
 
     def _advance(self, entry: Entry, settled: Container[str] = ()) -> None:
@@ -210,25 +211,25 @@ class Run(Generic[M]):
 
 
 def _read_back(machine: Machine[Any], effect: Effect) -> Effect:
-    """Return an effect as its journal gives it back.
+    """Return an effect as it is read from a journal.
 
     Raises:
-        TypeError: the machine does not declare it, or a journal cannot hold it.
+        TypeError: the machine does not declare this kind of effect, or a journal cannot hold it.
     """
     name = type(effect).__name__
     if type(effect) not in machine.effects:
-        raise TypeError(f"{machine.name} asks for {name}, which it does not declare: it could not be replayed")
+        raise TypeError(f"{machine.name} schedules {name}, which it does not declare: the run could not be replayed")
     try:
         return read_back(effect)
     except InvalidInput as error:
-        raise TypeError(f"{machine.name} asks for {name}: {error}") from None
+        raise TypeError(f"{machine.name} schedules {name}: {error}") from None
 
 
-def _differs(today: Entry, entry: Entry) -> str:
-    """Return where the effects of an entry begin to differ: by their kinds, or by a field; values are not shown."""
+def _difference(today: Entry, entry: Entry) -> str:
+    """Return the first difference between the effects of two entries, without values."""
     for now, then in zip(today.effects, entry.effects, strict=False):
         if type(now) is not type(then):
-            return f": {kind_of(now)}, the journal {kind_of(then)}"
+            return f": {kind_of(now)} today, {kind_of(then)} in the journal"
         if fields := [field.encode_name for field in msgspec.structs.fields(now) if getattr(now, field.name) != getattr(then, field.name)]:
-            return f": {kind_of(now)} with another {', '.join(fields)}"
-    return f": {len(today.effects)}, the journal {len(entry.effects)}"
+            return f": {kind_of(now)} differs in {', '.join(fields)}"
+    return f": {len(today.effects)} today, {len(entry.effects)} in the journal"

@@ -1,7 +1,7 @@
-"""A run's state frozen to text, so that a long journal need not be replayed from its beginning.
+"""A snapshot of a run as text, so that a long journal need not be replayed from its beginning.
 
-A snapshot is a shortcut and never the truth. One that was made by other rules, or that cannot be read, is as
-good as none: the journal is replayed whole.
+The journal stays the truth. A snapshot that other code made, or that cannot be read, is ignored and
+the whole journal is replayed.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ M = TypeVar("M")
 
 
 class Snapshotable(Protocol):
-    """What a memory may hold besides data: an object that can be written as data and be made of it again."""
+    """An object in a memory that is not plain data, but can be converted to data and back."""
 
     snapshot_type: ClassVar[type[msgspec.Struct]]
 
     def to_snapshot(self) -> msgspec.Struct:
-        """It as data, of type ``snapshot_type``, the order of everything included."""
+        """Return the object as data of type ``snapshot_type``, including all orders."""
         ...
 
     @classmethod
     def from_snapshot(cls, frozen: Any) -> Self:
-        """What was frozen."""
+        """Return the object of a snapshot."""
         ...
 
 
@@ -35,9 +35,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A run as it was after one of its entries.
 
     Attributes:
-        run_id, seq: which entry.
-        code_version: fingerprint of the code that moved the run; other code does not read it.
-        body: JSON ``{"state": …, "rules": …, "memory": …, "outstanding": …, "abandoned": …, "requests": …}``, as text.
+        run_id, seq: the run and the number of the entry.
+        code_version: fingerprint of the code that made the snapshot; other code ignores it.
+        body: JSON ``{"state": …, "rules": …, "memory": …, "outstanding": …, "abandoned": …,
+            "requests": …}``, as text.
     """
 
     run_id: str = msgspec.field(name="run")
@@ -56,19 +57,27 @@ class _Body(msgspec.Struct):
 
 
 def take_snapshot(run: Run[Any], rules: str) -> Snapshot | None:
-    """A snapshot of the run as it is now, made by these rules; None where its memory cannot be written as data."""
+    """Return a snapshot of a run; None if its memory cannot be converted to data.
+
+    Args:
+        run: the run.
+        rules: fingerprint of the code, ``Snapshot.code_version``.
+    """
     if not isinstance(run.memory, msgspec.Struct):
         return None
     body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
     try:
-        text = msgspec.json.encode(body, enc_hook=_frozen).decode()
+        text = msgspec.json.encode(body, enc_hook=_encode_object).decode()
     except (TypeError, ValueError, RecursionError):
         return None
     return Snapshot(run_id=run.id, seq=run.seq, code_version=rules, body=text)
 
 
 def restore_snapshot(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
-    """The run that was frozen, without its story; None where it was made by other rules, or cannot be read."""
+    """Return the run of a snapshot, without its history.
+
+    Return None if other code made the snapshot or it cannot be read.
+    """
     if snapshot.code_version != rules:
         return None
     effects = {kind_of(effect): effect for effect in machine.effects}
@@ -76,7 +85,7 @@ def restore_snapshot(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run
     try:
         body = msgspec.json.decode(snapshot.body, type=_Body)
         run.state = machine.states(body.state)
-        run.memory = msgspec.convert(body.memory, type(run.memory), dec_hook=_thawed)
+        run.memory = msgspec.convert(body.memory, type(run.memory), dec_hook=_decode_object)
         run.outstanding = {key: msgspec.convert(effect, effects[effect["type"]]) for key, effect in body.outstanding.items()}
         kinds = {key: machine.requests[type(run.outstanding[key])].fixed for key in body.requests}
         run.fixed_requests = {key: msgspec.convert(request, kinds[key]) for key, request in body.requests.items()}
@@ -87,11 +96,11 @@ def restore_snapshot(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run
     return run
 
 
-def _frozen(it: Any) -> msgspec.Struct:
+def _encode_object(it: Any) -> msgspec.Struct:
     if not hasattr(it, "to_snapshot"):
-        raise TypeError(f"a {type(it).__name__} cannot be frozen")
+        raise TypeError(f"a {type(it).__name__} has no snapshot")
     return it.to_snapshot()  # type: ignore[no-any-return]
 
 
-def _thawed(kind: type[Snapshotable], data: Any) -> Snapshotable:
+def _decode_object(kind: type[Snapshotable], data: Any) -> Snapshotable:
     return kind.from_snapshot(msgspec.convert(data, kind.snapshot_type))

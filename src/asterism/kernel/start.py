@@ -1,4 +1,4 @@
-"""What a run is asked to begin with when another run starts it: the same for every machine, typed, and data."""
+"""The request with which one run starts another: the same type for every machine, as data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A request to start a run of a machine.
 
     Attributes:
-        definition: what the machine's own package has prepared, as JSON; only that machine reads it (``defined_as``).
-        request: what is to be done, in words.
+        definition: definition prepared by the machine's own package, as JSON; only that machine
+            reads it (``defined_as``).
+        request: the task, in words.
         inputs: JSON values by name.
-        budget_s: seconds the run may take; None for as long as its definition says.
-        fleet_file: where devices can be opened again, for a machine that starts something on them.
+        budget_s: seconds the run may take; None for the limit of its definition.
+        fleet_file: path of the fleet file, for a machine that runs tasks on devices; empty without
+            one.
     """
 
     definition: dict[str, Any]
@@ -29,18 +31,18 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     fleet_file: str = ""
 
     def defined_as(self, kind: type[D]) -> D:
-        """Return the definition as the type that its machine gives it.
+        """Return the definition as the type of its machine.
 
         Raises:
-            InvalidInput: it is not one.
+            InvalidInput: the definition does not have this type.
         """
         try:
             return msgspec.convert(self.definition, kind)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"a run cannot be started: its definition is no {kind.__name__}: {error}") from None
+            raise InvalidInput(f"a run cannot be started: its definition is not a valid {kind.__name__}: {error}") from None
 
     def limit_s(self, own_s: float, *, default_s: float | None = None) -> float:
-        """Return the seconds the run may take: its own limit, and no more than the budget.
+        """Return the seconds the run may take: its own limit, at most the budget.
 
         Args:
             own_s: the limit in the definition.

@@ -33,7 +33,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[str] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value in seen:
-            raise InvalidInput(f"duplicate key {key.value!r}")
+            raise InvalidInput(f"duplicate name {key.value!r} in an object; names and ids are unique")
         if isinstance(key, yaml.ScalarNode):
             seen.add(key.value)
     loader.flatten_mapping(node)

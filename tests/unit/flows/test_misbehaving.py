@@ -63,7 +63,7 @@ def talked(body: Callable[[Any], Any]) -> AgentResult:
 def test_a_value_that_is_not_text_is_an_error_with_its_name(body: Any) -> None:
     result = talked(body)
     assert (result.status, result.code) == ("ERROR", "error")
-    assert "a journal would not give it back" in result.raw_message
+    assert "a journal cannot hold it" in result.raw_message
 
 
 def test_a_child_key_that_is_not_text_is_an_error() -> None:

@@ -85,15 +85,15 @@ async def starts_with_half(agent: Odd) -> None:
     [
         (raises, r"OSError: no file \ud800.txt"),
         (raises_its_own_words, r"no file \ud800.txt"),
-        (says, "a journal would not give it back: 'utf-8' codec"),
-        (says_no_text, "a journal would not give it back: Expected `str`, got `int` - at `$.text`"),
+        (says, "a journal cannot hold it: 'utf-8' codec"),
+        (says_no_text, "a journal cannot hold it: Expected `str`, got `int` - at `$.text`"),
         (returns_no_number, "the data of a result is not JSON: Out of range float values"),
         (returns_too_deep, "the data of a result is not JSON: maximum recursion depth"),
         (leaves_too_deep, "metadata: more than 100 lists and objects within each other"),
         (leaves_half, "an instance variable (begin its name with _ to keep it out of the journal) is not JSON: 'utf-8' codec"),
-        (reports, "a journal would not give it back: 'utf-8' codec"),
+        (reports, "a journal cannot hold it: 'utf-8' codec"),
         (starts_with_no_number, "the start of child it is not JSON: Out of range float values"),
-        (starts_with_half, "a journal would not give it back: 'utf-8' codec"),
+        (starts_with_half, "a journal cannot hold it: 'utf-8' codec"),
     ],
 )
 def test_data_that_cannot_be_journaled_is_an_error(body: Callable[[Any], Any], said: str) -> None:
@@ -128,7 +128,7 @@ def test_an_agent_that_cannot_be_constructed_fails_its_conversation() -> None:
 @pytest.mark.parametrize(("text", "values"), [(HALF, {}), ("go", {"item": HALF}), ("go", {"item": float("nan")})])
 def test_a_message_that_cannot_be_journaled_is_rejected(text: str, values: dict[str, Any]) -> None:
     stage = Stage(Odd)
-    with pytest.raises(InvalidInput, match=r"is not JSON|would not give it back|is not valid Unicode"):
+    with pytest.raises(InvalidInput, match=r"is not JSON|a journal cannot hold it|is not valid Unicode"):
         stage.play(stage.turn("say", text, values))
 
 

@@ -53,7 +53,7 @@ def test_a_record_survives_json() -> None:
         ({"body": '{"event": {"type": "press"}, "effects": [{"type": "Melt"}]}'}, "cannot be read"),
         ({"body": '{"event": {"type": "press"}, "effects": [1]}'}, "cannot be read"),
         ({"body": '{"event": {"type": "press"}, "effects": null}'}, "cannot be read"),
-        ({"version": SCHEMA_VERSION + 1}, f"schema version {SCHEMA_VERSION + 1}, this program reads {SCHEMA_VERSION}"),
+        ({"version": SCHEMA_VERSION + 1}, f"schema version {SCHEMA_VERSION + 1}, but this program reads {SCHEMA_VERSION}"),
     ],
 )
 def test_a_record_that_is_not_one_of_ours_is_a_mismatch(fields: dict[str, object], told: str) -> None:
@@ -79,7 +79,7 @@ def test_a_record_of_an_earlier_form_is_read_through_the_steps_that_lead_to_toda
     assert packer(KETTLE).unpack(old).event == Press(litres=2.0)
     assert packer(KETTLE).pack(packer(KETTLE).unpack(old)).version == SCHEMA_VERSION, "what is written is written in today's form"
     assert packer(KETTLE).unpack(today) == packer(KETTLE).unpack(changed(today, version=SCHEMA_VERSION))
-    with pytest.raises(JournalMismatch, match=f"schema version {SCHEMA_VERSION - 3}, this program reads {SCHEMA_VERSION}"):
+    with pytest.raises(JournalMismatch, match=f"schema version {SCHEMA_VERSION - 3}, but this program reads {SCHEMA_VERSION}"):
         packer(KETTLE).unpack(changed(old, version=SCHEMA_VERSION - 3))
 
 

@@ -90,7 +90,7 @@ def test_a_row_whose_move_is_for_another_event_is_refused() -> None:
 
 
 def test_a_move_that_does_not_say_what_it_is_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="COLD: silent does not say which event it takes; annotate its second parameter with Peek"):
+    with pytest.raises(ValueError, match="COLD: silent does not declare its event; annotate its second parameter with Peek"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Peek: row(silent)}})
 
 
@@ -108,17 +108,17 @@ def test_a_move_that_is_made_for_several_states_is_checked_in_each() -> None:
 
 
 def test_a_target_of_another_machine_is_refused() -> None:
-    with pytest.raises(ValueError, match="ON is not a state of it"):
+    with pytest.raises(ValueError, match="ON is not one of its states"):
         make_kettle(table={**TABLE, Kettle.HEATING: {**TABLE[Kettle.HEATING], Boiled: row(boiled, Kettle.HOT, Radio.ON)}})
 
 
 def test_rows_for_a_state_of_another_machine_are_refused() -> None:
-    with pytest.raises(ValueError, match="ON is not a state of it"):
+    with pytest.raises(ValueError, match="ON is not one of its states"):
         make_kettle(table={**TABLE, Radio.ON: {}})
 
 
 def test_an_initial_state_of_another_machine_is_refused() -> None:
-    with pytest.raises(ValueError, match="ON is not a state of it"):
+    with pytest.raises(ValueError, match="ON is not one of its states"):
         make_kettle(initial=Radio.ON)
 
 
@@ -156,10 +156,10 @@ def test_a_kind_without_a_name_of_its_own_for_journals_is_refused(name: str, tag
 @pytest.mark.parametrize("more", [{"tag_field": "kind"}, {"array_like": True}])
 def test_a_kind_that_a_journal_could_not_read_back_is_refused(more: Any) -> None:
     event = type("Glance", (Event,), {}, frozen=True, kw_only=True, tag="glance", **more)
-    with pytest.raises(ValueError, match="Glance has a tag_field, or is array_like; leave that out"):
+    with pytest.raises(ValueError, match="Glance sets tag_field or array_like; remove that"):
         make_kettle(table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], event: row(seen)}})
     effect = type("Glance", (Effect,), {}, frozen=True, kw_only=True, tag="glance", **more)
-    with pytest.raises(ValueError, match="Glance has a tag_field, or is array_like; leave that out"):
+    with pytest.raises(ValueError, match="Glance sets tag_field or array_like; remove that"):
         make_kettle(effects=(Heat, Switch, effect))
 
 
@@ -174,7 +174,7 @@ def test_a_kind_is_named_by_its_tag_and_not_by_its_class() -> None:
 
 
 def test_a_request_of_what_is_no_effect_of_the_machine_is_unsound() -> None:
-    with pytest.raises(ValueError, match="requests: Heat is no effect of it"):
+    with pytest.raises(ValueError, match="requests: Heat is not one of its effects"):
         make_kettle(effects=(Switch,), requests={Heat: RequestFactory(lambda run, effect_id, effect: effect)})
 
 

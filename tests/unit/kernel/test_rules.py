@@ -92,7 +92,7 @@ def test_a_correction_applies_from_the_takeover_that_brought_it() -> None:
 
 
 def test_a_correction_that_does_not_ask_for_the_version_strands_the_run() -> None:
-    with pytest.raises(JournalMismatch, match="entry 1: it asks for other effects today"):
+    with pytest.raises(JournalMismatch, match="entry 1: its effects today are not those in the journal"):
         replayed(CARELESS, half_a_litre())
 
 
@@ -117,7 +117,7 @@ def test_newer_rules_are_refused_by_name() -> None:
 def test_a_version_that_is_missing_or_out_of_place_is_a_mismatch(place: int, rules: int) -> None:
     entries = take(Run(FIRST, "r"), Press(), Grip(), Lift())
     entries[place] = msgspec.structs.replace(entries[place], rules=rules)
-    with pytest.raises(JournalMismatch, match=f"entry {place + 1}: the version of the rules belongs in the first entry"):
+    with pytest.raises(JournalMismatch, match=f"entry {place + 1}: only the first entry and entries that acquire ownership"):
         replayed(FIRST, entries)
 
 

@@ -9,7 +9,7 @@ import pytest
 from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
 from asterism.kernel.machine import Effect, EffectResult, Machine, RequestFactory, StepContext, row
-from asterism.kernel.run import STORY_LENGTH, Run
+from asterism.kernel.run import HISTORY_LENGTH, Run
 from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
 
@@ -61,10 +61,10 @@ def test_an_illegal_event_changes_nothing_and_tells_the_story() -> None:
 
 def test_the_story_is_bounded() -> None:
     run = Run(KETTLE, "r")
-    for at in range(STORY_LENGTH + 5):
+    for at in range(HISTORY_LENGTH + 5):
         run.take(Weigh(), at=float(at), actor="me")
-    assert len(run.history) == STORY_LENGTH
-    assert run.history[-1].startswith(f"#{STORY_LENGTH + 5} ")
+    assert len(run.history) == HISTORY_LENGTH
+    assert run.history[-1].startswith(f"#{HISTORY_LENGTH + 5} ")
 
 
 def test_an_outcome_settles_its_effect() -> None:
@@ -151,7 +151,7 @@ def test_a_terminal_machine_has_not_ended_while_an_effect_is_outstanding() -> No
 
 def test_an_effect_that_the_machine_does_not_declare_never_reaches_the_journal() -> None:
     run = Run(make_kettle(effects=(Switch,)), "r")
-    with pytest.raises(TypeError, match="kettle asks for Heat, which it does not declare"):
+    with pytest.raises(TypeError, match="kettle schedules Heat, which it does not declare"):
         run.take(Press(), at=1.0, actor="me")
     assert run.seq == 0
 
@@ -159,14 +159,14 @@ def test_an_effect_that_the_machine_does_not_declare_never_reaches_the_journal()
 @pytest.mark.parametrize(
     ("litres", "why"),
     [
-        ("much", "a journal would not give it back: Expected `float`, got `str`"),
-        (float("nan"), "a journal would not give it back: Expected `float`, got `null`"),
-        (object(), "a journal would not give it back: Encoding objects of type object is unsupported"),
+        ("much", "a journal cannot hold it: Expected `float`, got `str`"),
+        (float("nan"), "a journal cannot hold it: Expected `float`, got `null`"),
+        (object(), "a journal cannot hold it: Encoding objects of type object is unsupported"),
     ],
 )
 def test_an_effect_that_a_journal_would_not_give_back_never_reaches_it(litres: Any, why: str) -> None:
     run = Run(make_kettle(), "r")
-    with pytest.raises(TypeError, match=f"kettle asks for Heat: {why}"):
+    with pytest.raises(TypeError, match=f"kettle schedules Heat: {why}"):
         run.take(Press(litres=litres), at=1.0, actor="me")
     assert run.seq == 0
 
@@ -192,7 +192,7 @@ def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() 
 
     run = Run(make_kettle(), "r")
     run.take(Press(), at=1.0, actor="me")
-    with pytest.raises(TypeError, match="kettle has no row for Unheard in any state: it could not be replayed"):
+    with pytest.raises(TypeError, match="kettle has no row for Unheard in any state: the run could not be replayed"):
         run.take(Unheard(effect_id="r:1.0"), at=2.0, actor="me")
     assert (run.seq, list(run.outstanding)) == (1, ["r:1.0"])
 
@@ -286,27 +286,27 @@ def test_an_entry_of_another_run_is_a_mismatch() -> None:
 @pytest.mark.parametrize(
     ("effects", "where"),
     [
-        ((Heat(litres=3.0),), "heat with another litres"),
-        ((Switch(target="r:1.0"),), "heat, the journal switch"),
-        ((), "1, the journal 0"),
+        ((Heat(litres=3.0),), "heat differs in litres"),
+        ((Switch(target="r:1.0"),), "heat today, switch in the journal"),
+        ((), "1 today, 0 in the journal"),
     ],
 )
 def test_altered_effects_are_a_mismatch_that_says_where_they_begin_to_differ(effects: tuple[Effect, ...], where: str) -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match=f"entry 1: it asks for other effects today than the journal says: {where};"):
+    with pytest.raises(JournalMismatch, match=f"entry 1: its effects today are not those in the journal: {where};"):
         replay(msgspec.structs.replace(entries[0], effects=effects))
 
 
 def test_an_altered_state_is_a_mismatch() -> None:
     _, entries = journal()
-    with pytest.raises(JournalMismatch, match="it leads to HEATING today, the journal says HOT"):
+    with pytest.raises(JournalMismatch, match="it leads to HEATING today, but to HOT in the journal"):
         replay(msgspec.structs.replace(entries[0], state="HOT"))
 
 
 def test_a_note_that_moves_the_state_is_a_mismatch() -> None:
     _, entries = journal()
     noted = next(entry for entry in entries if entry.note)
-    with pytest.raises(JournalMismatch, match="a note leaves the state as it is, COLD; the journal says HOT"):
+    with pytest.raises(JournalMismatch, match="a note does not change the state COLD, but the journal has HOT"):
         replay(*entries[: noted.seq - 1], msgspec.structs.replace(noted, state="HOT"))
 
 

@@ -33,9 +33,9 @@ def run(**parts: Any) -> LoopResult:
     ("output", "reason"),
     [
         (nested(101), "the result of w: more than 100 lists and objects within each other"),
-        (Finding(status="failed", reason=HALF), "a journal would not give it back: 'utf-8' codec"),
-        (Finding(feedback=5), "a journal would not give it back: Expected `str`, got `int` - at `$.finding.feedback`"),  # type: ignore[arg-type]
-        (Later(key=HALF), "a journal would not give it back: 'utf-8' codec"),
+        (Finding(status="failed", reason=HALF), "a journal cannot hold it: 'utf-8' codec"),
+        (Finding(feedback=5), "a journal cannot hold it: Expected `str`, got `int` - at `$.finding.feedback`"),  # type: ignore[arg-type]
+        (Later(key=HALF), "a journal cannot hold it: 'utf-8' codec"),
         (OSError(f"no file {HALF}.txt"), r"OSError: no file \ud800.txt"),
     ],
 )

@@ -39,8 +39,8 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     [
         ("plan.json", "{", "not JSON"),
         ("plan.yaml", "tasks: [", "not YAML"),
-        ("plan.json", '{"tasks": {"a": {}, "a": {}}}', "'a' is there twice"),
-        ("plan.yml", "tasks:\n  a: {}\n  a: {}\n", "duplicate key 'a'"),
+        ("plan.json", '{"tasks": {"a": {}, "a": {}}}', "duplicate name 'a'"),
+        ("plan.yml", "tasks:\n  a: {}\n  a: {}\n", "duplicate name 'a'"),
         ("plan.yaml", YAML, "unknown field 'defaults'"),
         ("plan.json", "[" * 100_000, "nested too deeply"),
         ("plan.json", '{"tasks": []}', "plan"),

@@ -129,7 +129,7 @@ def test_an_unknown_status_is_reported_with_the_allowed_values() -> None:
         (json.dumps(GOOD) + json.dumps(GOOD), "more than one reply"),
         (f"```json\n{json.dumps(GOOD)}\n```\nor\n```json\n{json.dumps(GOOD)}\n```", "more than one reply"),
         (f"{json.dumps(GOOD)}\n```json\n{json.dumps(GOOD)}\n```", "more than one reply"),
-        ('{"thought": "x", "status": "FAIL", "status": "FINISH"}', "'status' is there twice"),
+        ('{"thought": "x", "status": "FAIL", "status": "FINISH"}', "duplicate name 'status'"),
         ('["thought", "status"]', "holds no JSON object"),
     ],
 )

@@ -77,7 +77,7 @@ def test_an_effect_result_that_a_journal_cannot_hold_is_a_failure_of_its_perform
     row, memory = run(tmp_path, errand(), lambda effect_id, effect: Bought(effect_id=effect_id, **more))
     assert row.outcome == "finished"
     assert memory.what.startswith("TypeError: its performer returned Bought(effect_id='r:1.0', ")
-    assert memory.what.endswith(f"a journal would not give it back: {problem}")
+    assert memory.what.endswith(f"a journal cannot hold it: {problem}")
 
 
 def test_what_a_performer_raises_may_be_no_unicode(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_effect_that_a_journal_cannot_hold_is_a_defect_of_the_move_that_sched
         return State.BACK
 
     row, memory = run(tmp_path, errand(bought=again))
-    problem = "errand asks for Buy: a journal would not give it back: Expected `str`, got `int` - at `$.note`"
+    problem = "errand schedules Buy: a journal cannot hold it: Expected `str`, got `int` - at `$.note`"
     assert (row.outcome, memory.code, memory.reason) == ("failed", "defect", f"bought could not be taken: TypeError: {problem}")
 
 
