@@ -1,6 +1,10 @@
-"""The live DAG of tasks: its model, its conditions, the edits it takes, what it means on a fleet. Pure.
+"""The constellation: a live DAG of tasks, its edits, and its checks against a fleet. Pure.
 
-``task``, ``line``, ``constellation`` the model · ``graph``, ``analysis`` its shape · ``condition``, ``references`` what is asked of
-results · ``documents`` what people write · ``edits``, ``batch``, ``changes`` how it is changed · ``profile``, ``skill_ranker``,
-``resolution``, ``nesting`` what it means on a fleet · ``constellation_snapshot`` it in a snapshot.
+- ``task``, ``line``, ``constellation``: the model; ``graph`` and ``analysis``: its shape;
+  ``constellation_snapshot``: snapshots.
+- ``condition`` and ``references``: expressions over results.
+- ``documents``: plans as people and models write them; ``edits``, ``batch`` and ``changes``: edits
+  of a constellation.
+- ``profile``, ``skill_ranker``, ``resolution`` and ``nesting``: devices, skills and checks against
+  them.
 """

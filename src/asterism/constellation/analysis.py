@@ -1,4 +1,4 @@
-"""What the shape of a constellation says of a run: how short it can be, how wide it can go."""
+"""The critical path and the parallel width of a constellation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from asterism.constellation.graph import longest_path, topological_order
 
 
 def critical_path(constellation: TaskConstellation, weights: Mapping[str, float] | None = None) -> tuple[float, list[str]]:
-    """The heaviest chain of tasks: with enough devices the run takes as long as this, and no less. O(n + e).
+    """Return the heaviest chain of tasks, which bounds the duration of the run from below.
+
+    O(n + e).
 
     Args:
         constellation: acyclic.
-        weights: task id -> weight, such as seconds of work, none negative; a task that is not in it weighs nothing.
-            By default each weighs 1, which gives the longest chain in tasks.
+        weights: task id -> weight, such as seconds of work, not negative; a missing task weighs
+            nothing. By default each task weighs 1, which gives the longest chain in tasks.
 
     Returns:
         ``(total weight, task ids in order)``; ``(0.0, [])`` for an empty constellation.
@@ -25,10 +27,13 @@ def critical_path(constellation: TaskConstellation, weights: Mapping[str, float]
 
 
 def parallel_width(constellation: TaskConstellation) -> int:
-    """How many tasks can be under way at once: the most tasks on one level. O(n + e).
+    """Return the number of tasks that can run at the same time: the most tasks on one level.
 
-    A task's level is the number of tasks on the longest chain before it. That is what a run shows whose
-    tasks take about as long as each other; the widest antichain, which may be wider, costs O(n^2.5) to find.
+    O(n + e).
+
+    The level of a task is the number of tasks on the longest chain before it. This is the width of
+    a run whose tasks take about equally long. The widest antichain, which may be wider, costs
+    O(n^2.5) to find.
     """
     levels: dict[str, int] = {}
     for task_id in _order(constellation):

@@ -1,7 +1,8 @@
-"""Applying a batch of edits to a constellation: whole or not at all.
+"""Application of a batch of edits to a constellation, as a whole or not at all.
 
-The same edit again changes nothing and says so; the same id with different content is refused; cycles
-are refused per edit, with the path. One edit looks again only at what it touches.
+A repeated edit changes nothing and adds a note. An id that exists with different content is
+refused. Each edit that would close a cycle is refused, with the path. An edit checks only the parts
+that it touches.
 """
 
 from __future__ import annotations
@@ -30,20 +31,21 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import InvalidInput
 
 Check = Callable[[Applied], None]
-"""Looks at a batch that was applied; raises EditRefused to have it undone."""
+"""A check of an applied batch; it raises EditRefused to undo the batch."""
 
 
 def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None, *, partial: bool = False) -> Applied:
-    """Apply a batch, whole or not at all.
+    """Apply a batch of edits, as a whole or not at all.
 
     Args:
         constellation: changed in place; its version grows by one if anything changed.
-        edits: in order.
-        check: a last look with more knowledge (devices, skills) before it counts.
-        partial: more edits of the same batch follow, so that references are not judged yet.
+        edits: the edits, in order.
+        check: final check with further knowledge (devices, skills).
+        partial: True if more edits of the same batch follow, so that references are not checked
+            yet.
 
     Raises:
-        EditRefused: the constellation is as it was.
+        EditRefused: an edit is invalid; the constellation is unchanged.
     """
     batch = _Batch(constellation)
     try:
@@ -63,18 +65,19 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
 
 
 class _Batch:
-    """One batch being applied: what it changed, and how to undo it."""
+    """A batch in progress: its changes so far, and how to undo them."""
 
     def __init__(self, constellation: TaskConstellation) -> None:
         self._it = constellation
-        self._undo: list[tuple[Callable[..., object], Any]] = []  # what to call with what: fewer objects than a closure has
+        # Function and argument, which is cheaper than a closure
+        self._undo: list[tuple[Callable[..., object], Any]] = []
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
         self._removed_tasks: dict[str, None] = {}
         self._removed_lines: dict[str, None] = {}
         self._notes: list[str] = []
-        self._was_at_rest = not constellation.dirty
+        self._was_clean = not constellation.dirty
 
     def apply(self, edit: Edit) -> None:
         self._RULES[type(edit)](self, edit)
@@ -90,13 +93,13 @@ class _Batch:
         )
 
     def roll_back(self) -> None:
-        for undo, of in reversed(self._undo):
-            undo(of)
-        if self._was_at_rest:
+        for undo, argument in reversed(self._undo):
+            undo(argument)
+        if self._was_clean:
             self._it.dirty.clear()
 
     def check_references(self) -> None:
-        """Every reference and every ``tasks["id"]`` of what was touched must be upstream. Touches no more than that."""
+        """Check that the references and conditions of touched parts name only ancestors."""
         touched = dict.fromkeys(task_id for task_id in self._tasks if task_id in self._it.tasks)
         touched.update(dict.fromkeys(self._it.lines[line].target for line in self._lines if line in self._it.lines))
         if self._unlinked:
@@ -106,10 +109,11 @@ class _Batch:
             if why := self._it.why_unresolvable(task_id):
                 raise EditRefused("bad_reference", task_id, why)
 
-    # -- one rule per edit --------------------------------------------------------------------------
+    # -- one rule per edit
+    # --------------------------------------------------------------------------
 
     def _build(self, edit: BuildConstellation) -> None:
-        if edit.clear and self._it.tasks and not self._is_there(edit.plan):
+        if edit.clear and self._it.tasks and not self._equals(edit.plan):
             started = [task.task_id for task in self._it.in_order() if not task.editable]
             if started:
                 raise EditRefused("read_only", started[0], f"it is {self._it.tasks[started[0]].status}; clear=true would remove it")
@@ -122,7 +126,7 @@ class _Batch:
         if cycle := self._it.cycle():
             raise EditRefused("cycle", " -> ".join(cycle), "the plan has a cycle; a task cannot wait for itself")
 
-    def _is_there(self, plan: PlanDocument) -> bool:
+    def _equals(self, plan: PlanDocument) -> bool:
         tasks, lines = self._it.tasks, self._it.lines
         return (
             len(tasks) == len(plan.tasks)
@@ -133,9 +137,9 @@ class _Batch:
 
     def _add_task(self, edit: AddTask) -> None:
         spec = edit.task
-        there = self._it.tasks.get(spec.task_id)
-        if there is not None:
-            if not _same_task(there, spec):
+        existing = self._it.tasks.get(spec.task_id)
+        if existing is not None:
+            if not _same_task(existing, spec):
                 raise EditRefused("different_content", spec.task_id, "a task of that id is there with different content; use update_task")
             self._notes.append(f"add_task {spec.task_id}: it is there already")
             return
@@ -166,7 +170,7 @@ class _Batch:
             raise EditRefused("bad_content", edit.task_id, str(error)) from None
         before = {field: getattr(task, field) for field in edit.changes}
         after = {field: getattr(spec, field) for field in edit.changes}
-        if _written(before) == _written(after):
+        if _to_json(before) == _to_json(after):
             self._notes.append(f"update_task {edit.task_id}: it is so already")
             return
         self._editable(edit.task_id)
@@ -176,12 +180,12 @@ class _Batch:
         self._add_line(edit.dependency, check_cycle=True)
 
     def _add_line(self, spec: LineSpec, *, check_cycle: bool) -> None:
-        there = self._it.lines.get(spec.line_id) or self._it.line_between(spec.source, spec.target)
-        if there is not None:
-            if not _same_line(there, spec):
-                told = f"{there.line_id} is there with different content; use update_dependency, or another id"
-                raise EditRefused("different_content", spec.line_id, told)
-            self._notes.append(f"add_dependency {there.line_id}: it is there already")
+        existing = self._it.lines.get(spec.line_id) or self._it.line_between(spec.source, spec.target)
+        if existing is not None:
+            if not _same_line(existing, spec):
+                why = f"{existing.line_id} is there with different content; use update_dependency, or another id"
+                raise EditRefused("different_content", spec.line_id, why)
+            self._notes.append(f"add_dependency {existing.line_id}: it is there already")
             return
         self._known(spec.source)
         self._editable(spec.target)
@@ -202,8 +206,8 @@ class _Batch:
     def _update_dependency(self, edit: UpdateDependency) -> None:
         line = self._known_line(edit.dependency_id)
         kind = edit.type or (DependencyType.CONDITIONAL if edit.condition else line.type)
-        kept = line.condition if kind is DependencyType.CONDITIONAL else ""
-        condition = kept if edit.condition is None else edit.condition
+        unchanged = line.condition if kind is DependencyType.CONDITIONAL else ""
+        condition = unchanged if edit.condition is None else edit.condition
         spec = LineSpec(id=line.line_id, source=line.source, target=line.target, type=kind, condition=condition)
         if _same_line(line, spec):
             self._notes.append(f"update_dependency {line.line_id}: it is so already")
@@ -224,7 +228,8 @@ class _Batch:
         UpdateDependency: _update_dependency,
     }
 
-    # -- looking up ---------------------------------------------------------------------------------
+    # -- lookups
+    # ------------------------------------------------------------------------------------
 
     def _known(self, task_id: str) -> TaskStar:
         task = self._it.tasks.get(task_id)
@@ -250,11 +255,12 @@ class _Batch:
         except InvalidInput as error:
             raise EditRefused("bad_content", spec.line_id, str(error)) from None
 
-    # -- changing, with the way back ----------------------------------------------------------------
+    # -- changes, each with its undo
+    # ----------------------------------------------------------------
 
     def _put_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id
-        self._unbury(constellation.removed_tasks, task_id)
+        self._remove_tombstone(constellation.removed_tasks, task_id)
         constellation.insert_task(task)
         self._undo.append((constellation.delete_task, task_id))
         self._tasks[task_id] = None
@@ -264,7 +270,7 @@ class _Batch:
         ordinal = constellation.ordinal(task_id)
         constellation.delete_task(task_id)
         self._removed_tasks[task_id] = None
-        self._bury(constellation.removed_tasks, task_id)
+        self._add_tombstone(constellation.removed_tasks, task_id)
         self._undo.append((lambda task: constellation.insert_task(task, ordinal), task))
 
     def _set_fields(self, task: TaskStar, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -286,44 +292,44 @@ class _Batch:
         self._unlinked[line.target] = None
 
     def _place_line(self, line: TaskStarLine) -> None:
-        self._unbury(self._it.removed_lines, line.line_id)
+        self._remove_tombstone(self._it.removed_lines, line.line_id)
         self._it.insert_line(line)
         self._undo.append((self._it.delete_line, line.line_id))
 
     def _take_line(self, line: TaskStarLine) -> None:
         self._it.delete_line(line.line_id)
         self._removed_lines[line.line_id] = None
-        self._bury(self._it.removed_lines, line.line_id)
+        self._add_tombstone(self._it.removed_lines, line.line_id)
         self._undo.append((self._it.insert_line, line))
 
-    def _bury(self, tombstones: set[str], removed: str) -> None:
+    def _add_tombstone(self, tombstones: set[str], removed: str) -> None:
         if removed not in tombstones:
             tombstones.add(removed)
             self._undo.append((tombstones.discard, removed))
 
-    def _unbury(self, tombstones: set[str], removed: str) -> None:
+    def _remove_tombstone(self, tombstones: set[str], removed: str) -> None:
         if removed in tombstones:
             tombstones.discard(removed)
             self._undo.append((tombstones.add, removed))
 
 
 def spec_of(task: TaskStar) -> TaskSpec:
-    """What a plan says of a task."""
+    """Return a task as a plan describes it."""
     return TaskSpec(**{field: getattr(task, field) for field in TaskSpec.__struct_fields__})
 
 
 def line_spec_of(line: TaskStarLine) -> LineSpec:
-    """What a plan says of a dependency."""
+    """Return a dependency as a plan describes it."""
     return LineSpec(id=line.line_id, source=line.source, target=line.target, type=line.type, condition=line.condition)
 
 
 def _same_task(task: TaskStar, spec: TaskSpec) -> bool:
-    there = spec_of(task)
-    return there == spec and _written((there.inputs, there.constellation)) == _written((spec.inputs, spec.constellation))
+    existing = spec_of(task)
+    return existing == spec and _to_json((existing.inputs, existing.constellation)) == _to_json((spec.inputs, spec.constellation))
 
 
-def _written(value: Any) -> bytes:
-    """As JSON, to compare by: in Python 1 == True, in a plan they differ."""
+def _to_json(value: Any) -> bytes:
+    """Return a value as JSON to compare it by: in Python 1 == True, in JSON they differ."""
     return msgspec.json.encode(value, order="deterministic")
 
 

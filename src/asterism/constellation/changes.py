@@ -1,4 +1,4 @@
-"""What an edit changes, as before and after: for people who approve it, and for the story."""
+"""The changes of an edit as before and after, for people who approve it and for views."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Written = Mapping[tuple[Part, str], Mapping[str, Any]]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One task or dependency before and after.
+    """One task or dependency before and after an edit.
 
     Attributes:
-        part: what it is.
+        part: ``task`` or ``dependency``.
         id: its id.
-        ends: of a dependency, the tasks it is from and to.
-        before, after: as a plan writes it; None where it is not there. Of what is on both sides, only the fields that differ.
+        ends: source and target of a dependency.
+        before, after: its fields as in a plan; None if it does not exist. Of a part on both sides,
+            only the fields that differ.
     """
 
     part: Part
@@ -32,7 +33,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def written(constellation: TaskConstellation) -> Written:
-    """A constellation as a plan would write it, skills looked up, by part and id. O(n + e)."""
+    """Return a constellation as plan fields by part and id, with resolved skills. O(n + e)."""
     found: dict[tuple[Part, str], dict[str, Any]] = {}
     for task in constellation.in_order():
         fields = msgspec.to_builtins(spec_of(task)) | {"skill": task.resolved_skill or task.skill}
@@ -43,7 +44,7 @@ def written(constellation: TaskConstellation) -> Written:
 
 
 def changes(before: Written, after: Written) -> list[Change]:
-    """What has changed from one to the other, in the order of the earlier one; what is new comes last."""
+    """Return the changes between two constellations, in their order; new parts come last."""
     found = []
     for part, part_id in dict.fromkeys((*before, *after)):
         old, new = before.get((part, part_id)), after.get((part, part_id))

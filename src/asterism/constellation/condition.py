@@ -1,9 +1,12 @@
-"""Condition: a yes-or-no question over a task's result, in CEL.
+"""A condition: a yes-or-no question about a task's result, written in CEL.
 
-The language is the Common Expression Language (https://cel.dev), evaluated by cel-cpp; there is no ``eval`` here. Its own budget counts
-the steps of macros (``exists`` and the like), and not what a step or an operator costs. So the data that a condition may look at, and
-copy, is bounded here. The bounds count values and measure no time: a verdict is the same on every machine.
-A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and ``tasks["id"]`` are always there.
+CEL is the Common Expression Language (https://cel.dev), evaluated by cel-cpp; ``eval`` is never
+used. The budget of cel-cpp counts the steps of macros (``exists`` and the like), but not the cost
+of a step or an operator. Therefore the data that a condition may read and copy is bounded here. The
+bounds count values, not time, so the result is the same on every machine.
+
+A name that stands alone is a top-level field of the source's result; ``result``, ``status`` and
+``tasks["id"]`` are always available.
 """
 
 from __future__ import annotations
@@ -25,24 +28,26 @@ MAX_LENGTH = 1000
 """Characters of a condition; longer ones are refused."""
 
 MAX_COPIES = 10
-"""``+`` and ``bytes()`` in a condition: each may copy a whole text or list. With a macro there are none."""
+"""Number of ``+`` and ``bytes()`` in a condition, each of which may copy a whole text or list; none
+with a macro."""
 MAX_WORK = 20_000_000
-"""Characters of a condition, times the values it may look at: entries of lists and maps, and every hundred characters. Each time that it
-names some data, one operator at most goes through all of it."""
+"""Product of a condition's length and the values it may read: entries of lists and maps, and every
+hundred characters. For each mention of some data, at most one operator goes through all of it."""
 MAX_WORK_MACRO = 50_000
-"""The same with a macro, which may go through all of it at each step."""
+"""The same limit with a macro, which may go through all data at each step."""
 MAX_WORK_SEARCH = 100_000
-"""The same with a search in one text for another: that takes the product of their lengths."""
+"""The same limit with a text search, which takes the product of both texts' lengths."""
 MAX_WORK_MACRO_SEARCH = 10_000
-"""The same with a search in a macro; there is only one macro then."""
+"""The same limit with a text search in a macro; only one macro is allowed then."""
 MAX_WORK_MATCH = 1_000_000
-"""The same with ``matches``, times the counts in its pattern: what RE2 goes through for each character."""
+"""The same limit with ``matches``, divided by the counts in its pattern, by which RE2 repeats its
+work."""
 CHARACTERS_A_VALUE = 100
 """Characters of texts and keys that count as one value."""
 
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
-# Strings (raw ones, then others) and comments, as CEL has them; within them nothing is a name.
+# Strings (raw ones first) and comments in CEL, in which nothing is a name.
 _STRINGS = re.compile(
     r"""[bB]?[rR](?:"{3}.*?"{3}|'{3}.*?'{3}|"[^"\r\n]*"|'[^'\r\n]*')"""
     r"""|[bB]?(?:"{3}(?:[^\\]|\\.)*?"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')"""
@@ -52,14 +57,14 @@ _STRINGS = re.compile(
 _NAMES = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?!\w)(?!\s*\()")
 _MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 _LOOP_NAMES = re.compile(_MACROS.pattern + r"\s*([A-Za-z_]\w*)\s*,")
-_COPIES = re.compile(r"(?<![\d.][eE])\+|\bbytes\s*\(")  # the plus of 1e+5 is none
+_COPIES = re.compile(r"(?<![\d.][eE])\+|\bbytes\s*\(")  # but not the plus of 1e+5
 _MATCHES = re.compile(r"\bmatches\s*\(")
 _OF_NO_LITERAL = r'\s*\((?!\s*""\s*\))'
 _MATCHES_UNKNOWN = re.compile(r"\bmatches" + _OF_NO_LITERAL)
 _CONTAINS_UNKNOWN = re.compile(r"\bcontains" + _OF_NO_LITERAL)
 _COUNTS = re.compile(r"\{(\d+),?(\d*)\}")
-_MAX_COUNT = 1000  # of counts within each other; RE2 takes no more
-_MANY = re.compile(r"\\[0-7xXuUpP]")  # a brace by its code, or a class of characters that is a long list
+_MAX_COUNT = 1000  # of nested counts; RE2 allows no more
+_MANY = re.compile(r"\\[0-7xXuUpP]")  # an escaped brace, or a class with many characters
 _LEADING_DOT = re.compile(r"(?:^|[^\w)\]}\"`\s]|\bin)\s*\.\s*[A-Za-z_]")
 _TASK_IDS = re.compile(r"""(?<![\w.])tasks\s*(?:\[\s*(?:"([^"]+)"|'([^']+)')\s*\]|\.\s*(\w+)(?!\w|\s*\())""")
 _FIXED = frozenset({"result", "status", "tasks"})
@@ -74,12 +79,13 @@ class Condition:
         text: CEL, at most ``MAX_LENGTH`` characters, of type bool (or dynamic).
 
     Attributes:
-        names: free names in it: fields of the result, and ``result``, ``status``, ``tasks``.
-        task_ids: the tasks it asks about, by ``tasks["id"]`` or ``tasks.id``.
-        refers_to_status: whether it asks how its source ended.
+        names: free names: fields of the result, and ``result``, ``status``, ``tasks``.
+        task_ids: ids of the tasks it names as ``tasks["id"]`` or ``tasks.id``.
+        refers_to_status: True if it uses the status of its source.
 
     Raises:
-        InvalidInput: it does not parse, is too long, copies or searches too much, or cannot be a yes or no.
+        InvalidInput: the text does not parse, is too long, copies or searches too much, or is not a
+            yes-or-no question.
     """
 
     def __init__(self, text: str) -> None:
@@ -93,19 +99,19 @@ class Condition:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The result fields it names; what a plan is checked against where the skill's output is known."""
+        """Return the result fields it names, to check against a known output of the skill."""
         return self.names - _FIXED
 
     def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
-        """Ask it.
+        """Evaluate the condition; never raises because of the data.
 
         Args:
-            result: the source's JSON result.
-            status: the source's status.
-            ancestors: facts for ``tasks["id"]``; where it names ids, it sees no other ones.
+            result: JSON result of the source.
+            status: status of the source.
+            ancestors: facts for ``tasks["id"]``; a condition that names ids reads only these.
 
         Returns:
-            Whether it is met, and why it is not: never raises for what a result holds.
+            ``(met, reason)``; the reason is empty if the condition is met.
         """
         fields = result if isinstance(result, dict) else {}
         missing = sorted(name for name in self.fields if name not in fields)
@@ -118,18 +124,18 @@ class Condition:
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             return False, f"{self.text}: {_words(error)}"
         if value.type() == cel.Type.ERROR:
-            told = f"the result has no {', '.join(missing)}" if missing else _words(value.value())
-            return False, f"{self.text}: {told}"
+            why = f"the result has no {', '.join(missing)}" if missing else _words(value.value())
+            return False, f"{self.text}: {why}"
         if value.type() != cel.Type.BOOL:
-            told = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
-            return False, f"{self.text}: {told}"
+            why = f"the result has no {', '.join(missing)}" if missing else f"gives {value.type().name()}, not yes or no"
+            return False, f"{self.text}: {why}"
         return (True, "") if value.value() else (False, f"{self.text} is false{_shown(fields, self.fields)}")
 
 
 def _has_more(values: list[Any], most: int) -> bool:
-    """True where there are more values in these, themselves included, than that."""
+    """Return True if these are more than ``most`` values, including nested ones."""
     pending, found = values, 0.0
-    while pending:  # bounded by what is found
+    while pending:  # bounded by the number of values found
         value = pending.pop()
         found += 1
         if isinstance(value, str):
@@ -154,12 +160,12 @@ def _short(value: Any) -> str:
 
 
 def _bare(text: str) -> str:
-    """The condition without its comments, and with each string empty."""
+    """Return the condition without comments, and with all strings empty."""
     return _STRINGS.sub(lambda found: " " if found["comment"] else '""', text)
 
 
 def _most(text: str, bare: str) -> int:
-    """How many values a condition may look at; never less than a text of a hundred characters."""
+    """Return the number of values that a condition may read: at least 2, for a short text."""
     macro, matches = _MACROS.search(bare) is not None, _MATCHES.search(bare) is not None
     searches = matches or _CONTAINS_UNKNOWN.search(bare) is not None
     counts = _counts(text) if matches else 1
@@ -176,7 +182,7 @@ def _most(text: str, bare: str) -> int:
 
 
 def _counts(text: str) -> int:
-    """How often a part of a pattern in it may be there: its counts, as of ``{3}`` or ``{1,20}``, multiplied."""
+    """Return the product of the counts in a pattern, such as ``{3}`` or ``{1,20}``."""
     if _MANY.search(text):
         return _MAX_COUNT
     product = 1
@@ -197,7 +203,7 @@ def _words(error: object) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str) -> Any:
-    """Compile with every free name declared dynamic, so that ``accuracy > 0.95`` compiles before there is a result."""
+    """Compile a condition with every free name declared dynamic, as there is no result yet."""
     if not text.strip():
         raise InvalidInput("a condition is empty; a CONDITIONAL dependency needs one, such as `accuracy > 0.95`")
     if len(text) > MAX_LENGTH or _UNPRINTABLE.search(text):

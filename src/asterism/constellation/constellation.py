@@ -1,8 +1,8 @@
-"""TaskConstellation: a live DAG of tasks, kept ready as it changes.
+"""TaskConstellation: a live DAG of tasks, with the readiness of each task kept up to date.
 
-The graph only: it knows which dependency waits for a verdict and which task's dependencies are all
-satisfied, and keeps both in O(out-degree) per change. Not here: who may change it (``edits``), how a
-task moves between its states (the task lifecycle machine), when it starts (the constellation agent).
+It counts the open dependencies of each task in O(out-degree) per change. Checked changes are made
+in ``edits`` and ``batch``; the task lifecycle machine moves tasks between states; the constellation
+agent starts them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class TaskConstellation:
 
     Attributes:
         constellation_id: unique among the constellations of a run.
-        name: for people.
+        name: name for people.
         version: grows by one with each batch of edits that changed something.
-        generation: how many restarts came before it.
-        tasks: by id; change them through edits and the lifecycle machine only.
+        generation: number of restarts before it.
+        tasks: tasks by id; changed only by edits and the lifecycle machine.
         lines: dependencies by id.
-        removed_tasks, removed_lines: tombstones: ids that edits have removed.
-        unevaluated: ids of dependencies whose source has settled and that have no verdict yet.
-        dirty: ids of tasks whose readiness is to be looked at: a hint, and one too many does no harm.
-        referring: ids that the inputs of a task refer to, by its id, where they refer to any.
+        removed_tasks, removed_lines: ids that edits have removed.
+        unevaluated: ids of dependencies that can be evaluated and have no result yet.
+        dirty: ids of tasks whose readiness may have changed; an id too many does no harm.
+        referring: for each task with references in its inputs, the ids they name.
     """
 
     def __init__(self, constellation_id: str = "", name: str = "", *, generation: int = 0) -> None:
@@ -54,69 +54,69 @@ class TaskConstellation:
         self._open: dict[str, int] = {}
         self._refused: dict[str, int] = {}
         self.referring: dict[str, frozenset[str]] = {}
-        self._asking: dict[str, dict[str, None]] = {}
+        self._named_in: dict[str, dict[str, None]] = {}
         self._ordinals: dict[str, int] = {}
         self._next_ordinal = 0
 
     # -- reading -----------------------------------------------------------------------------------
 
     def lines_out(self, task_id: str) -> list[TaskStarLine]:
-        """Dependencies for which the task is the source."""
+        """Return the dependencies whose source is the task."""
         return [self.lines[line] for line in self._out[task_id].values()]
 
     def lines_in(self, task_id: str) -> list[TaskStarLine]:
-        """Dependencies for which the task is the target."""
+        """Return the dependencies whose target is the task."""
         return [self.lines[line] for line in self._in[task_id].values()]
 
     def line_between(self, source: str, target: str) -> TaskStarLine | None:
-        """The one dependency from source to target."""
+        """Return the dependency from source to target; None if there is none."""
         found = self._out.get(source, {}).get(target)
         return self.lines[found] if found is not None else None
 
     def predecessors(self, task_id: str) -> list[str]:
-        """Ids of the tasks it waits for directly, in the order the dependencies were added."""
+        """Return the ids of the direct predecessors, in the order of the dependencies."""
         return list(self._in[task_id])
 
     def successors(self, task_id: str) -> list[str]:
-        """Ids of the tasks that wait for it directly."""
+        """Return the ids of the direct successors."""
         return list(self._out[task_id])
 
     def is_ready(self, task_id: str) -> bool:
-        """True when every dependency of the task is satisfied."""
+        """Return True if every dependency of the task is satisfied."""
         return self._open[task_id] == 0
 
     def is_unsatisfiable(self, task_id: str) -> bool:
-        """True when some dependency of the task can no longer be satisfied."""
+        """Return True if a dependency of the task can no longer be satisfied."""
         return self._refused[task_id] > 0
 
     def ready_tasks(self) -> list[TaskStar]:
-        """Tasks that have not started and whose dependencies are all satisfied, oldest first."""
+        """Return the unstarted tasks whose dependencies are satisfied, oldest first."""
         return [task for task in self.in_order() if task.status in EDITABLE and self._open[task.task_id] == 0]
 
     def ordinal(self, task_id: str) -> int:
-        """Its place in the order of creation; the tie-breaker wherever order matters."""
+        """Return the position in the order of creation, which breaks ties."""
         return self._ordinals[task_id]
 
     def in_order(self) -> list[TaskStar]:
-        """Tasks in the order of creation."""
+        """Return the tasks in the order of creation."""
         return [self.tasks[task_id] for task_id in sorted(self.tasks, key=self._ordinals.__getitem__)]
 
     def ancestors(self, task_id: str) -> set[str]:
-        """Ids of all tasks upstream."""
+        """Return the ids of all tasks upstream."""
         return reached(self._in, task_id)
 
     def descendants(self, task_id: str) -> set[str]:
-        """Ids of all tasks downstream."""
+        """Return the ids of all tasks downstream."""
         return reached(self._out, task_id)
 
     def path(self, start: str, end: str) -> list[str] | None:
-        """A path along dependencies from start to end, both included; None if there is none. O(n + e)."""
+        """Return a path from start to end, including both; None if there is none. O(n + e)."""
         return find_path(self._out, start, end)
 
-    # -- changing: the primitives that edits and the machines are made of ---------------------------
+    # -- changing: primitives for edits and machines -----------------------------------------------
 
     def insert_task(self, task: TaskStar, ordinal: int | None = None) -> None:
-        """Put a task in; its id must be new here."""
+        """Insert a task; its id must be new."""
         self.tasks[task.task_id] = task
         self._out[task.task_id] = {}
         self._in[task.task_id] = {}
@@ -127,7 +127,7 @@ class TaskConstellation:
         self.dirty[task.task_id] = None
 
     def delete_task(self, task_id: str) -> None:
-        """Take a task out that has no dependencies left."""
+        """Delete a task without dependencies."""
         tables: tuple[dict[str, Any], ...] = (self.tasks, self._out, self._in, self._open, self._refused, self._ordinals)
         for table in tables:
             del table[task_id]
@@ -135,28 +135,28 @@ class TaskConstellation:
         self.dirty.pop(task_id, None)
 
     def insert_line(self, line: TaskStarLine) -> None:
-        """Put a dependency in; both ends are there, the pair is free, and it closes no cycle."""
+        """Insert a dependency; both ends exist, the pair is free, and no cycle is closed."""
         self.lines[line.line_id] = line
         self._out[line.source][line.target] = line.line_id
         self._in[line.target][line.source] = line.line_id
         self._count(line, +1)
-        for asked in _asked_about(line):
-            self._asking.setdefault(asked, {})[line.line_id] = None
+        for named in _named_by(line):
+            self._named_in.setdefault(named, {})[line.line_id] = None
         if line.verdict is None:
-            self._want_verdict(line)
+            self._mark_unevaluated(line)
 
     def delete_line(self, line_id: str) -> None:
-        """Take a dependency out."""
+        """Delete a dependency."""
         line = self.lines.pop(line_id)
         del self._out[line.source][line.target]
         del self._in[line.target][line.source]
         self._count(line, -1)
-        for asked in _asked_about(line):
-            del self._asking[asked][line_id]
+        for named in _named_by(line):
+            del self._named_in[named][line_id]
         self.unevaluated.pop(line_id, None)
 
     def inputs_changed(self, task_id: str) -> None:
-        """Note anew which tasks its inputs refer to."""
+        """Update the task ids that the task's inputs refer to."""
         referred = frozenset(source for source, _ in references(self.tasks[task_id].inputs) if source != INPUTS)
         if referred:
             self.referring[task_id] = referred
@@ -164,18 +164,21 @@ class TaskConstellation:
             self.referring.pop(task_id, None)
 
     def awaiting(self, task_id: str) -> tuple[str, ...]:
-        """Ids of the dependencies that may be judged when the task has settled: those it is the source of, or is asked about in."""
-        return (*self._out[task_id].values(), *self._asking.get(task_id, ()))
+        """Return the ids of the dependencies that may be evaluated once the task has settled.
+
+        The task is their source, or their condition names it.
+        """
+        return (*self._out[task_id].values(), *self._named_in.get(task_id, ()))
 
     def source_settled(self, task_id: str) -> None:
-        """A task has settled: what waits for it, or asks about it, wants a verdict now."""
+        """Mark the dependencies that can be evaluated now that a task has settled."""
         for line_id in self.awaiting(task_id):
             if (line := self.lines[line_id]).verdict is None:
-                self._want_verdict(line)
+                self._mark_unevaluated(line)
 
-    def _want_verdict(self, line: TaskStarLine) -> None:
-        """A dependency is judged when its source has settled, and with it every task that its condition asks about."""
-        awaited = (line.source, *_asked_about(line)) if line.condition else (line.source,)
+    def _mark_unevaluated(self, line: TaskStarLine) -> None:
+        """Mark a dependency for evaluation if all tasks that it depends on have settled."""
+        awaited = (line.source, *_named_by(line)) if line.condition else (line.source,)
         for task_id in awaited:
             task = self.tasks.get(task_id)
             if task is not None and not task.settled:
@@ -183,7 +186,7 @@ class TaskConstellation:
         self.unevaluated[line.line_id] = None
 
     def set_evaluation(self, line_id: str, verdict: Evaluation) -> None:
-        """Write a dependency's verdict. O(1)."""
+        """Record the evaluation of a dependency. O(1)."""
         line = self.lines[line_id]
         self._count(line, -1)
         line.verdict = verdict
@@ -202,7 +205,7 @@ class TaskConstellation:
     # -- checking --------------------------------------------------------------------------------
 
     def why_not_joined(self, source: str, target: str) -> str:
-        """Why no dependency may be put between two tasks, cycles apart; empty when it may."""
+        """Return the reason why no dependency can join two tasks, cycles apart; empty if one can."""
         for end in (source, target):
             if end not in self.tasks:
                 return f"there is no task {end!r}"
@@ -212,19 +215,19 @@ class TaskConstellation:
         return f"{source} -> {target} is there already, as {found.line_id!r}" if found else ""
 
     def cycle_through(self, source: str, target: str) -> list[str] | None:
-        """The cycle that a dependency from source to target would close, as a path from source to source."""
+        """Return the cycle that a dependency would close, from source to source; else None."""
         back = self.path(target, source)
         return [source, *back] if back else None
 
     def cycle(self) -> list[str] | None:
-        """A cycle of the graph as it stands. O(n + e)."""
+        """Return a cycle of the graph as a path; None if there is none. O(n + e)."""
         return find_cycle(self.tasks, lambda task_id: self._out[task_id])
 
     def why_unresolvable(self, task_id: str) -> str:
-        """Why the references in a task's inputs, or the tasks its conditions ask about, cannot be had; empty when they can."""
+        """Return the reference to a task that is not upstream, in words; empty if there is none."""
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
         for line in self.lines_in(task_id):
-            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _asked_about(line)]
+            wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _named_by(line)]
         if not wanted:
             return ""
         upstream = self.ancestors(task_id)
@@ -233,7 +236,7 @@ class TaskConstellation:
     # -- documents ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole constellation as JSON-able data, states and verdicts included; see :meth:`from_dict`."""
+        """Return the whole constellation as JSON data, including states and evaluations."""
         return {
             "constellation_id": self.constellation_id,
             "name": self.name,
@@ -246,18 +249,18 @@ class TaskConstellation:
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """:meth:`to_dict` as JSON text."""
+        """Return :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
     @classmethod
     def from_dict(cls, value: Any) -> TaskConstellation:
-        """A constellation from JSON-able data: what :meth:`to_dict` gives, or any plan as people and models write it.
+        """Return a constellation from the data of :meth:`to_dict`, or from a written plan.
 
-        Skills and devices are not looked up here; that needs a fleet, and is done when a run takes the plan.
+        Skills and devices are not resolved here; a run resolves them against its fleet.
 
         Raises:
-            InvalidInput: not a plan; or a cycle (its path is named), an unknown task, a duplicate id, a condition
-                that does not parse, a reference to a task that is not upstream.
+            InvalidInput: the value is not a plan, or it has a cycle, an unknown task, a duplicate
+                id, a condition that does not parse, or a reference to a task that is not upstream.
         """
         if isinstance(value, Mapping) and "generation" in value:
             return _restored(cls, value)
@@ -278,10 +281,10 @@ class TaskConstellation:
 
     @classmethod
     def from_json(cls, text: str) -> TaskConstellation:
-        """:meth:`from_dict` of JSON text.
+        """Return a constellation from JSON text; see :meth:`from_dict`.
 
         Raises:
-            InvalidInput: also when the text is not JSON.
+            InvalidInput: also if the text is not JSON.
         """
         try:
             value = json.loads(text)
@@ -297,7 +300,7 @@ class TaskConstellation:
         """Check the whole graph. O(n + e).
 
         Returns:
-            ``(ok, errors)``; a cycle is told with its path.
+            ``(ok, errors)``; an error about a cycle has its path.
         """
         errors = [
             f"dependency {line.line_id}: there is no task {end!r}"
@@ -314,21 +317,22 @@ class TaskConstellation:
         return not errors, errors
 
 
-def _asked_about(line: TaskStarLine) -> list[str]:
-    """Ids of the tasks, besides its source, that a dependency's condition asks about."""
+def _named_by(line: TaskStarLine) -> list[str]:
+    """Return the ids of the tasks that a dependency's condition names, without its source."""
     return sorted(Condition(line.condition).task_ids - {line.source}) if "tasks" in line.condition else []
 
 
 def task_of(spec: TaskSpec) -> TaskStar:
-    """A new task as specified. It waits until its dependencies have been looked at."""
+    """Return a new task as specified, waiting until its dependencies have been checked."""
     return TaskStar(status=TaskStatus.WAITING_DEPENDENCY, **msgspec.structs.asdict(spec))
 
 
 def line_of(spec: LineSpec) -> TaskStarLine:
-    """A new dependency as specified.
+    """Return a new dependency as specified.
 
     Raises:
-        InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does not parse.
+        InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does
+            not parse.
     """
     if spec.dependency_type is DependencyType.CONDITIONAL:
         Condition(spec.condition)
@@ -338,7 +342,7 @@ def line_of(spec: LineSpec) -> TaskStarLine:
 
 
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:
-    """A constellation from what ``to_dict`` gave, states and verdicts included."""
+    """Return a constellation from the data of ``to_dict``, including states and evaluations."""
     try:
         found = msgspec.convert(value, _Snapshot)
     except msgspec.ValidationError as error:
@@ -362,7 +366,7 @@ def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskCon
 
 
 class _Snapshot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The shape of ``to_dict``."""
+    """The schema of ``to_dict``."""
 
     version: int = 0
     constellation_id: str = ""

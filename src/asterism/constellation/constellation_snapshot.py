@@ -1,4 +1,7 @@
-"""A constellation as data and back, nothing lost: unlike ``to_dict``, which is for people, every order is kept."""
+"""A lossless snapshot of a constellation.
+
+Unlike ``to_dict``, which is for people, it preserves every order.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ class ConstellationSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A constellation as data.
 
     Attributes:
-        tasks: in the order of creation.
-        lines: in the order they were put in, which is the order a task's dependencies are told in.
+        tasks: tasks in the order of creation.
+        lines: dependencies in the order of insertion, in which a task's dependencies are listed.
     """
 
     constellation_id: str
@@ -25,12 +28,15 @@ class ConstellationSnapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     lines: list[TaskStarLine]
     removed_tasks: list[str] = []
     removed_lines: list[str] = []
-    unjudged: list[str] = []
-    restless: list[str] = []
+    unevaluated: list[str] = []
+    dirty: list[str] = []
 
 
 def to_snapshot(it: TaskConstellation) -> ConstellationSnapshot:
-    """A constellation as data; it shares the tasks and dependencies, so write it before they change."""
+    """Return a constellation as data.
+
+    The data shares its tasks and dependencies, so encode it before they change.
+    """
     return ConstellationSnapshot(
         constellation_id=it.constellation_id,
         name=it.name,
@@ -40,13 +46,13 @@ def to_snapshot(it: TaskConstellation) -> ConstellationSnapshot:
         lines=list(it.lines.values()),
         removed_tasks=sorted(it.removed_tasks),
         removed_lines=sorted(it.removed_lines),
-        unjudged=list(it.unevaluated),
-        restless=list(it.dirty),
+        unevaluated=list(it.unevaluated),
+        dirty=list(it.dirty),
     )
 
 
 def from_snapshot(frozen: ConstellationSnapshot) -> TaskConstellation:
-    """The constellation that was frozen. It was checked when it was made, and is not checked again."""
+    """Return the constellation of a snapshot, without checks: it was checked when it was made."""
     it = TaskConstellation(frozen.constellation_id, frozen.name, generation=frozen.generation)
     it.version = frozen.version
     for task in frozen.tasks:
@@ -55,6 +61,6 @@ def from_snapshot(frozen: ConstellationSnapshot) -> TaskConstellation:
         it.insert_line(line)
     it.removed_tasks = set(frozen.removed_tasks)
     it.removed_lines = set(frozen.removed_lines)
-    it.unevaluated = dict.fromkeys(frozen.unjudged)
-    it.dirty = dict.fromkeys(frozen.restless)
+    it.unevaluated = dict.fromkeys(frozen.unevaluated)
+    it.dirty = dict.fromkeys(frozen.dirty)
     return it

@@ -1,6 +1,7 @@
-"""What people and models write: tasks, dependencies and whole plans as JSON, in the spellings documented.
+"""Tasks, dependencies and plans as people and models write them, in all documented spellings.
 
-Parsing only: nothing here knows a graph. Errors name the place (``tasks[2].timeout_s``) and what is allowed.
+Only parsing, without a graph. Errors name the place (``tasks[2].timeout_s``) and the allowed
+values.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from asterism.errors import InvalidInput
 from asterism.kernel.data import check_encodable, check_json, round_trip
 
 MAX_TASKS = 20_000
-"""Tasks of one constellation; more are refused."""
+"""Number of tasks of one constellation."""
 MAX_NESTED = 5
-"""Constellations within each other, the outermost included; deeper ones are refused."""
+"""Nesting depth of constellations, including the outermost."""
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A task as a plan or an edit describes it; see ``TaskStar`` for the fields."""
+    """A task as in a plan or an edit; see ``TaskStar`` for the fields."""
 
     task_id: str
     name: str = ""
@@ -47,7 +48,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A dependency as a plan or an edit describes it; see ``TaskStarLine`` for the fields."""
+    """A dependency as in a plan or an edit; see ``TaskStarLine`` for the fields."""
 
     id: str = ""
     source: str = msgspec.field(name="from")
@@ -57,17 +58,17 @@ class LineSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def line_id(self) -> str:
-        """The id; by default ``from->to``."""
+        """Return the id; by default ``from->to``."""
         return self.id or f"{self.source}->{self.target}"
 
     @property
     def dependency_type(self) -> DependencyType:
-        """The type; by default CONDITIONAL where a condition is given, else SUCCESS_ONLY."""
+        """Return the type; by default CONDITIONAL with a condition, else SUCCESS_ONLY."""
         return self.type or (DependencyType.CONDITIONAL if self.condition else DependencyType.SUCCESS_ONLY)
 
 
 class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole plan: what a planner proposes, what a plan file holds.
+    """A whole plan, as a planner proposes it or a plan file holds it.
 
     Attributes:
         constellation_id, name: optional.
@@ -81,12 +82,12 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
-    """A task from JSON.
+    """Return a task from JSON.
 
     Args:
-        value: as written.
-        where: how its place is named.
-        depth: of the constellation it is in; 1 for the outermost.
+        value: the JSON value.
+        where: name of its place, for errors.
+        depth: nesting depth of its constellation; 1 for the outermost.
 
     Raises:
         InvalidInput: unknown field, wrong type, unusable id; names ``where``.
@@ -108,7 +109,7 @@ def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
 
 
 def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
-    """The plan that carries a task out, as it is kept: every spelling made one."""
+    """Return a task's nested plan as data, with all spellings unified."""
     if depth > MAX_NESTED:
         raise InvalidInput(f"{where}.constellation: more than {MAX_NESTED} constellations within each other")
     if odd := [field for field in ("device", "skill") if task.get(field)]:
@@ -119,7 +120,7 @@ def _nested(task: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
 
 
 def parse_line(value: Any, where: str = "dependency") -> LineSpec:
-    """A dependency from JSON (``id`` or ``dependency_id``, ``from``, ``to``, ``type``, ``condition``).
+    """Return a dependency from JSON: ``id``, ``from``, ``to``, ``type``, ``condition``.
 
     Raises:
         InvalidInput: as for :func:`parse_task`.
@@ -134,12 +135,13 @@ _LINE_SPELLINGS = {"dependency_id": "id", "line_id": "id", "from_task_id": "from
 
 
 def parse_plan(value: Any, where: str = "plan", *, depth: int = 1) -> PlanDocument:
-    """A plan from JSON: lists, or objects by id, of tasks and dependencies; alone or under ``constellation``.
+    """Return a plan from JSON: tasks and dependencies as lists or as objects by id.
 
-    ``depth`` is 1 for a plan that is no task's of another one.
+    The plan may also stand under the key ``constellation``. ``depth`` is 1 for the outermost plan.
 
     Raises:
-        InvalidInput: as for :func:`parse_task`; also duplicate ids, no tasks, or more than ``MAX_TASKS``.
+        InvalidInput: as for :func:`parse_task`; also duplicate ids, no tasks, or more than
+            ``MAX_TASKS``.
     """
     if isinstance(value, Mapping) and isinstance(value.get("constellation"), Mapping):
         value = value["constellation"]
@@ -175,7 +177,7 @@ def _text(value: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def _listed(value: Any, id_field: str, where: str) -> list[tuple[object, Any]]:
-    """Items with the key that names their place; an object's keys become the items' ids."""
+    """Return the items, each with its key or index; the keys of an object become the items' ids."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if isinstance(item, Mapping) and item.get(id_field, key) != key:
@@ -200,19 +202,19 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     except (RecursionError, TypeError, UnicodeError) as error:
         raise InvalidInput(f"{where}: cannot be written as JSON ({error})") from None
     except msgspec.ValidationError as error:
-        told, _, at = str(error).partition(" - at `$")
+        message, _, at = str(error).partition(" - at `$")
         place = at.rstrip("`")
-        raise InvalidInput(f"{where}{place}: {told}{_allowed(told, place, kind)}") from None
+        raise InvalidInput(f"{where}{place}: {message}{_allowed(message, place, kind)}") from None
     check_encodable(found, where)
     return found
 
 
-def _allowed(told: str, place: str, kind: type) -> str:
-    """What may stand at a place instead."""
-    if "unknown field" in told:
+def _allowed(message: str, place: str, kind: type) -> str:
+    """Return the allowed values at a place, for an error."""
+    if "unknown field" in message:
         within: Any = RetryPolicy if place.startswith(".retry") else kind
         return f"; its fields are {', '.join(field.encode_name for field in msgspec.structs.fields(within))}"
-    if "enum value" in told:
+    if "enum value" in message:
         values = DependencyType if place.startswith(".type") else get_args(ErrorCode)
         return f"; it is one of {', '.join(values)}"
-    return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in told else ""
+    return "; in YAML, put a name such as on, yes or no in quotes" if "`key`" in place or "`key`" in message else ""

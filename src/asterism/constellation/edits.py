@@ -1,6 +1,6 @@
-"""The seven edits, as data: what a planner or a person may do to a constellation.
+"""The seven edits of a constellation, as data, for planners and people.
 
-Not here: applying them, which is ``batch``. Every refusal has a code, so that a model can be told.
+``batch`` applies them. Every refusal has a code, which a model can read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RefusalCode = Literal[
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an edit was refused: a code for programs, ``what`` it is about, ``why`` in words."""
+    """The reason of a refused edit: a code, the subject ``what``, and ``why`` in words."""
 
     code: RefusalCode
     what: str
@@ -44,10 +44,10 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EditRefused(Refused):
-    """A batch of edits was refused; nothing of it was applied.
+    """A batch of edits was refused, and none of them was applied.
 
     Attributes:
-        refusal: the first refusal met.
+        refusal: the first refusal.
     """
 
     def __init__(self, code: RefusalCode, what: str, why: str) -> None:
@@ -56,12 +56,12 @@ class EditRefused(Refused):
 
     @property
     def verdict(self) -> str:
-        """The refusal as JSON, so that a sender can read its code; see :func:`refusal_of`."""
+        """Return the refusal as JSON, so that a sender can read its code (:func:`refusal_of`)."""
         return msgspec.json.encode(self.refusal).decode()
 
 
 def refusal_of(verdict: str) -> Refusal | None:
-    """The refusal that a verdict holds; None where it is in words only."""
+    """Return the refusal in an inbox verdict; None if the verdict is in words only."""
     try:
         return msgspec.json.decode(verdict, type=Refusal)
     except msgspec.DecodeError:
@@ -69,7 +69,10 @@ def refusal_of(verdict: str) -> Refusal | None:
 
 
 class BuildConstellation(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="build_constellation"):
-    """Build from a whole plan; with ``clear``, in place of what is there, else merged into it."""
+    """Build a constellation from a whole plan.
+
+    With ``clear`` the plan replaces the current constellation, else it is merged into it.
+    """
 
     plan: PlanDocument
     clear: bool = True
@@ -88,7 +91,7 @@ class RemoveTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class UpdateTask(msgspec.Struct, frozen=True, kw_only=True, tag_field="tool", tag="update_task"):
-    """Change fields of a task (those of ``TaskSpec``, but its id)."""
+    """Change fields of a task: those of ``TaskSpec`` except its id."""
 
     task_id: str
     changes: dict[str, Any]
@@ -118,14 +121,14 @@ Edit = BuildConstellation | AddTask | RemoveTask | UpdateTask | AddDependency | 
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch did.
+    """The result of an applied batch.
 
     Attributes:
-        changed: False when every edit was there already.
-        tasks: ids of tasks added or changed.
-        lines: ids of dependencies added or changed.
-        removed_tasks, removed_lines: ids of those that were removed; also where one of that id was added again.
-        notes: what changed nothing, in words.
+        changed: False if no edit changed anything.
+        tasks: ids of added or changed tasks.
+        lines: ids of added or changed dependencies.
+        removed_tasks, removed_lines: ids of removed ones, including those added again.
+        notes: edits that changed nothing, in words.
     """
 
     changed: bool = False
@@ -137,12 +140,12 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_action(value: Any, where: str = "action") -> Edit:
-    """An edit as models and people write it: ``{"tool": …, "parameters": {…}}``.
+    """Return an edit from JSON: ``{"tool": …, "parameters": {…}}``.
 
-    ``function`` and ``action`` are read as ``tool``, ``arguments`` as ``parameters``.
+    ``function`` and ``action`` are accepted for ``tool``, ``arguments`` for ``parameters``.
 
     Raises:
-        EditRefused: unknown tool, or parameters that are not usable.
+        EditRefused: unknown tool, or invalid parameters.
     """
     if not isinstance(value, Mapping):
         raise EditRefused("bad_content", where, f"expected an object with tool and parameters, got {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Graph algorithms over ids: paths, cycles, orders. All iterative; no graph is too deep."""
+"""Graph algorithms over ids: paths, cycles, orders. All are iterative, so no graph is too deep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 
 def find_path(edges: Mapping[str, Iterable[str]], start: str, end: str) -> list[str] | None:
-    """A path from start to end, both included; None if there is none. Depth-first search, O(n + e)."""
+    """Return a path from start to end, including both; None if there is none. O(n + e)."""
     if start == end:
         return [start]
     came_from = {start: start}
@@ -27,7 +27,7 @@ def find_path(edges: Mapping[str, Iterable[str]], start: str, end: str) -> list[
 
 
 def reached(edges: Mapping[str, Iterable[str]], start: str) -> set[str]:
-    """Every node that a path leads to from start; without start, in an acyclic graph. O(n + e)."""
+    """Return every node that a path leads to from start. O(n + e)."""
     seen: set[str] = set()
     stack = [start]
     while stack:
@@ -39,7 +39,7 @@ def reached(edges: Mapping[str, Iterable[str]], start: str) -> set[str]:
 
 
 def find_cycle(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str] | None:
-    """A cycle as a path that ends where it starts, or None. Iterative depth-first search, O(n + e)."""
+    """Return a cycle as a path that ends where it starts; None if there is none. O(n + e)."""
     done: set[str] = set()
     for start in nodes:
         if start in done:
@@ -63,7 +63,7 @@ def find_cycle(nodes: Iterable[str], successors: Callable[[str], Iterable[str]])
 
 
 def topological_order(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str]:
-    """Nodes so that each comes before its successors, otherwise in the given order (Kahn). The graph is acyclic."""
+    """Return the nodes of an acyclic graph, each before its successors, else in their order."""
     ordered = list(nodes)
     waiting = dict.fromkeys(ordered, 0)
     for node in ordered:
@@ -79,12 +79,12 @@ def topological_order(nodes: Iterable[str], successors: Callable[[str], Iterable
 
 
 def longest_path(order: Iterable[str], successors: Callable[[str], Iterable[str]], weight: Mapping[str, float]) -> tuple[float, list[str]]:
-    """The heaviest path of an acyclic graph.
+    """Return the heaviest path of an acyclic graph.
 
     Args:
         order: nodes in topological order.
         successors: node -> nodes after it.
-        weight: of each node.
+        weight: weight of each node.
 
     Returns:
         ``(total weight, path)``; ``(0.0, [])`` for an empty graph.

@@ -1,4 +1,4 @@
-"""TaskStarLine: a dependency between two tasks, and the truth table that judges it."""
+"""TaskStarLine: a dependency between two tasks, and the truth table that evaluates it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.constellation.task import TaskStar, TaskStatus
 
 
 class DependencyType(StrEnum):
-    """How a dependency looks at the end of its source."""
+    """The kinds of dependencies, by the required end of their source."""
 
     UNCONDITIONAL = "UNCONDITIONAL"
     SUCCESS_ONLY = "SUCCESS_ONLY"
@@ -20,22 +20,22 @@ class DependencyType(StrEnum):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """Whether a dependency is satisfied, and why not where it is not."""
+    """The result of evaluating a dependency, with a reason if it is not satisfied."""
 
     satisfied: bool
     reason: str = ""
 
 
 class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """One dependency: ``source`` must end as ``type`` says before ``target`` may start.
+    """A dependency: ``source`` must end as ``type`` requires before ``target`` may start.
 
     Attributes:
-        line_id: unique; ``source->target`` unless the plan names it.
-        source: the task waited for (``from`` in documents).
-        target: the task that waits (``to`` in documents).
-        type: how the source's end is judged.
+        line_id: id, unique in the constellation; ``source->target`` unless the plan names it.
+        source: id of the predecessor (``from`` in documents).
+        target: id of the waiting task (``to`` in documents).
+        type: required end of the source.
         condition: CEL text over the source's result; for CONDITIONAL only.
-        verdict: None until the source has settled.
+        verdict: its evaluation; None until the source has settled.
     """
 
     line_id: str = msgspec.field(name="id")
@@ -54,20 +54,22 @@ TRUTH_TABLE: dict[DependencyType, dict[TaskStatus, bool]] = {
     DependencyType.SUCCESS_ONLY: {_COMPLETED: True, _FAILED: False, _SKIPPED: False, _CANCELLED: False},
     DependencyType.COMPLETION_ONLY: {_COMPLETED: True, _FAILED: True, _SKIPPED: False, _CANCELLED: False},
 }
-"""Whether a dependency is satisfied, by the settled status of its source. CONDITIONAL asks its condition."""
+"""For each type and settled status of the source, whether the dependency is satisfied. CONDITIONAL
+uses its condition."""
 
 
 def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
-    """Judge a dependency whose source has settled.
+    """Evaluate a dependency whose source has settled.
 
     Args:
         line: the dependency.
         source: its settled source.
-        ancestors: ``{task id: {"status", "result"}}`` of the target's ancestors, for ``tasks["id"]``; may be empty
-            where the condition does not ask for it.
+        ancestors: ``{task id: {"status", "result"}}`` of the target's ancestors, for
+            ``tasks["id"]``; may be empty if the condition names none.
 
     Returns:
-        The verdict, by the truth table; a condition that cannot be evaluated is not met, and says why.
+        The evaluation. A condition that cannot be evaluated is not satisfied, with the error as
+        reason.
     """
     if line.type is not DependencyType.CONDITIONAL:
         satisfied = TRUTH_TABLE[line.type][source.status]

@@ -1,6 +1,6 @@
-"""A constellation within a constellation: the whole plan is checked before any of it starts.
+"""Nested constellations: the whole plan is checked before any task of it starts.
 
-What is found there is named by the way to it: ``outer/inner``.
+Errors in a nested constellation are named by their path: ``outer/inner``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from asterism.constellation.resolution import best_match, check_line, check_task
 from asterism.constellation.task import TaskStar
 
 Match = Callable[[str, str, AgentProfile], str]
-"""``(path of the task, words, profile) -> name of the skill the words clearly speak of``; empty for none."""
+"""``(path of the task, words, profile) -> name of the skill that clearly matches``; empty for
+none."""
 
 
 def nested_plan(task: TaskStar) -> PlanDocument:
-    """The plan that carries a task out; an empty one for a task that has none."""
+    """Return a task's nested plan; an empty one if it has none."""
     return msgspec.convert(task.constellation or {}, PlanDocument)
 
 
 def first_match(_: str, words: str, profile: AgentProfile) -> str:
-    """The match of whoever keeps no journal."""
+    """Return the matching skill without recording it, for callers without a journal."""
     return best_match(words, profile)
 
 
@@ -41,20 +42,21 @@ def apply_on_fleet(
     partial: bool = False,
     restore_by_id: bool = False,
 ) -> Applied:
-    """Apply a batch of edits, whole or not at all, with everything checked that the fleet knows.
+    """Apply a batch of edits and check it against the fleet, as a whole or not at all.
 
     Args:
         constellation: changed in place.
-        edits: in order.
+        edits: the edits, in order.
         fleet: profiles by device id.
-        match: how words find a skill; asked only where no name does.
+        match: finds a skill by words; called only if no name matches.
         inputs: names that ``${inputs.…}`` may refer to.
-        partial: more edits of the same batch follow, so that arguments and references are not judged yet.
-        restore_by_id: repeat an error of earlier rules, so that their entries replay: a task that a refused batch has
-            removed and added again loses its skill.
+        partial: True if more edits of the same batch follow, so that arguments and references are
+            not checked yet.
+        restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task that
+            a refused batch removed and added again loses its skill.
 
     Raises:
-        EditRefused: the constellation is as it was.
+        EditRefused: an edit is invalid; the constellation is unchanged.
     """
     before: list[tuple[TaskStar, str]] = []
 
@@ -77,18 +79,21 @@ def apply_on_fleet(
 def check_applied(
     applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, *, inputs: Collection[str] = (), path: str = ""
 ) -> None:
-    """Look up the skills of what a batch has touched, and check it against the fleet, nested constellations included.
+    """Resolve the skills of touched tasks and check the batch against the fleet.
+
+    Nested plans are checked, too.
 
     Args:
         applied: the batch.
-        constellation: what it was applied to; its tasks' ``resolved_skill`` is written.
+        constellation: the constellation it was applied to; ``resolved_skill`` of its tasks is
+            written.
         fleet: profiles by device id.
-        match: how words find a skill.
+        match: finds a skill by words.
         inputs: names that ``${inputs.…}`` may refer to.
-        path: of the constellation, ending in a slash; empty for the outermost.
+        path: path of the constellation, ending in a slash; empty for the outermost.
 
     Raises:
-        EditRefused: what it names begins with the path.
+        EditRefused: a check failed; its subject begins with the path.
     """
     touched = _look_up(applied, constellation, fleet, match, path)
     for task in touched:
@@ -102,7 +107,7 @@ def check_applied(
 
 
 def _look_up(applied: Applied, constellation: TaskConstellation, fleet: Fleet, match: Match, path: str = "") -> list[TaskStar]:
-    """Look up the skills of the tasks that a batch has touched."""
+    """Resolve the skills of the tasks that a batch has touched, and return these tasks."""
     touched = [constellation.tasks[task_id] for task_id in applied.tasks]
     for task in touched:
         task.resolved_skill = skill_for(task, fleet, lambda words, profile, task=task: match(path + task.task_id, words, profile))  # type: ignore[misc]

@@ -1,7 +1,7 @@
-"""Who can do what: the AgentProfile of a device, and its skills.
+"""The AgentProfile of a device, and its skills.
 
-Profiles are data and are journaled with the run, so that a plan or a live edit resolves its skills
-without asking a device. Not here: how a device works (that is ``asterism.devices``).
+Profiles are data and are journaled with the run, so that plans and live edits resolve their skills
+without a device. ``asterism.devices`` performs the skills.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ JsonSchema = dict[str, Any]
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing a device can do.
+    """One skill of a device.
 
     Attributes:
-        name: unique on its device.
+        name: name, unique on its device.
         description: one sentence for people, models and the ranker.
         parameters: JSON Schema (``type: object``) of the arguments.
-        output: JSON Schema of the result; None where it is not known.
-        idempotent: may be performed again under the same key after a crash.
-        tags: further words that name it.
+        output: JSON Schema of the result; None if unknown.
+        idempotent: True if it can safely be repeated under the same key after a crash.
+        tags: further words for it.
         examples: requests it would serve.
     """
 
@@ -35,26 +35,27 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     examples: tuple[str, ...] = ()
 
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the arguments, in the order of the schema."""
+        """Return the names of the arguments, in the order of the schema."""
         return tuple(self.parameters.get("properties", {}))
 
     def required_names(self) -> tuple[str, ...]:
-        """Names of the arguments that have no default."""
+        """Return the names of the arguments without a default."""
         return tuple(self.parameters.get("required", ()))
 
     def output_fields(self) -> frozenset[str] | None:
-        """Names of the top-level result fields; None where the output is not known or is open."""
+        """Return the names of the top-level result fields; None if unknown or open."""
         properties = (self.output or {}).get("properties")
         return frozenset(properties) if properties else None
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is started where something is carried out as a run of its own.
+    """The child run that carries out tasks or steps of a device or worker.
 
     Attributes:
         machine: name of the child's machine.
-        definition: what its own package has prepared, as JSON (``kernel.start.StartRequest``).
-        accepts: names of the inputs that are handed over to it; None for all.
+        definition: definition prepared by the machine's package, as JSON
+            (``kernel.start.StartRequest``).
+        accepts: names of the inputs it accepts; None for all.
     """
 
     machine: str
@@ -63,19 +64,19 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a planner may know about a device.
+    """A device as a planner knows it.
 
     Attributes:
-        device_id: unique in the fleet.
+        device_id: id, unique in the fleet.
         kind: ``local``, ``agent`` or ``flow``.
         description: one sentence.
-        aliases: other names a request may use for it.
-        capabilities: words that say what it is good at.
-        skills: what it can do; empty for a device that takes natural language.
+        aliases: other names in requests.
+        capabilities: words for its strengths.
+        skills: its skills; empty for a device that accepts natural language.
         natural_language: True for agents, whose tasks need no skill.
-        concurrency: how many attempts it takes at a time.
+        concurrency: number of attempts it runs at a time.
         metadata: anything else, for planner and people.
-        child: given where its tasks are carried out as runs of their own.
+        child: the child run that carries out its tasks, if any.
     """
 
     device_id: str
@@ -90,7 +91,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     child: ChildSpec | None = None
 
     def skill(self, name: str) -> Skill | None:
-        """The skill of that name, or None."""
+        """Return the skill of that name, or None."""
         for skill in self.skills:
             if skill.name == name:
                 return skill
@@ -102,6 +103,6 @@ Fleet = dict[str, AgentProfile]
 
 
 def skill_of(fleet: Fleet, device: str, name: str) -> Skill | None:
-    """The skill of that name on a device of the fleet; None where there is none."""
+    """Return the skill of that name on a device of the fleet, or None."""
     profile = fleet.get(device)
     return profile.skill(name) if profile else None

@@ -1,8 +1,8 @@
-"""References ``${task_id.field}``: how a task's inputs take values from results upstream.
+"""References ``${task_id.field}``, with which a task's inputs use results of tasks upstream.
 
-A string that is one reference becomes the value itself; within a longer string it becomes text.
-``${task_id}`` alone is the whole result; ``${task_id.a.b}`` goes deeper. In a constellation that is a task
-of another one, ``${inputs.field}`` is an input of that task.
+A string that is a single reference becomes the value itself; within a longer string it becomes
+text. ``${task_id}`` is the whole result; ``${task_id.a.b}`` goes deeper. In a nested constellation,
+``${inputs.field}`` is an input of the task that the constellation carries out.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 INPUTS = "inputs"
-"""What ``${inputs.field}`` refers to: the inputs of the task that a nested constellation carries out."""
+"""Name that refers to the inputs of the task that a nested constellation carries out."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_-]+)((?:\.[A-Za-z0-9_-]+)*)\}")
 
 
 class MissingReference(LookupError):
-    """A reference points to something that a result does not have."""
+    """A reference names something that a result does not have."""
 
 
 def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every (task id, path) that a JSON value refers to, in order."""
+    """Yield every (task id, path) that a JSON value refers to, in order."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -37,11 +37,11 @@ def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
-    """A JSON value with every reference replaced.
+    """Return a JSON value with every reference replaced.
 
     Args:
         value: inputs as planned.
-        result_of: task id -> result; raises MissingReference where there is none.
+        result_of: task id -> result; raises MissingReference if there is none.
 
     Raises:
         MissingReference: a task has no result, or the result has no such field.

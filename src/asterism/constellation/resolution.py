@@ -1,8 +1,8 @@
-"""What a plan's tasks mean on a fleet: which device, which skill, which arguments.
+"""Resolution of a plan's tasks on a fleet: device, skill and arguments.
 
-A task names a device and, optionally, a skill: else the skill of the task's name, else the one clear
-match of its words on that device; else it is refused. Agents take natural language and need no skill;
-nor does a task that a constellation of its own carries out.
+A task names a device and, optionally, a skill. Without one, the skill of the task's name is used,
+else the one clear match of its words on that device; otherwise the task is refused. Agents accept
+natural language and need no skill, nor does a task with a nested constellation.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from asterism.constellation.skill_ranker import clear_match, rank
 from asterism.constellation.task import TaskStar, TaskStatus
 
 REPORTED = ("summary", "total_tasks", "completed", "failed", "skipped", "cancelled", "results")
-"""What the result of a task has that a constellation of its own has carried out."""
+"""Fields of the result of a task with a nested constellation."""
 NEAREST = 3
-"""How many nearest skills a refusal names."""
+"""Number of similar skills that a refusal names."""
 
 
 def best_match(words: str, profile: AgentProfile) -> str:
-    """The name of the one skill of a device that the words clearly speak of; empty when there is none."""
+    """Return the name of the one skill that clearly matches the words; empty without one."""
     match = clear_match(words, profile.skills)
     return match.name if match else ""
 
 
 def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile], str] = best_match) -> str:
-    """The name of the skill the task is performed with; empty on a device that takes natural language.
+    """Return the name of a task's skill; empty on a device that accepts natural language.
 
     Args:
-        task: names its device, and perhaps its skill.
+        task: the task, with its device and perhaps a skill.
         fleet: profiles by device id.
-        match: how words find a skill; asked only where no name does.
+        match: finds a skill by words; called only if no name matches.
 
     Raises:
-        EditRefused: ``unknown_device`` or ``unknown_skill``, with the nearest skills; ``bad_content`` for a device or a
-            skill beside a constellation.
+        EditRefused: ``unknown_device`` or ``unknown_skill``, with similar skills; ``bad_content``
+            for a device or skill next to a constellation.
     """
     if task.constellation is not None:
         if task.device or task.skill:
@@ -49,8 +49,8 @@ def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile],
         return ""
     profile = fleet.get(task.device)
     if profile is None:
-        told = f"unknown device {task.device!r}" if task.device else "it names no device"
-        raise EditRefused("unknown_device", task.task_id, f"{told}; the fleet has {', '.join(fleet) or 'no device'}")
+        why = f"unknown device {task.device!r}" if task.device else "it names no device"
+        raise EditRefused("unknown_device", task.task_id, f"{why}; the fleet has {', '.join(fleet) or 'no device'}")
     if task.skill:
         if profile.skill(task.skill) is None:
             raise EditRefused(
@@ -76,12 +76,13 @@ def _nearest(words: str, profile: AgentProfile) -> str:
 
 
 def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Collection[str] = ()) -> None:
-    """Check a task's inputs against its skill, and its references against what they read from.
+    """Check a task's inputs against its skill, and its references against the results they read.
 
     ``inputs`` are the names that ``${inputs.…}`` may refer to.
 
     Raises:
-        EditRefused: ``unknown_argument``, ``bad_argument`` (mistyped, or missing) or ``bad_reference``.
+        EditRefused: ``unknown_argument``, ``bad_argument`` (wrong type, or missing) or
+            ``bad_reference``.
     """
     skill = _skill_of(task, fleet)
     if skill is not None:
@@ -90,13 +91,13 @@ def check_task(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, i
     for source, path in references(task.inputs):
         if source == INPUTS:
             if not path or path[0] not in inputs:
-                told = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
-                raise EditRefused("bad_reference", task.task_id, told)
+                why = f"it refers to ${{{'.'.join((INPUTS, *path))}}}, and its constellation is given {', '.join(inputs) or 'no inputs'}"
+                raise EditRefused("bad_reference", task.task_id, why)
             continue
         fields = _fields_of(constellation.tasks[source], fleet)
         if path and fields is not None and path[0] not in fields:
-            told = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
-            raise EditRefused("bad_reference", task.task_id, told)
+            why = f"the result of {source} has no {path[0]!r}; it has {', '.join(sorted(fields))}"
+            raise EditRefused("bad_reference", task.task_id, why)
 
 
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -107,7 +108,7 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
-"""What may be given for each JSON type; texts are read as numbers where one is wanted."""
+"""Accepted Python types for each JSON type; texts are converted to numbers."""
 
 
 def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
@@ -124,24 +125,24 @@ def check_inputs(task_id: str, inputs: Mapping[str, Any], skill: Skill) -> None:
     for name, value in inputs.items():
         wanted = _JSON_TYPES.get(str(properties.get(name, {}).get("type")))
         if wanted and not isinstance(value, wanted) and value is not None and next(references(value), None) is None:
-            told = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
-            raise EditRefused("bad_argument", f"{task_id}.inputs.{name}", told)
+            why = f"{skill.name} takes {properties[name]['type']}, not {type(value).__name__}"
+            raise EditRefused("bad_argument", f"{task_id}.inputs.{name}", why)
 
 
 def _check_complete(task: TaskStar, skill: Skill, constellation: TaskConstellation, fleet: Fleet) -> None:
-    """Refuse a task where an argument is required and nothing can fill it."""
+    """Refuse a task that lacks a required argument which nothing provides."""
     missing = [name for name in skill.required_names() if name not in task.inputs]
     if not missing:
         return
     offered = [_fields_of(constellation.tasks[source], fleet) for source in constellation.predecessors(task.task_id)]
     unfilled = [name for name in missing if all(fields is not None and name not in fields for fields in offered)]
     if unfilled:
-        told = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
-        raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", told)
+        why = f"{skill.name} needs it; give it as an input, or run a task before it whose result has that field"
+        raise EditRefused("bad_argument", f"{task.task_id}.inputs.{unfilled[0]}", why)
 
 
 def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Fleet) -> None:
-    """Check the fields a condition names against the output of its source's skill, where that is known.
+    """Check the fields that a condition names against the output of its source's skill, if known.
 
     Raises:
         EditRefused: ``bad_reference``.
@@ -151,8 +152,8 @@ def check_line(line: TaskStarLine, constellation: TaskConstellation, fleet: Flee
     fields = _fields_of(constellation.tasks[line.source], fleet)
     unknown = sorted(Condition(line.condition).fields - fields) if fields is not None else []
     if unknown and fields is not None:
-        told = f"{line.condition!r} asks for {unknown[0]!r}, the result of {line.source} has {', '.join(sorted(fields))}"
-        raise EditRefused("bad_reference", line.line_id, told)
+        why = f"{line.condition!r} asks for {unknown[0]!r}, the result of {line.source} has {', '.join(sorted(fields))}"
+        raise EditRefused("bad_reference", line.line_id, why)
 
 
 def _skill_of(task: TaskStar, fleet: Fleet) -> Skill | None:
@@ -167,10 +168,10 @@ def _fields_of(task: TaskStar, fleet: Fleet) -> frozenset[str] | None:
 
 
 def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The arguments of an attempt: the task's inputs, with their references resolved; ``${inputs.…}`` reads from ``inputs``.
+    """Return the arguments of an attempt: the task's inputs with their references resolved.
 
-    What the plan leaves out is taken, by name, from the direct predecessors' results; of several that
-    have it, from the one added last.
+    Missing arguments are taken by name from the results of direct predecessors; of several, the one
+    created last wins. ``${inputs.…}`` reads from ``inputs``.
 
     Raises:
         MissingReference: a source ended without a result, or its result lacks the field.
@@ -197,13 +198,13 @@ def arguments_of(task: TaskStar, constellation: TaskConstellation, fleet: Fleet,
 
 
 def predecessor_results(task: TaskStar, constellation: TaskConstellation) -> dict[str, Any]:
-    """JSON results of the completed direct predecessors, by task id, oldest first."""
+    """Return the JSON results of the completed direct predecessors by task id, oldest first."""
     before = sorted(constellation.predecessors(task.task_id), key=constellation.ordinal)
     return {source: found.result for source in before if (found := constellation.tasks[source]).status is TaskStatus.COMPLETED}
 
 
 def fallback_devices(task: TaskStar, fleet: Fleet) -> list[str]:
-    """Other devices that could perform the task: those with the same skill, in the order of the fleet."""
+    """Return the other devices with the same skill, in the order of the fleet."""
     if not task.resolved_skill:
         return []
     return [device for device, profile in fleet.items() if device != task.device and profile.skill(task.resolved_skill) is not None]

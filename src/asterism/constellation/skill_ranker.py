@@ -1,9 +1,9 @@
-"""Which skill does a text speak of? A small lexical ranker: word stems, weighted by field and by rarity.
+"""A small lexical ranker of skills for a text, by word stems weighted by field and rarity.
 
-It reads name, tags, examples, description, parameter names and result fields. What a fleet calls its skills is the authority;
-``asterism.language`` knows which verbs mean the same. The same input gives the same list, ties in the order given. Not here:
-whether a match is good enough to act on for a request in words (that is ``asterism.planner.offline.placement``, which is stricter
-than ``clear_match``).
+It reads name, tags, examples, description, parameter names and result fields. A fleet's own names
+take precedence; ``asterism.language`` adds synonymous verbs. The result is deterministic, with ties
+in the given order. The offline planner decides more strictly than ``clear_match`` if a match is
+good enough (``asterism.planner.offline.placement``).
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from asterism.constellation.profile import Skill
 from asterism.language.stems import STOP_STEMS, head, same_verbs, stem, words
 
 VERB_KINDS = ("own", "tag", "same")
-"""How a text's verb can name a skill, nearest first; see ``Ranked.by_verb``."""
+"""Relations of a text's verb to a skill, nearest first; see ``Ranked.by_verb``."""
 
 CLEAR_MARGIN = 1.25
-"""The best score must be this many times the next one's, or the match is not clear."""
+"""Ratio of the best score to the next one from which a match is clear."""
 
 _FIELD_WEIGHTS = {"name": 4.0, "tags": 3.0, "examples": 1.5, "description": 1.5, "parameters": 1.0, "output": 0.5}
 _SAME_VERB_WEIGHT = 2.0
 
 
 class SkillWords(msgspec.Struct, frozen=True):
-    """The stems a skill is known by.
+    """The stems of a skill.
 
     Attributes:
-        weights: stem -> weight of the most telling field it occurs in; neighbours also as one word ("data set", "dataset").
-        actions: stems that may stand where the verb stands: ``verbs``, and the tags that are not plainly nouns (a word of the
-            name behind the first, of a parameter or of a result field).
-        verbs: the first words of name, description and examples.
+        weights: stem -> weight of the strongest field it occurs in; two neighbours also count as
+            one word ("data set", "dataset").
+        actions: stems that can stand for the verb: ``verbs`` and the tags, except plain nouns
+            (later words of the name, words of parameters and result fields).
+        verbs: first words of name, description and examples.
     """
 
     weights: dict[str, float]
@@ -43,15 +44,15 @@ class SkillWords(msgspec.Struct, frozen=True):
 
 
 def skill_words(skill: Skill) -> SkillWords:
-    """The stems of a skill's fields."""
+    """Return the stems of a skill's fields."""
     properties = skill.parameters.get("properties", {})
-    told = [str(part.get(key, "")) for part in properties.values() if isinstance(part, dict) for key in ("description", "enum")]
+    documented = [str(part.get(key, "")) for part in properties.values() if isinstance(part, dict) for key in ("description", "enum")]
     texts = {
         "name": skill.name,
         "tags": " ".join(skill.tags),
         "examples": " ".join(skill.examples),
         "description": skill.description,
-        "parameters": " ".join([*properties, *told]),
+        "parameters": " ".join([*properties, *documented]),
         "output": " ".join(sorted(skill.output_fields() or ())),
     }
     weights: dict[str, float] = {}
@@ -66,14 +67,14 @@ def skill_words(skill: Skill) -> SkillWords:
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """One skill's standing for a text.
+    """The rank of one skill for a text.
 
     Attributes:
-        index: its place in the list that was ranked.
+        index: its index in the ranked list of skills.
         skill: the skill.
-        score: higher is nearer; 0 when no word is shared.
-        by_verb: how the text's verb names the skill: "own" (it opens the skill's name, description or an example), "tag"
-            (it is a tag), "same" (it means the same as one that is its own), or empty. Nearer kinds win over farther ones.
+        score: higher is nearer; 0 if no word is shared.
+        by_verb: relation of the text's verb to the skill: "own" (it opens the name, description or
+            an example), "tag" (it is a tag), "same" (it is a synonym of an own verb), or empty.
     """
 
     index: int
@@ -83,7 +84,10 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 def rank(text: str, skills: Sequence[Skill], known: Sequence[SkillWords] = ()) -> list[Ranked]:
-    """All the skills, nearest first; O(words x skills). ``known`` are their ``skill_words``, for who ranks the same skills often."""
+    """Return all skills, nearest first; O(words x skills).
+
+    ``known`` are their ``skill_words``, for callers that rank the same skills often.
+    """
     stems = words(text)
     asked = [word for word in dict.fromkeys(stems) if word not in STOP_STEMS]
     verb = head(stems)
@@ -108,7 +112,7 @@ def _by_verb(verb: str, known: SkillWords) -> str:
 
 
 def clear_winner(ranked: Sequence[Ranked]) -> Ranked | None:
-    """The first, if it is ``CLEAR_MARGIN`` ahead of every skill of another name; None where nothing matches or two compete."""
+    """Return the first skill if it is ``CLEAR_MARGIN`` times ahead of other names, else None."""
     if not ranked or ranked[0].score <= 0:
         return None
     best = ranked[0]
@@ -117,9 +121,10 @@ def clear_winner(ranked: Sequence[Ranked]) -> Ranked | None:
 
 
 def clear_match(text: str, skills: Sequence[Skill]) -> Skill | None:
-    """The one skill that a task's name and description clearly speak of, or None.
+    """Return the one skill that clearly matches a task's name and description, or None.
 
-    Clear: the text has a word of what the skill does (or a verb that means the same), and no other skill comes near its score.
+    A match is clear if the text has a verb of the skill (or a synonym), and no other skill comes
+    near its score.
     """
     stems = frozenset(words(text))
     candidates = []

@@ -1,4 +1,4 @@
-"""TaskStar: one task of a constellation, and the words for its states, its errors and its retries."""
+"""TaskStar: one task of a constellation, with its states, errors and retries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class TaskStatus(StrEnum):
-    """States of a task. Only PENDING and WAITING_DEPENDENCY may be edited; the rest are read-only."""
+    """States of a task. Edits may change a task only in PENDING and WAITING_DEPENDENCY."""
 
     PENDING = "PENDING"
     WAITING_DEPENDENCY = "WAITING_DEPENDENCY"
@@ -27,22 +27,22 @@ ErrorCode = Literal[
     "raised",  # the skill raised, or its command exited with a failure
     "crashed",  # its process died
     "timeout",  # one attempt took longer than timeout_s
-    "deadline",  # the task's deadline passed, queueing included
+    "deadline",  # the task's deadline passed, including time in a queue
     "bad_result",  # the result was not JSON, or too large
-    "bad_arguments",  # the skill does not take these arguments
-    "device_lost",  # the device went away while it worked
-    "interrupted",  # our own process died while it worked; whether it finished is not known
+    "bad_arguments",  # the skill does not accept these arguments
+    "device_lost",  # the device disconnected during the attempt
+    "interrupted",  # our own process died during the attempt, which may have finished or not
     "cancelled",  # stopped on request
-    "rejected",  # a person said no
+    "rejected",  # a person rejected it
     "unsatisfied",  # a dependency can never be satisfied
-    "no_result",  # an input refers to something that a result does not have
-    "no_device",  # no device of the fleet can do it
+    "no_result",  # an input refers to a value that a result does not have
+    "no_device",  # no device of the fleet can perform it
     "child_failed",  # the run that carried it out failed
 ]
 
 
 class TaskError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an attempt, or a task, did not complete."""
+    """The error of an attempt or a task."""
 
     code: ErrorCode
     message: str
@@ -55,14 +55,14 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """When a failed attempt is tried again.
+    """The retry policy of a task.
 
     Attributes:
-        max_attempts: attempts in all, the first one included.
-        backoff_s: wait before the second attempt; it doubles from there.
-        max_backoff_s: no wait is longer than this.
-        on: error codes that are retried; None for the defaults. Those never repeat what may have happened:
-            a skill that is not idempotent is tried again only where it said itself that it failed.
+        max_attempts: attempts in all, including the first.
+        backoff_s: wait before the second attempt, in seconds; it doubles with each attempt.
+        max_backoff_s: longest wait, in seconds.
+        on: error codes to retry; None for the defaults, which never repeat work that may have been
+            done: a skill that is not idempotent is retried only after an error of its own.
     """
 
     max_attempts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -71,40 +71,47 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     on: tuple[ErrorCode, ...] | None = None
 
     def retries(self, code: ErrorCode, *, repeatable: bool) -> bool:
-        """Whether an attempt that ended with this code is tried again; ``repeatable``: its skill is idempotent."""
+        """Return True if an attempt with this error is retried.
+
+        Args:
+            code: code of the error.
+            repeatable: True for an idempotent skill.
+        """
         if self.on is not None:
             return code in self.on
         return code in (RETRIED_ALWAYS if not repeatable else RETRIED_IF_IDEMPOTENT)
 
 
 class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """One task: what the plan says of it, and how far it has come.
+    """One task: its plan and its progress.
 
     Attributes:
-        task_id: unique in its constellation, never reused.
-        name: short name; also names the skill where ``skill`` is empty.
-        description: what is to be done, in words.
-        device: id of the device that does it.
-        skill: name of the device's skill; empty until it is resolved, and for agents.
-        tips: advice for whoever carries it out.
+        task_id: id, unique in its constellation and never reused.
+        name: short name; also the name of the skill if ``skill`` is empty.
+        description: the task, in words.
+        device: id of its device.
+        skill: name of the device's skill; empty until resolved, and for agents.
+        tips: advice for its execution.
         inputs: arguments; a string may be a reference ``${task_id.field}``.
-        priority: higher starts first on a busy device.
-        timeout_s: bound on one attempt; None for none.
-        deadline_s: bound on the whole task, queueing included, in seconds from the start of the run; None for none.
-        retry: when a failed attempt is tried again.
-        requires_approval: a person must say yes before it runs.
-        constellation: a plan, as ``parse_plan`` reads it, that carries the task out in place of a device; None for none.
-            Its tasks may refer to this one's inputs as ``${inputs.name}``.
-        status: where it is.
-        resolved_skill: the skill it will be performed with, once looked up; empty for agents.
-        result: JSON value it returned.
-        error: why it failed, was cancelled or was skipped.
-        attempts: how many attempts were started.
-        effect_id: id of the one effect that is outstanding for it (an attempt, or a question); empty when none.
-        inquiry_id: id of the question a person must answer before it goes on; empty when none.
-        approved: JSON text of exactly what a person has approved; empty when nothing.
-        not_before: earliest start, seconds since the epoch (a backoff).
-        became_pending_at, started_at, ended_at: seconds since the epoch; 0 when it has not happened.
+        priority: tasks with a higher number start first on a busy device.
+        timeout_s: time limit of one attempt; None for none.
+        deadline_s: time limit of the whole task, including time in a queue, in seconds from the
+            start of the run; None for none.
+        retry: its retry policy.
+        requires_approval: True if a person must approve it before it runs.
+        constellation: nested plan, as ``parse_plan`` reads it, that carries the task out instead of
+            a device; None for none. Its tasks may refer to this task's inputs as
+            ``${inputs.name}``.
+        status: its state.
+        resolved_skill: the resolved skill; empty for agents.
+        result: JSON value that it returned.
+        error: reason why it failed, was cancelled or was skipped.
+        attempts: number of started attempts.
+        effect_id: id of its outstanding effect (an attempt, or a question); empty if there is none.
+        inquiry_id: id of the question that a person must answer first; empty if there is none.
+        approved: JSON text of exactly the approved attempt; empty without an approval.
+        not_before: earliest start after a backoff, in seconds since the epoch.
+        became_pending_at, started_at, ended_at: seconds since the epoch; 0 before.
     """
 
     task_id: str
@@ -136,10 +143,10 @@ class TaskStar(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def editable(self) -> bool:
-        """True while an edit may touch it."""
+        """Return True while edits may change it."""
         return self.status in EDITABLE
 
     @property
     def settled(self) -> bool:
-        """True once it will not change any more."""
+        """Return True once its status is final."""
         return self.status in SETTLED

@@ -1,5 +1,6 @@
-"""English as the offline planner, the ranker and conversations read it, where no model is asked. Pure.
+"""English for the offline planner, the skill ranker and conversations, without a model. Pure.
 
-``vocabulary`` the words, one list for each kind · ``tokens`` a text taken apart · ``stems`` words without their endings, and verbs
-that mean the same · ``replies`` what a person's answer means.
+- ``vocabulary``: lists of known words; ``tokens``: splitting of texts.
+- ``stems``: words without endings, and synonymous verbs; ``replies``: the meaning of a person's
+  answer.
 """

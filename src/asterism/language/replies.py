@@ -1,7 +1,8 @@
-"""What a person's reply means where no model is asked: a clear yes, a clear no, and the turns a conversation takes.
+"""The meaning of a person's reply without a model: a yes, a no, a correction, an intent.
 
-Only whole messages count: "yes" is a yes, "yes but not today" is neither. What is not clear means nothing. The turns are those of
-Rasa's conversation repair: cancel, skip, help, repeat, go back, correct.
+Only whole messages count: "yes" is a yes, "yes but not today" is neither yes nor no. Unclear
+messages have no meaning. The intents are those of Rasa's conversation repair: cancel, skip, help,
+repeat, go back, correct.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from asterism.language.tokens import plain, spaced
 from asterism.language.vocabulary import ASSENTS, COURTESIES, QUESTION_WORDS, REFUSALS, REPAIRS, Repair
 
 MAX_SAID = 50_000
-"""Characters of one message; what is longer belongs into a file."""
+"""Number of characters of one message; longer texts belong in a file."""
 
 Intent = Literal["", Repair]
 
-# Against text without runs of white space: more than one thing may take a space here, and a run of them would be tried in every way.
+# Matched against text without runs of white space, over which these patterns would backtrack.
 _OPENING = r"^(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)*(?:please\s+)?"
 _SECOND_THOUGHT = re.compile(
     r"^\s*(?:(?:no|actually|sorry|wait|oh)\b[\s,!.-]*)+(?:(?:for|on|at|in|the|next|only|just)\s+)*(\S+(?:\s+\S+)?)\s*$", re.IGNORECASE
 )
 SHORT = 300
-"""Characters of a message that says no more than two words of its own."""
+"""Number of characters of a message that consists of a correction with at most two words."""
 _NAMED = r"(?:the\s+|my\s+)?(?P<field>[\w' -]{1,100}?)\s*"
 _VALUE = r"\s*(?P<value>\S.*)$"
 _FLAGS = re.IGNORECASE | re.DOTALL
@@ -41,22 +42,22 @@ _ASKING = re.compile(
 
 
 def check_length(text: str) -> None:
-    """See that a message is not too long to be heard.
+    """Check that a message is not too long.
 
     Raises:
-        InvalidInput: it is.
+        InvalidInput: the message is longer than ``MAX_SAID``.
     """
     if len(text) > MAX_SAID:
-        raise InvalidInput(f"a message of {len(text):,} characters; at most {MAX_SAID:,} (MAX_SAID): write it to a file and say its path")
+        raise InvalidInput(f"a message of {len(text):,} characters; at most {MAX_SAID:,} (MAX_SAID): write it to a file and send its path")
 
 
 def is_yes(text: str) -> bool:
-    """True for a clear yes: nothing but words of assent, and no question."""
+    """Return True for a clear yes: only words of assent, and no question."""
     return _is_all(text, ASSENTS)
 
 
 def denial(text: str) -> str | None:
-    """The reason of a clear no, empty where none is given; None for anything else."""
+    """Return the reason of a clear no, empty without one; None for any other message."""
     if _is_all(text, REFUSALS):
         return ""
     found = _REASON.match(spaced(text))
@@ -64,13 +65,16 @@ def denial(text: str) -> str | None:
 
 
 def turn(text: str) -> Intent:
-    """The turn that a message takes; empty where it is none."""
+    """Return the intent of a message; empty for none."""
     said = plain(text)
-    return next((turn for turn, phrases in REPAIRS.items() if said in phrases), "")
+    return next((intent for intent, phrases in REPAIRS.items() if said in phrases), "")
 
 
 def change(text: str) -> tuple[str, str] | None:
-    """(field in the person's words, new value) of a correction; the field is empty where only a value is said ("make it 80")."""
+    """Return (field in the person's words, new value) of a correction.
+
+    The field is empty in "make it 80". Return None for any other message.
+    """
     said = spaced(text)
     for pattern in _CHANGES:
         found = pattern.match(said)
@@ -81,19 +85,19 @@ def change(text: str) -> tuple[str, str] | None:
 
 
 def is_question(text: str) -> bool:
-    """True for what asks: it ends in a question mark, or begins as a question does ("what is it for")."""
+    """Return True for a question: by its mark, or its first words ("what is it for")."""
     return text.rstrip(" \t\n!").endswith("?") or _ASKING.match(text.strip()) is not None
 
 
 def second_thought(text: str) -> str:
-    """The value, two words at most, of a message that takes something back and says nothing else ("no, 5 people"); empty for any other."""
+    """Return the value, at most two words, of a correction like "no, 5 people"; else empty."""
     said = spaced(text)
     found = _SECOND_THOUGHT.match(said) if len(said) <= SHORT else None
     return found[1].rstrip(" .!") if found else ""
 
 
 def tells(text: str, name: str) -> bool:
-    """True where words give something a value under this name: "my PIN is 4711", "change the PIN to 4711"."""
+    """Return True if words give this name a value: "my PIN is 4711", "change the PIN to 4711"."""
     return re.search(rf"\b{re.escape(name)}\s*(?:\b(?:is|are|to|into|as)\b|:|=)\s*\S", text, re.IGNORECASE) is not None
 
 

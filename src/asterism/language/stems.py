@@ -1,6 +1,6 @@
-"""Words without their English endings, so that "training" and "trains" are one word, and verbs that mean the same.
+"""Stems of English words, so that "training" and "trains" are one word, and synonymous verbs.
 
-It knows a few suffixes and the verbs of ``vocabulary``, and nothing else of the language.
+It knows a few suffixes and the verbs of ``vocabulary``, but no grammar.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _DOUBLED = frozenset("bdgkmnprt")  # before an ending, as in "shipped"
 
 
 def stem(word: str) -> str:
-    """The word without its common English endings: training, trains, trained -> train."""
+    """Return the word without its common English endings: training, trains, trained -> train."""
     word = word.lower()
     for suffix, ending in _SUFFIXES:
-        kept = suffix == "s" and word.endswith(("ss", "us", "is"))
-        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM and not kept:
+        is_no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM and not is_no_plural:
             word = word[: -len(suffix)] + ending
             if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] in _DOUBLED:
                 word = word[:-1]
@@ -52,7 +52,10 @@ def stem(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Stems of the words of a text, in order; snake_case and camelCase are taken apart, "back up" is one word."""
+    """Return the stems of a text's words in order.
+
+    Names in snake_case and camelCase are split; "back up" is one word.
+    """
     found: list[str] = []
     for word in name_parts(_CAMEL.sub(" ", text)):
         stemmed = stem(word)
@@ -69,28 +72,31 @@ _SYNONYM_STEMS = tuple(frozenset(map(stem, group)) for group in SYNONYMS)
 
 
 def same_verbs(word: str) -> frozenset[str]:
-    """Stems of the verbs that mean the same as a stem, itself included."""
+    """Return the stems of the verbs that are synonyms of a stem, and the stem itself."""
     return frozenset({word}).union(*(group for group in _SYNONYM_STEMS if word in group))
 
 
 def is_generic(word: str) -> bool:
-    """True for the stem of a verb that says only that something is to be done."""
+    """Return True for the stem of a verb such as "run", which does not say what to do."""
     return word in _GENERIC_STEMS
 
 
 def is_common_verb(word: str) -> bool:
-    """True for the stem of a generic verb, or of one that has synonyms."""
+    """Return True for the stem of a generic verb, or of a verb with synonyms."""
     return is_generic(word) or any(word in group for group in _SYNONYM_STEMS)
 
 
 def unknown(stems: Sequence[str], known: Iterable[str]) -> list[str]:
-    """The stems that are not known, where two neighbours that make one known word are."""
+    """Return the stems that are not known; two neighbours that join to a known word are known."""
     known = frozenset(known)
     joined = {word for left, right in pairwise(stems) for word in (left, right) if stem(left + right) in known or left + right in known}
     return [word for word in stems if word not in known and word not in joined]
 
 
 def head(stems: Sequence[str]) -> str:
-    """The stem that says what is to be done: the first that is neither a stop word nor a generic verb, else a generic verb, else empty."""
-    telling = [word for word in stems if word not in STOP_STEMS]
-    return next((word for word in telling if word not in _GENERIC_STEMS), telling[0] if telling else "")
+    """Return the stem that says what to do: the first that is no stop word and no generic verb.
+
+    Without one, return the first generic verb, else an empty text.
+    """
+    content = [word for word in stems if word not in STOP_STEMS]
+    return next((word for word in content if word not in _GENERIC_STEMS), content[0] if content else "")

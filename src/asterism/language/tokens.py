@@ -1,7 +1,7 @@
-"""A text taken apart.
+"""Splitting of texts.
 
-``tokens`` are for a request: words, values (quoted text, paths, numbers), operators and marks, each with its place in the text.
-``name_parts`` are the words of a name, ``plain`` is a message in one form, however it was typed.
+``tokens`` splits a request into words, values (quoted text, paths, numbers), operators and marks,
+each with its position. ``name_parts`` splits a name into words; ``plain`` normalizes a message.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Token(msgspec.Struct, frozen=True):
     """One token.
 
     Attributes:
-        kind: what it is; ``odd`` starts with a digit and is no number (``10s``, ``1.2.3``).
-        text: as written; of a quoted token, without its quotes.
-        start, end: where it stands in the request.
+        kind: its kind; an ``odd`` token starts with a digit but is no number (``10s``, ``1.2.3``).
+        text: its text as written, without quotes.
+        start, end: its position in the request.
     """
 
     kind: Kind
@@ -54,16 +54,16 @@ class Token(msgspec.Struct, frozen=True):
 
     @property
     def low(self) -> str:
-        """The text in lower case, with a plain apostrophe; empty for a value, so that no value is read as a word."""
+        """Return the text in lower case, with a plain apostrophe; empty for a value."""
         return "" if self.is_value else self.text.lower().replace("’", "'")
 
     @property
     def is_value(self) -> bool:
-        """True for what must end up in a parameter or a condition."""
+        """Return True for a token that must become a parameter or part of a condition."""
         return self.kind in {"quoted", "path", "number", "odd"}
 
     def number(self) -> Decimal:
-        """The number meant; a percentage is a fraction."""
+        """Return the number; a percentage becomes a fraction."""
         digits = self.text.replace(",", "").strip()
         if digits.endswith("%"):
             return Decimal(digits[:-1].strip()) / 100
@@ -71,7 +71,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def tokens(request: str) -> list[Token]:
-    """All tokens of a request, in order. The markers of a list (``1.``, ``-``) are left out."""
+    """Return all tokens of a request, in order, without list markers (``1.``, ``-``)."""
     text = _LIST_MARKER.sub(lambda found: " " * len(found.group()), request)
     found: list[Token] = []
     position = 0
@@ -81,7 +81,7 @@ def tokens(request: str) -> list[Token]:
             break
         kind: Kind = match.lastgroup  # type: ignore[assignment]  # the groups are named after the kinds
         start, end = match.span()
-        if kind == "path":  # a sentence's full stop is not the path's
+        if kind == "path":  # without the full stop of the sentence
             end = start + (len(match.group().rstrip(".,:;!?")) or len(match.group()))
         word = text[start:end]
         found.append(Token(kind, word[1:-1] if kind == "quoted" else word, start, end))
@@ -90,15 +90,18 @@ def tokens(request: str) -> list[Token]:
 
 
 def name_parts(text: str) -> tuple[str, ...]:
-    """Lower-case words of a name: "gpu_server", "GPU server" and "gpu-server" are the same."""
+    """Return the lower-case words of a name.
+
+    "gpu_server", "GPU server" and "gpu-server" have the same words.
+    """
     return tuple(word.lower() for word in _PART.findall(text))
 
 
 def plain(text: str) -> str:
-    """Lower case, one space between words, no marks around them."""
+    """Return the text in lower case, with single spaces, and without marks around it."""
     return re.sub(r"\s+", " ", text.replace("’", "'").lower()).strip(' \t\n.,;:!?"')
 
 
 def spaced(text: str) -> str:
-    """Without white space around it, and of each run of white space within it the first character only."""
+    """Return the text without white space around it, and with runs cut to one character."""
     return re.sub(r"(\s)\s+", r"\1", text.strip())

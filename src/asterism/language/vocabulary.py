@@ -1,7 +1,8 @@
-"""The words that are known, one list for each kind. All are in lower case, with a plain apostrophe.
+"""The known words, in one list for each kind, in lower case and with a plain apostrophe.
 
-The offline planner refuses a clause with a word that is in none of these lists and that neither the skill nor an earlier step
-has. So nothing belongs into the lists of fillers that could change what is asked (not "not", "every", "twice", "more").
+The offline planner refuses a clause with a word that is neither in these lists nor known from the
+skill or an earlier step. The lists of fillers must not contain words that change the request
+("not", "every", "twice", "more").
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 Repair = Literal["cancel", "help", "repeat", "back", "skip", "resume"]
-"""What a message may do to a conversation besides answering; the names are those of Rasa's conversation repair."""
+"""The intents of a message other than an answer, named as in Rasa's conversation repair."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -17,12 +18,12 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> frozenset[str]:
-    """Phrases between bars; a line break is a space."""
+    """Return the phrases between bars; a line break is a space."""
     return frozenset(" ".join(phrase.split()) for phrase in text.split("|"))
 
 
 def _longest_first(text: str) -> tuple[tuple[str, ...], ...]:
-    """Phrases as tuples of words, the longest first, so that "and then" is found before "and"."""
+    """Return phrases as tuples of words, "and then" (the longest) before "and"."""
     return tuple(sorted((tuple(phrase.split()) for phrase in _phrases(text)), key=lambda phrase: (-len(phrase), phrase)))
 
 
@@ -34,12 +35,13 @@ QUESTION_WORDS = _words("what which whose who why how when where")
 COPULAS = _words("is are was be were it's stays comes turns")
 NEGATED_COPULAS = _words("isn't aren't wasn't")
 NAMING_PREPOSITIONS = _words("on onto at to from using via")
-"""After these the offline planner takes an unknown word for a device that the fleet does not have."""
+"""Prepositions after which the offline planner reads an unknown word as the name of a missing
+device."""
 DEVICE_PREPOSITIONS = NAMING_PREPOSITIONS | _words("with in into by through over use")
 DEVICE_CAUSATIVES = _words("have let ask tell make get")
 DEVICE_NOUNS = _words("device machine server host node computer box system environment")
 PARAMETER_LINKS = _words("of is to at as = == be set a the")
-"""What may stand between a parameter's name and its value."""
+"""Words that may stand between a parameter's name and its value."""
 NEGATIONS = NEGATED_COPULAS | _words(
     """not no never none don't dont doesn't without except skip avoid cannot can't won't shouldn't mustn't neither nor nothing
     instead stop"""
@@ -64,7 +66,7 @@ CONDITION_FILLERS = STOP_WORDS | _words("measured resulting reported value resul
 # -- verbs -----------------------------------------------------------------------------------------
 
 GENERIC_VERBS = _words("run do perform execute start launch make create build carry kick go try begin call invoke conduct trigger")
-"""Verbs that say only that something is to be done; the next word says what."""
+"""Verbs that do not say what to do; the next word does."""
 PHRASAL_VERBS = frozenset({("back", "up"), ("roll", "out"), ("clean", "up"), ("check", "out")})
 SYNONYMS = (
     _words("download fetch get grab pull retrieve obtain acquire"),
@@ -83,7 +85,7 @@ SYNONYMS = (
     _words("send email mail"),
     _words("clean cleanup tidy"),
 )
-"""Verbs that mean the same."""
+"""Groups of synonymous verbs."""
 OTHER_VERBS = _words(
     """add analyze announce append back brew build call close collect compile compute configure cook crop draw edit encrypt decrypt
     export extract filter find fix format import index insert install label load log make merge monitor notify open order parse
@@ -91,7 +93,8 @@ OTHER_VERBS = _words(
     search share sort split start stop store sync tag tell translate turn unpack unzip update upgrade upload wait warn watch
     write"""
 )
-"""Verbs that begin a clause after an "and", whether or not a skill does them, so that the refusal names the right clause."""
+"""Verbs that begin a clause after "and", even without a skill for them, so that a refusal names the
+right clause."""
 
 # -- what links the clauses of a request -----------------------------------------------------------
 
@@ -139,7 +142,7 @@ COMPARISONS: tuple[tuple[tuple[str, ...], str], ...] = tuple(
         key=lambda pair: (-len(pair[0]), pair[0]),
     )
 )
-"""What may be said for each CEL comparison, the longest first."""
+"""Phrases for each CEL comparison, the longest first."""
 FAILING = _words("fails fail failed breaks crashes crashed")
 SUCCEEDING = _words("succeeds succeed succeeded successful works worked completes completed")
 TRUE_WORDS = _words("true yes")
@@ -171,7 +174,7 @@ REPAIRS: dict[Repair, frozenset[str]] = {
     "skip": _phrases("skip | skip it | skip this | skip that | pass | next | leave it | leave it out | rather not | i'd rather not say"),
     "resume": _phrases("resume | continue | go on | carry on | unpause | let's go on | keep going"),
 }
-"""What is said for each, as a whole message."""
+"""Whole messages for each intent."""
 
 # -- numbers and the calendar ----------------------------------------------------------------------
 
@@ -179,6 +182,6 @@ _TO_NINETEEN = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 )
 NUMBERS = (*_TO_NINETEEN.split(), "twenty")
-"""Each stands at the place of its value."""
+"""Number words, each at the index of its value."""
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
