@@ -1,7 +1,8 @@
-"""The state machines, each a table, and the wiring between them. Pure.
+"""The state machines, each defined as a table, and the coupling between them. Pure.
 
-A machine of your own imports from here all that it is made of (docs/a-machine-of-your-own.md): ``define_machine`` makes it of a table,
-a memory (``RunMemory``) and a ``RunControl``; the table has a ``row`` for each event of each state.
+Everything you need for a machine of your own is exported here (docs/a-machine-of-your-own.md).
+``define_machine`` makes a machine from a table, a memory (``RunMemory``) and a ``RunControl``; the
+table has a ``row`` for each event that a state accepts.
 """
 
 from __future__ import annotations

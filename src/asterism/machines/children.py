@@ -1,6 +1,6 @@
-"""Runs below a run, as every machine has them: started, told, heard of, named.
+"""Child runs: the effects that start and signal them, and the events that report them.
 
-These are effects and events that each machine puts into its own table. Not here: how a child is driven (``runtime.children``).
+``runtime.children`` drives the child runs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
 
 MIN_LIMIT_S = 0.001
-"""Time limit of a child that is started at the last moment."""
+"""Time limit of a child that starts when no time is left."""
 
 
 class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
-    """Run a machine to its end, as a run of its own: created if it is not there, and taken up again after a crash.
+    """Run a machine to its end as a run of its own, created once and resumed after a crash.
 
-    Not withdrawn: a child is ended by a ``SignalChild`` of Cancel, and its ``ChildEnded`` arrives as ever.
+    A child is not cancelled by `CancelEffect` but by a ``SignalChild`` with a `Cancel`; its
+    ``ChildEnded`` follows.
 
     Attributes:
         machine: name of the machine.
-        start: what the machine makes the first event of.
+        start: request from which the machine makes the first event of the run.
         title: one line for people.
     """
 
@@ -38,11 +39,11 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """The child has its own journal: look there."""
+        """Return REATTACH: the child run has its own journal."""
         return RecoveryPolicy.REATTACH
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """What became of the child is not known."""
+        """Return a failed end, because the end of the child is not known."""
         return ChildEnded(effect_id=effect_id, outcome="failed", reason=why, code="interrupted")
 
 
@@ -50,8 +51,8 @@ class ChildEnded(EffectResult, tag="child_ended", frozen=True, kw_only=True):
     """A child run has ended.
 
     Attributes:
-        result: what its memory reports (see ``RunMemory.report``).
-        reason, code: why it did not finish; empty when it did.
+        result: report of the child's memory (see ``RunMemory.report``).
+        reason, code: reason of a child that did not finish; empty for one that did.
     """
 
     outcome: Literal["finished", "failed", "cancelled"]
@@ -61,10 +62,11 @@ class ChildEnded(EffectResult, tag="child_ended", frozen=True, kw_only=True):
 
 
 class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):
-    """Whether a child waits for nothing but people, or is paused.
+    """A child is blocked (it waits only for people, or is paused), or is not blocked any more.
 
     Attributes:
-        effect_id: id of the effect that started it.
+        effect_id: id of the effect that started the child.
+        blocked: True if the child is blocked.
     """
 
     effect_id: str
@@ -83,20 +85,20 @@ class SignalChild(Effect, tag="signal_child", frozen=True, kw_only=True):
     command: dict[str, Any]
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Its own outcome; there is no other."""
+        """Return the only possible result of a signal."""
         return ChildSignaled(effect_id=effect_id)
 
 
 class ChildSignaled(EffectResult, tag="child_signaled", frozen=True, kw_only=True):
-    """A command is in the child's inbox, or the child is not awaited any more."""
+    """The command is in the child's inbox, or the child has ended."""
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to run a child.
+    """The request to run a child.
 
     Attributes:
-        start: how it begins.
-        signals: commands for it that are outstanding, by the ids of their effects, oldest first.
+        start: the effect that starts it.
+        signals: outstanding commands for it, by effect id, oldest first.
     """
 
     start: StartChild
@@ -104,21 +106,21 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _child_request(run: Run[Any], effect_id: str, effect: StartChild) -> ChildRequest:
-    relayed = {key: it for key, it in run.outstanding.items() if isinstance(it, SignalChild) and it.effect_id == effect_id}
-    return ChildRequest(start=effect, signals=relayed)
+    signals = {key: it for key, it in run.outstanding.items() if isinstance(it, SignalChild) and it.effect_id == effect_id}
+    return ChildRequest(start=effect, signals=signals)
 
 
 CHILD_REQUESTS: Mapping[type[Effect], RequestFactory] = {StartChild: RequestFactory(_child_request)}
-"""How the requests of these effects are made; a part of every machine's."""
+"""The request factories of the child effects; every machine has them."""
 
 
 def signal_child(target: str, command: Event) -> SignalChild:
-    """A command for the child that an effect has started."""
+    """Return the effect that sends a command to the child that ``target`` has started."""
     return SignalChild(effect_id=target, command=event_data(command))
 
 
 def signal_children(children: Iterable[str], command: Event, context: StepContext) -> None:
-    """Pass a command on to the children that these effects have started."""
+    """Send a command to the children that these effects have started."""
     for effect in children:
         context.schedule(signal_child(effect, command))
 
@@ -127,22 +129,22 @@ def child_start(machine: str, start: StartRequest, title: str) -> StartChild:
     """Return the effect that starts a run of a machine.
 
     Raises:
-        InvalidInput: what it is given is not JSON, or not what a request has.
+        InvalidInput: the request is not JSON, or a field has the wrong type.
     """
     data = event_data(start)
     try:
         return StartChild(machine=machine, start=msgspec.convert(data, StartRequest), title=title)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"a {machine} cannot be started with what it is given: {error}") from None
+        raise InvalidInput(f"a {machine} cannot be started with this request: {error}") from None
 
 
 def child_start_of(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
-    """Return the effect that starts the run of a spec.
+    """Return the effect that starts the run of a child spec.
 
     Args:
-        spec: what is started.
-        request: what is to be done, in words.
-        inputs: JSON values by name; those that the spec accepts are handed over.
+        spec: the machine and its definition.
+        request: the task, in words.
+        inputs: JSON values by name; only those that the spec accepts are passed on.
         left_s: seconds the run may take.
         title: one line for people.
     """
@@ -153,7 +155,7 @@ def child_start_of(spec: ChildSpec, request: str, inputs: dict[str, Any], *, lef
 
 
 def note_blocked(blocked_children: set[str], event: ChildBlocked) -> bool:
-    """Note whether a child rests; False where that is known."""
+    """Record if a child is blocked; return False if nothing changed."""
     if event.blocked == (event.effect_id in blocked_children):
         return False
     (blocked_children.add if event.blocked else blocked_children.discard)(event.effect_id)
@@ -161,17 +163,19 @@ def note_blocked(blocked_children: set[str], event: ChildBlocked) -> bool:
 
 
 def event_data(given: msgspec.Struct) -> dict[str, Any]:
-    """A struct as a journal would give it back where it is a field of an event.
+    """Return a struct as JSON data, as it would be after a round trip through the journal.
 
     Raises:
-        InvalidInput: something in it is no JSON.
+        InvalidInput: a value in the struct is not JSON.
     """
-    data: dict[str, Any] = as_json(given, f"what {type(given).__name__} is given", bounded=False)
+    data: dict[str, Any] = as_json(given, f"a field of {type(given).__name__}", bounded=False)
     return data
 
 
 def child_run_id_under(parent: str, key: str) -> str:
-    """The id of the run that a parent has started under a key (of an effect: ``seq.index``).
+    """Return the id of a child run.
+
+    It consists of its parent's id and a key, which for an effect is ``seq.index``.
 
     Raises:
         ValueError: the key has a colon, which separates a run from its effects.
@@ -182,6 +186,6 @@ def child_run_id_under(parent: str, key: str) -> str:
 
 
 def child_run_id(effect_id: str) -> str:
-    """The id of the run that a ``StartChild`` of this id has started."""
+    """Return the id of the run that a ``StartChild`` of this id starts."""
     parent, _, key = effect_id.rpartition(":")
     return child_run_id_under(parent, key)

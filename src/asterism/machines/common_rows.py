@@ -1,6 +1,7 @@
-"""The rows that every machine has, written once: claims, pauses, cancels, forks, children that wait, outcomes that come too late.
+"""The rows that every machine has, for the events of ``run_control`` and ``children``.
 
-A machine says only what is its own about them. Its table says where it may lead, and nothing of these.
+They cover ownership, pauses, cancellation, forks, blocked children and late effect results. A
+machine adds its own part in a ``RunControl``; its table has only its own rows.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from asterism.machines.run_control import (
 )
 
 DEFECT = "defect"
-"""Code of a run that ended because a move failed over an outcome."""
+"""Code of a run that ended because a move raised over an effect result."""
 G = TypeVar("G", bound=RunMemory)
 Hook = Callable[[Any, Any, StepContext], None]
-"""What a machine does about an event besides what every machine does: ``(memory, event, turn)``."""
+"""The machine's own part in handling a common event: ``(memory, event, context)``."""
 
 
 def _nothing(memory: RunMemory, event: Event, context: StepContext) -> None:
-    """Do no more than every machine does."""
+    """Add nothing to the common part."""
 
 
 def _pause(memory: RunMemory, event: Pause, context: StepContext) -> None:
@@ -59,20 +60,21 @@ def _unpause(memory: RunMemory, event: Unpause, context: StepContext) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunControl:
-    """What a machine says of the events that every machine takes.
+    """A machine's own part in handling the events that all machines share.
 
     Attributes:
-        cancel: the row for ``Cancel``, in every state in which the run has not ended (``cancels_to`` makes one).
-        defect: the row for ``TransitionFailed``, there (``fails_to`` makes one).
-        claimed: called when another owner has taken the run.
-        forked: called when the run was copied from another one, after the children that it has not were called off.
-        paused: called before its children are told of a pause; it may refuse.
-        unpaused: called before its children are told that it goes on; it may refuse.
+        cancel: row for ``Cancel`` in states in which the run has not ended (``cancels_to`` makes
+            one).
+        defect: row for ``TransitionFailed`` in the same states (``fails_to`` makes one).
+        ownership_acquired: called after another owner has acquired the run.
+        forked: called in a copied run, after the child runs of the original have been cancelled.
+        paused: called before a pause is signaled to the children; it may refuse.
+        unpaused: called before an unpause is signaled to the children; it may refuse.
     """
 
     cancel: Row
     defect: Row
-    claimed: Hook = _nothing
+    ownership_acquired: Hook = _nothing
     forked: Hook = _nothing
     paused: Hook = _pause
     unpaused: Hook = _unpause
@@ -94,21 +96,22 @@ def define_machine(
     starts: Callable[[StartRequest], Event] | None = None,
     rules: int = 1,
 ) -> Machine[G]:
-    """Return a machine that can be driven: its own table, and the rows that every machine has.
+    """Return a machine with its own table and the common rows.
 
     Args:
-        name: as users know it.
+        name: name shown to users.
         states: the enumeration of its states.
-        initial: where a run begins.
-        table: state -> event type -> row; its own rows only.
-        effects: its own kinds of effect; those that start and call off child runs, and ask people, are added.
-        memory: makes an empty memory.
-        control: what it says of the events that every machine takes.
-        ends: states in which a run has ended although a row leads out of them.
-        common: further rows that every state has, unless its own rows name the event.
+        initial: the state in which a run begins.
+        table: state -> event type -> row, with its own rows only.
+        effects: its own kinds of effect; those for child runs, cancellation and questions are
+            added.
+        memory: returns an empty memory.
+        control: its own part in handling the common events.
+        ends: further states in which a run has ended, although a row leads out of them.
+        common: further rows of every state, for events that the state's own rows do not name.
         while_live: the same, except for states in which the run has ended.
-        requests: see ``Machine``; of its own kinds of effect.
-        starts: makes the event that begins a run which another run has started; None where it cannot be a child.
+        requests: request factories of its own kinds of effect; see ``Machine``.
+        starts: returns the event that begins a child run; None if the machine cannot be a child.
         rules: version of its moves; see ``Machine``.
 
     Raises:
@@ -133,13 +136,13 @@ def define_machine(
 
 
 def _everywhere(control: RunControl) -> dict[type[Event], Row]:
-    def claimed(memory: RunMemory, event: OwnershipAcquired, context: StepContext) -> enum.StrEnum:
-        memory.blocked_children.clear()  # its children will say how they are
-        control.claimed(memory, event, context)
+    def ownership_acquired(memory: RunMemory, event: OwnershipAcquired, context: StepContext) -> enum.StrEnum:
+        memory.blocked_children.clear()  # each child reports again under the new owner
+        control.ownership_acquired(memory, event, context)
         return context.state
 
     def forked(memory: RunMemory, event: Forked, context: StepContext) -> enum.StrEnum:
-        for effect in children_of(context):  # they are the other run's
+        for effect in children_of(context):  # child runs of the original, not of the copy
             context.schedule(CancelEffect(effect_id=effect))
             context.abandon(effect)
         memory.blocked_children.clear()
@@ -147,10 +150,10 @@ def _everywhere(control: RunControl) -> dict[type[Event], Row]:
         return context.state
 
     return {
-        OwnershipAcquired: row(claimed),
+        OwnershipAcquired: row(ownership_acquired),
         Forked: row(forked),
-        BatchEnded: row(_nothing_left),
-        ChildBlocked: row(_rested),
+        BatchEnded: row(_batch_ended),
+        ChildBlocked: row(_child_blocked),
         ChildSignaled: row(_settled),
         Answered: row(_answered_late),
         EffectCancelled: row(_settled),
@@ -172,24 +175,27 @@ def _while_live(control: RunControl) -> dict[type[Event], Row]:
 
 
 def children_of(context: StepContext) -> list[str]:
-    """Return the ids of the effects whose child run has not ended, oldest first; a fork has none of its origin's."""
-    withdrawn = {effect.cancels for effect in context.outstanding.values()}
-    return [effect for effect in context.outstanding if is_child(effect, context) and effect not in withdrawn]
+    """Return the ids of the ``StartChild`` effects whose run has not ended, oldest first.
+
+    A fork has none of its original's children: their effects are being cancelled.
+    """
+    cancelled = {effect.cancels for effect in context.outstanding.values()}
+    return [effect for effect in context.outstanding if is_child(effect, context) and effect not in cancelled]
 
 
 def is_child(effect_id: str, context: StepContext) -> bool:
-    """True where an effect is a child run that has not ended."""
+    """Return True if an effect is a child run that has not ended."""
     return effect_id != context.settles and isinstance(context.outstanding.get(effect_id), StartChild)
 
 
 def cancel_effect(effect_id: str, context: StepContext, why: str = "") -> None:
-    """Withdraw an outstanding effect, or cancel the child run that it has started; its outcome will have no consequence."""
+    """Cancel an outstanding effect, or the child run that it started, and ignore its result."""
     context.schedule(signal_child(effect_id, Cancel(reason=why)) if is_child(effect_id, context) else CancelEffect(effect_id=effect_id))
     context.abandon(effect_id)
 
 
 def cancels_to(state: enum.StrEnum) -> Row:
-    """Return a row for ``Cancel`` that calls off everything outstanding and ends in a state."""
+    """Return a row for ``Cancel`` that cancels all effects and ends in ``state``."""
 
     def cancelled(memory: RunMemory, event: Cancel, context: StepContext) -> enum.StrEnum:
         return _give_up(memory, "cancelled", why_cancelled(event.reason, context), state, context)
@@ -198,21 +204,21 @@ def cancels_to(state: enum.StrEnum) -> Row:
 
 
 def fails_to(state: enum.StrEnum) -> Row:
-    """Return a row for ``TransitionFailed`` that calls off everything outstanding and ends in a state."""
+    """Return a row for ``TransitionFailed`` that cancels all effects and ends in ``state``."""
 
-    def broke(memory: RunMemory, event: TransitionFailed, context: StepContext) -> enum.StrEnum:
+    def failed(memory: RunMemory, event: TransitionFailed, context: StepContext) -> enum.StrEnum:
         return _give_up(memory, DEFECT, why_transition_failed(event), state, context)
 
-    return row(broke, state)
+    return row(failed, state)
 
 
 def why_cancelled(reason: str, context: StepContext) -> str:
-    """Return who cancelled the run, and why, in words."""
+    """Return in words who cancelled the run, and the reason."""
     return f"cancelled by {context.actor}" + (f": {reason}" if reason else "")
 
 
 def why_transition_failed(event: TransitionFailed) -> str:
-    """Return what could not be taken, in words."""
+    """Return in words which event failed, and the error."""
     return f"{event.event} could not be taken: {event.reason}"
 
 
@@ -224,7 +230,7 @@ def _give_up(memory: RunMemory, code: str, reason: str, state: enum.StrEnum, con
     return state
 
 
-def _rested(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:
+def _child_blocked(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:
     return context.state if is_child(event.effect_id, context) and note_blocked(memory.blocked_children, event) else None
 
 
@@ -238,8 +244,8 @@ def _settled(memory: RunMemory, event: ChildSignaled | EffectCancelled, context:
     return context.state
 
 
-def _nothing_left(memory: RunMemory, event: BatchEnded, context: StepContext) -> None:
-    """A run that has ended is not looked at, and makes no entry of it."""
+def _batch_ended(memory: RunMemory, event: BatchEnded, context: StepContext) -> None:
+    """Make no entry in a state that has no row of its own for the event."""
 
 
 def _count(memory: RunMemory, event: EffectResult) -> None:

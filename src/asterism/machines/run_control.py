@@ -1,6 +1,7 @@
-"""What every machine has in common: being claimed, paused, cancelled and forked, asking people, and what a driver asks of its memory.
+"""The events and effects that every machine shares, and the base class of every memory.
 
-These are events, effects and the base of every memory. The rows for them are in ``common_rows``; none of them is a state.
+A run's ownership, pauses, cancellation, forks and questions to people are not states of a machine.
+``common_rows`` has the rows for these events.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ Risk = Literal["low", "medium", "high"]
 
 
 class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=True):
-    """An owner has taken the run; the first thing an owner writes.
+    """A driver has acquired ownership of the run: the first entry that an owner writes.
 
     Attributes:
-        retried: ids of the effects that it performs again, under the same id.
+        epoch: number of this ownership, from 1; a store rejects writes of an earlier epoch.
+        owner: name of the owner.
+        retried: ids of the effects that the owner performs again, under the same ids.
     """
 
     adopts_rules: ClassVar[bool] = True
@@ -32,11 +35,14 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
 
 class BatchEnded(Event, tag="batch_ended", frozen=True, kw_only=True):
-    """Every event that had arrived was taken. The only event whose move looks at the whole; also how time passes."""
+    """All events that had arrived were handled.
+
+    A machine evaluates the run as a whole only on this event; timers arrive as this event, too.
+    """
 
 
 class Pause(Event, tag="pause", frozen=True, kw_only=True):
-    """Start nothing new."""
+    """Start nothing new until ``Unpause``."""
 
     from_outside: ClassVar[bool] = True
 
@@ -44,13 +50,13 @@ class Pause(Event, tag="pause", frozen=True, kw_only=True):
 
 
 class Unpause(Event, tag="unpause", frozen=True, kw_only=True):
-    """Start things again."""
+    """Resume starting work after a ``Pause``."""
 
     from_outside: ClassVar[bool] = True
 
 
 class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
-    """Stop the run for good."""
+    """End the run for good."""
 
     from_outside: ClassVar[bool] = True
 
@@ -58,12 +64,14 @@ class Cancel(Event, tag="cancel", frozen=True, kw_only=True):
 
 
 class Forked(Event, tag="forked", frozen=True, kw_only=True):
-    """This run was copied from another one, up to here; what was under way there is decided anew.
+    """This run is a copy of another run up to this entry.
+
+    Effects outstanding in the original are decided again.
 
     Attributes:
-        origin: the other run's id.
-        seq: of its last entry that was copied.
-        idle_s: time that passed between that entry and this one; every time that lies ahead moves by it.
+        origin: id of the original run.
+        seq: number of the last copied entry.
+        idle_s: seconds between that entry and this one; all timers move later by as much.
     """
 
     origin: str
@@ -72,7 +80,10 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
 
 
 class TransitionFailed(EffectResult, tag="transition_failed", frozen=True, kw_only=True):
-    """A move failed over the outcome of this effect: a defect of ours. The run ends, by name."""
+    """A move raised while handling the result of this effect, which is a defect in the code.
+
+    The run ends.
+    """
 
     event: str
     reason: str
@@ -82,8 +93,9 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
     """A person's answer to an inquiry.
 
     Attributes:
-        verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``), cancel.
-        cancelled: nobody answered; the question was called off, or it expired.
+        verb: approve, edit (``value``: new arguments), reject (``reason``), respond (``value``),
+            cancel.
+        cancelled: True if nobody answered, because the question was cancelled or expired.
     """
 
     from_outside: ClassVar[bool] = True
@@ -95,13 +107,14 @@ class Answered(EffectResult, tag="answered", frozen=True, kw_only=True):
 
 
 class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
-    """A durable question to a person. Its outcome comes through the inbox, under its id.
+    """A durable question to a person. The answer comes through the inbox, under the effect's id.
 
     Attributes:
         prompt: the question in words.
-        subject: exactly what is to be done (JSON); an approval is bound to it.
-        verbs: the answers it takes.
-        schema: JSON Schema of a ``respond`` or ``edit`` value, for whoever asks the person; a move checks the value. Empty for any.
+        subject: the exact action to approve, as JSON; an approval holds for this subject only.
+        verbs: the accepted answers.
+        schema: JSON Schema of a ``respond`` or ``edit`` value, for user interfaces; the moves check
+            the value themselves. Empty for any value.
         expires_at: seconds since the epoch; 0 for never.
     """
 
@@ -115,56 +128,60 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
     expires_at: float = 0.0
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Called off: nobody answered, and no answer is not a yes."""
+        """Return an answer marked as cancelled, which never counts as an approval."""
         return Answered(effect_id=effect_id, reason=why, cancelled=True)
 
 
 class CancelEffect(Effect, tag="cancel_effect", frozen=True, kw_only=True):
-    """Call another effect off. That one gets its own outcome first, this one after it."""
+    """Cancel another effect.
+
+    The result of that effect is journaled first, then the result of this one.
+    """
 
     effect_id: str
 
     @property
     def cancels(self) -> str:
-        """The effect it calls off."""
+        """Return the id of the effect to cancel."""
         return self.effect_id
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Its own outcome; there is no other."""
+        """Return the only possible result of a cancellation."""
         return EffectCancelled(effect_id=effect_id)
 
 
 class EffectCancelled(EffectResult, tag="effect_cancelled", frozen=True, kw_only=True):
-    """An effect was called off, and its outcome is in the journal."""
+    """The cancelled effect has its result in the journal."""
 
 
 def expiry(context: StepContext, limit_s: float | None) -> float:
-    """When a question that is asked now expires, in seconds since the epoch; 0 for never."""
+    """Return the expiry of a question asked now, in seconds since the epoch; 0 for never."""
     return context.at + limit_s if limit_s else 0.0
 
 
 def no_longer_open(event: Answered) -> Refused:
-    """The answer is to no open question."""
-    return Refused(f"{event.effect_id} is not asked any more")
+    """Return the error for an answer to a question that is not open."""
+    return Refused(f"{event.effect_id} is not open any more")
 
 
 def check_verb(event: Answered, verbs: Sequence[Verb]) -> None:
-    """See that a question takes this kind of answer; every one can be called off.
+    """Check that a question accepts this kind of answer; each question accepts ``cancel``.
 
     Raises:
         Refused: it does not; the question stays open.
     """
     if event.verb not in (*verbs, "cancel"):
-        raise Refused(f"{event.effect_id} takes {', '.join(verbs)}, not {event.verb}")
+        raise Refused(f"{event.effect_id} accepts {', '.join(verbs)}, not {event.verb}")
 
 
 class RunMemory(msgspec.Struct, kw_only=True):
-    """What a driver may ask of any machine's memory.
+    """The base of every machine's memory: everything that a driver reads from it.
 
     Attributes:
-        paused: start nothing new.
-        blocked_children: ids of the effects whose children wait for nothing but people, or are paused.
-        code, reason: why it ended; empty while it has not.
+        paused: True while nothing new is started.
+        blocked_children: ids of the ``StartChild`` effects whose child waits only for people, or is
+            paused.
+        code, reason: code and reason of the end; empty while the run has not ended.
     """
 
     paused: bool = False
@@ -173,28 +190,28 @@ class RunMemory(msgspec.Struct, kw_only=True):
     reason: str = ""
 
     def wake_at(self) -> float | None:
-        """When BatchEnded has something to do though nothing arrives: seconds since the epoch; None for never."""
+        """Return the epoch seconds at which a ``BatchEnded`` is due; None without a timer."""
         return None
 
     def has_pending_work(self) -> bool:
-        """True when it will go on by itself though no effect but questions to people is outstanding."""
+        """Return True if the run has work that it can start without waiting for a person."""
         return False
 
     def count_usage(self, event: EffectResult) -> None:
-        """Count what an effect has used, whatever becomes of its outcome."""
+        """Count the usage that an effect result reports, even if no move handles the result."""
 
     def outcome(self) -> str:
-        """How the run ended (``finished``, ``failed``, ``cancelled``); empty while it has not."""
+        """Return ``finished``, ``failed`` or ``cancelled``; empty while the run has not ended."""
         return {"": "", "finished": "finished", "cancelled": "cancelled"}.get(self.code, "failed")
 
     def result(self) -> dict[str, Any]:
-        """The result for the user; ``summary`` in words, and what ``failure_info`` says."""
+        """Return the result for the user: a ``summary``, and the items of ``failure_info``."""
         raise NotImplementedError(type(self).__name__)
 
     def report(self) -> dict[str, Any]:
-        """What came of it, for the run that started it; with what ``failure_info`` says."""
+        """Return the result for the parent run, with the items of ``failure_info``."""
         return self.result()
 
     def failure_info(self) -> dict[str, Any]:
-        """``code`` and ``reason`` where it did not finish; else nothing."""
+        """Return ``code`` and ``reason`` of a run that did not finish, else an empty dictionary."""
         return {} if self.code in ("", "finished") else {"code": self.code, "reason": self.reason}

@@ -1,8 +1,8 @@
-"""How the task lifecycles and their constellation are coupled: a table, run to a fixed point.
+"""The coupling between the tasks of a constellation: a table, applied until nothing changes.
 
-A task's new status says what becomes of it on the schedule; a settled task gives its dependencies a
-verdict; a verdict makes other tasks ready, or doomed. No machine calls another: they meet here.
-The idea of coupling machines by a table is h11's.
+A new task status updates the schedule. A settled task lets its dependencies be evaluated, and their
+evaluations unblock other tasks or make them unsatisfiable. Tasks never call each other. Coupling
+machines by a table is h11's idea.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asterism.machines.task_lifecycle import TASK_LIFECYCLE, Blocked, Unblocked
 
 
 class TaskScheduleSnapshot(msgspec.Struct):
-    """A schedule as data."""
+    """A task schedule as data."""
 
     constellation: constellation_snapshot.ConstellationSnapshot
     startable: list[str]
@@ -31,12 +31,12 @@ class TaskScheduleSnapshot(msgspec.Struct):
 
 
 class TaskSchedule:
-    """A constellation and where its tasks stand, each index in the order things happened.
+    """A constellation with an index of its tasks by status, each in the order of the events.
 
     Attributes:
         startable: PENDING tasks.
         running: RUNNING tasks.
-        unsatisfiable: editable tasks that can no longer start, until they are skipped or edited.
+        unsatisfiable: editable tasks that can never start, until they are skipped or edited.
     """
 
     snapshot_type: ClassVar[type[msgspec.Struct]] = TaskScheduleSnapshot
@@ -48,14 +48,14 @@ class TaskSchedule:
         self.unsatisfiable: dict[str, None] = {}
 
     def to_snapshot(self) -> TaskScheduleSnapshot:
-        """It as data, for a snapshot."""
+        """Return the schedule as data."""
         return TaskScheduleSnapshot(
             constellation_snapshot.to_snapshot(self.constellation), list(self.startable), list(self.running), list(self.unsatisfiable)
         )
 
     @classmethod
     def from_snapshot(cls, frozen: TaskScheduleSnapshot) -> TaskSchedule:
-        """The schedule that was frozen."""
+        """Return the schedule of a snapshot."""
         schedule = cls(constellation_snapshot.from_snapshot(frozen.constellation))
         schedule.startable = dict.fromkeys(frozen.startable)
         schedule.running = dict.fromkeys(frozen.running)
@@ -63,46 +63,46 @@ class TaskSchedule:
         return schedule
 
     def forget_removed(self) -> None:
-        """Drop what edits have removed from the constellation."""
+        """Drop the tasks that edits have removed from the constellation."""
         for index in (self.startable, self.unsatisfiable):
             for task_id in [task_id for task_id in index if task_id not in self.constellation.tasks]:
                 del index[task_id]
 
 
-def _waits(schedule: TaskSchedule, task: TaskStar) -> None:
+def _is_waiting(schedule: TaskSchedule, task: TaskStar) -> None:
     schedule.startable.pop(task.task_id, None)
 
 
-def _can_start(schedule: TaskSchedule, task: TaskStar) -> None:
+def _is_startable(schedule: TaskSchedule, task: TaskStar) -> None:
     schedule.running.pop(task.task_id, None)
     schedule.startable[task.task_id] = None
 
 
-def _runs(schedule: TaskSchedule, task: TaskStar) -> None:
+def _is_running(schedule: TaskSchedule, task: TaskStar) -> None:
     schedule.startable.pop(task.task_id, None)
     schedule.running[task.task_id] = None
 
 
-def _settled(schedule: TaskSchedule, task: TaskStar) -> None:
+def _is_settled(schedule: TaskSchedule, task: TaskStar) -> None:
     for index in (schedule.startable, schedule.running, schedule.unsatisfiable):
         index.pop(task.task_id, None)
     schedule.constellation.source_settled(task.task_id)
 
 
 COUPLING: Mapping[TaskStatus, Callable[[TaskSchedule, TaskStar], None]] = {
-    TaskStatus.WAITING_DEPENDENCY: _waits,
-    TaskStatus.PENDING: _can_start,
-    TaskStatus.RUNNING: _runs,
-    TaskStatus.COMPLETED: _settled,
-    TaskStatus.FAILED: _settled,
-    TaskStatus.CANCELLED: _settled,
-    TaskStatus.SKIPPED: _settled,
+    TaskStatus.WAITING_DEPENDENCY: _is_waiting,
+    TaskStatus.PENDING: _is_startable,
+    TaskStatus.RUNNING: _is_running,
+    TaskStatus.COMPLETED: _is_settled,
+    TaskStatus.FAILED: _is_settled,
+    TaskStatus.CANCELLED: _is_settled,
+    TaskStatus.SKIPPED: _is_settled,
 }
-"""What a task's new status means for the schedule."""
+"""The update of the schedule for each new status of a task."""
 
 
 def move_task(schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
-    """Move one task by its table, then everything that follows from it."""
+    """Move one task by its table, then update the schedule and the tasks that depend on it."""
     target = TASK_LIFECYCLE.step(task.status, task, event, context)
     task.status = cast("TaskStatus", target or task.status)
     context.touched["task", task.task_id] = None
@@ -111,14 +111,14 @@ def move_task(schedule: TaskSchedule, task: TaskStar, event: Event, context: Ste
 
 
 def settle(schedule: TaskSchedule, context: StepContext) -> None:
-    """Judge what wants a verdict and ready what can start, until nothing changes.
+    """Evaluate dependencies and unblock tasks until nothing changes.
 
-    Bounded: each dependency is judged once, and each verdict unsettles one task.
+    Bounded: each dependency is evaluated once, and each evaluation makes one task dirty.
     """
     constellation = schedule.constellation
     while constellation.unevaluated or constellation.dirty:
         for line_id in tuple(constellation.unevaluated):
-            constellation.set_evaluation(line_id, _verdict(constellation, constellation.lines[line_id], context))
+            constellation.set_evaluation(line_id, _evaluation(constellation, constellation.lines[line_id], context))
         for task_id in tuple(constellation.dirty):
             del constellation.dirty[task_id]
             _refresh(schedule, constellation.tasks[task_id], context)
@@ -139,8 +139,12 @@ def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> No
         schedule.unsatisfiable.pop(task.task_id, None)
 
 
-def _verdict(constellation: TaskConstellation, line: TaskStarLine, context: StepContext) -> Evaluation:
-    """The verdict on a dependency; a condition's is recorded, so that a replay does not depend on the language's version."""
+def _evaluation(constellation: TaskConstellation, line: TaskStarLine, context: StepContext) -> Evaluation:
+    """Return the evaluation of a dependency.
+
+    That of a condition is recorded, so that a replay does not depend on the version of the
+    condition language.
+    """
     source = constellation.tasks[line.source]
     if line.type is not DependencyType.CONDITIONAL:
         return evaluate(line, source, {})
@@ -150,7 +154,7 @@ def _verdict(constellation: TaskConstellation, line: TaskStarLine, context: Step
 
 
 def _facts(constellation: TaskConstellation, line: TaskStarLine) -> dict[str, dict[str, Any]]:
-    """Status and result of the ancestors that a condition asks about."""
+    """Return status and result of the ancestors that a condition names."""
     asked = Condition(line.condition).task_ids
     found = [constellation.tasks[task_id] for task_id in sorted(asked) if task_id in constellation.tasks]
     return {task.task_id: {"status": str(task.status), "result": task.result} for task in found}

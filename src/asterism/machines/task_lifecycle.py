@@ -1,7 +1,7 @@
-"""The task lifecycle: the one table that moves a task's status.
+"""The task lifecycle: the table that moves a task's status.
 
-Its memory is the TaskStar itself. It asks for no effects: what a task's move means for the run is the
-wiring's business, and starting attempts is the constellation agent's.
+The memory of this machine is the TaskStar itself. It schedules no effects: ``task_coupling``
+updates the schedule, and the constellation agent starts the attempts.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ class Unblocked(Event, tag="unblocked", frozen=True, kw_only=True):
 
 
 class Blocked(Event, tag="blocked", frozen=True, kw_only=True):
-    """Some dependency is not satisfied (any more): an edit added or changed one."""
+    """A dependency is not satisfied, or not any more, because an edit added or changed one."""
 
 
 class Started(Event, tag="started", frozen=True, kw_only=True):
-    """An attempt, or the question that must come before it, is under way.
+    """An attempt has started, or the question to a person that must come first.
 
     Attributes:
-        effect_id: id of that effect.
-        inquiry_id: the same id if it is a question to a person; else empty.
+        effect_id: id of the attempt or question.
+        inquiry_id: the same id for a question; empty for an attempt.
     """
 
     effect_id: str
@@ -33,43 +33,43 @@ class Started(Event, tag="started", frozen=True, kw_only=True):
 
 
 class Continued(Event, tag="continued", frozen=True, kw_only=True):
-    """Still running, under another effect: a question about an interrupted attempt."""
+    """The task stays running under another effect: a question about its interrupted attempt."""
 
     effect_id: str
     inquiry_id: str = ""
 
 
 class Completed(Event, tag="completed", frozen=True, kw_only=True):
-    """It returned."""
+    """The task has a result."""
 
     result: Any = None
 
 
 class Released(Event, tag="released", frozen=True, kw_only=True):
-    """A person has said yes: it may start, when the next thing is started."""
+    """A person has approved the task; it may start with the next ready tasks."""
 
 
 class Retried(Event, tag="retried", frozen=True, kw_only=True):
-    """An attempt failed and another will follow, not before ``not_before`` (seconds since the epoch)."""
+    """An attempt failed; the next one starts at ``not_before`` (epoch seconds) or later."""
 
     error: TaskError
     not_before: float
 
 
 class Failed(Event, tag="failed", frozen=True, kw_only=True):
-    """It failed for good."""
+    """The task failed, and is not retried."""
 
     error: TaskError
 
 
 class Stopped(Event, tag="stopped", frozen=True, kw_only=True):
-    """It was cancelled, or a person said no."""
+    """The task was cancelled, or a person rejected it."""
 
     error: TaskError
 
 
 class Skipped(Event, tag="skipped", frozen=True, kw_only=True):
-    """It can never start."""
+    """The task can never start."""
 
     error: TaskError
 

@@ -1,4 +1,7 @@
-"""What asking a model has cost, and what it may cost. Numbers only; who counts them is the planner."""
+"""The usage of planning models: requests, tokens and cost, as plain numbers.
+
+The planner counts them.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one question used, or several together; as a budget: what may still be used.
+    """The usage of one planner request or the sum of several; as a budget, the usage that is left.
 
     Attributes:
-        model: ``provider:model`` that answered; the last one where there were several.
-        requests: requests that were sent, those that failed included.
-        input_tokens, output_tokens: as the provider counted them; estimated where it counts none.
-        cost_usd: in US dollars; 0 where no price is known.
+        model: ``provider:model`` that answered; of several, the last one.
+        requests: number of requests sent, including failed ones.
+        input_tokens, output_tokens: counted by the provider; estimated if it counts none.
+        cost_usd: cost in US dollars; 0 if no price is known.
     """
 
     model: str = ""
@@ -23,11 +26,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def tokens(self) -> int:
-        """Input and output together."""
+        """Return the sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """Return the sum of both; the model is the other's, if it has one."""
         return Usage(
             model=other.model or self.model,
             requests=self.requests + other.requests,

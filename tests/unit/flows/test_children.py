@@ -44,7 +44,7 @@ def test_a_child_with_data_that_cannot_be_journaled_is_rejected(odd: Any) -> Non
         lambda: OrchestrationLoop(plan=[], workers={}).start("x", {"x": odd}),
     ]
     for start in starts:
-        with pytest.raises(InvalidInput, match=r"^what \w+ is given is not JSON: [^\n]+$"):
+        with pytest.raises(InvalidInput, match=r"^a field of \w+ is not JSON: [^\n]+$"):
             start()
 
 
@@ -162,7 +162,7 @@ class Odd(StandardAgent):
 def test_a_definition_with_an_unknown_field_is_rejected() -> None:
     stage, turns = talk(Odd, "go")
     assert turns[-1].status == AgentStatus.ERROR
-    assert "its definition is no FlowDefinition: Object contains unknown field `colour`" in turns[-1].reason
+    assert "its definition is not a valid FlowDefinition: Object contains unknown field `colour`" in turns[-1].reason
     assert len(stage.memory.runs) == 1
 
 

@@ -106,10 +106,10 @@ def test_a_plan_is_edited_by_hand_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"tasks": []}, "an edit gives the whole plan: plan.tasks: there is nothing to do"),
-        ({"x": 3}, "an edit gives the whole plan: plan: expected an object with tasks"),
-        (plan("x", device="mars"), "it cannot be done so: x: unknown device 'mars'"),
-        (plan("x y", "x>y y>x"), "it cannot be done so: x -> y -> x: the plan has a cycle"),
+        ({"tasks": []}, "an edit must be the whole plan: plan.tasks: there is nothing to do"),
+        ({"x": 3}, "an edit must be the whole plan: plan: expected an object with tasks"),
+        (plan("x", device="mars"), "this edit is invalid: x: unknown device 'mars'"),
+        (plan("x y", "x>y y>x"), "this edit is invalid: x -> y -> x: the plan has a cycle"),
     ],
 )
 def test_a_bad_edit_by_hand_is_refused_and_the_question_stays_open(value: dict[str, Any], why: str) -> None:
@@ -220,9 +220,9 @@ def test_an_edit_is_changed_by_hand() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"x": 1}, "an edit gives the edits that are to be made"),
-        ({"actions": [A("remove_task", task_id="a")]}, "it cannot be done so: a: it is COMPLETED"),
-        ({"actions": [A("fly")]}, "it cannot be done so: action: unknown tool 'fly'"),
+        ({"x": 1}, "an edit must be {"),
+        ({"actions": [A("remove_task", task_id="a")]}, "this edit is invalid: a: it is COMPLETED"),
+        ({"actions": [A("fly")]}, "this edit is invalid: action: unknown tool 'fly'"),
     ],
 )
 def test_a_bad_change_by_hand_is_refused_and_the_question_stays_open(value: dict[str, Any], why: str) -> None:

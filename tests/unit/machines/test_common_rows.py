@@ -139,7 +139,7 @@ def test_a_defect_over_an_outcome_ends_the_run_by_name_and_calls_off_the_rest() 
 def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_settled() -> None:
     run = courier()
     run.take(Cancel())
-    with pytest.raises(Refused, match=f"{QUESTION} is not asked any more"):
+    with pytest.raises(Refused, match=f"{QUESTION} is not open any more"):
         run.take(Answered(effect_id=QUESTION, verb="approve"))
     run.take(Answered(effect_id=QUESTION, cancelled=True))
     assert QUESTION not in run.run.outstanding

@@ -96,7 +96,7 @@ def test_there_is_nothing_to_edit_before_a_plan_and_after_the_end() -> None:
     assert refused(agent, *added("n")).code == "no_constellation"
     agent.take(Cancel())
     told = refused(agent, *added("n"))
-    assert (told.code, told.why) == ("ended", "it has ended (cancelled); nothing of it can be edited any more")
+    assert (told.code, told.why) == ("ended", "it has ended (cancelled) and cannot be edited any more")
 
 
 def test_a_paused_run_is_edited_and_starts_nothing() -> None:

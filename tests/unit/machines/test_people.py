@@ -124,11 +124,11 @@ def test_a_no_stops_the_task(verb: Verb) -> None:
 @pytest.mark.parametrize(
     ("verb", "value", "told"),
     [
-        ("respond", 1, "takes approve, edit, reject, not respond"),
+        ("respond", 1, "accepts approve, edit, reject, not respond"),
         ("edit", [1], "as a JSON object"),
         ("edit", None, "as a JSON object"),
         ("edit", {"z": 1}, "a.inputs.z: once takes x, y"),
-        ("edit", {"x": "${b.secret}"}, "what is shown is what runs"),
+        ("edit", {"x": "${b.secret}"}, "only the arguments shown are approved"),
     ],
 )
 def test_an_answer_that_the_question_does_not_take_is_refused_and_changes_nothing(verb: Verb, value: Any, told: str) -> None:
@@ -150,7 +150,7 @@ def test_a_no_without_a_reason_says_who_said_it() -> None:
 def test_an_answer_to_what_is_no_question_is_refused() -> None:
     agent = Agent({"tasks": [{"task_id": "a", "device": "s", "skill": "once"}]})
     (attempt,) = agent.run.outstanding
-    with pytest.raises(Refused, match=rf"^{attempt} is not asked any more$"):
+    with pytest.raises(Refused, match=rf"^{attempt} is not open any more$"):
         agent.take(Answered(effect_id=attempt, verb="approve"))
 
 
@@ -192,7 +192,7 @@ def test_an_answer_to_a_question_that_was_called_off_is_refused() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     late = agent.answer("approve")
     agent.wait_until(1060.0)
-    with pytest.raises(Refused, match="is not asked any more"):
+    with pytest.raises(Refused, match="is not open any more"):
         agent.take(late)
     agent.call_off()
     noted = agent.take(late)
@@ -275,7 +275,7 @@ def test_a_result_that_the_skill_never_has_is_refused_and_the_question_stays(val
     counter = AgentProfile(device_id="c", skills=(Skill(name="count", output=output),))
     agent = Agent({"tasks": [{"task_id": "a", "device": "c", "skill": "count"}]}, fleet=(counter,))
     agent.ends("a", error="interrupted")
-    with pytest.raises(Refused, match="count returns an object with words; give the result so"):
+    with pytest.raises(Refused, match="count returns an object with words; give such an object"):
         agent.take(agent.answer("respond", value))
     agent.answers("respond", {"words": 3})
     assert agent.task("a").result == {"words": 3}
@@ -291,7 +291,7 @@ def test_a_person_may_say_that_it_failed() -> None:
 
 def test_an_answer_of_another_kind_is_refused() -> None:
     agent = interrupted()
-    with pytest.raises(Refused, match="takes approve, respond, reject, not edit"):
+    with pytest.raises(Refused, match="accepts approve, respond, reject, not edit"):
         agent.take(agent.answer("edit", {"x": 2}))
 
 

@@ -112,7 +112,7 @@ def test_a_budget_is_the_only_limit_of_what_names_none(machine: str) -> None:
 @pytest.mark.parametrize("odd", [{"odd": 1}, {"type": "Submitted"}, {"options": 5, "limits": 5}])
 def test_a_definition_that_a_machine_does_not_know_is_refused(machine: str, odd: dict[str, Any]) -> None:
     start = asked(machine)
-    with pytest.raises(InvalidInput, match=r"^a run cannot be started: its definition is no \w+Definition: "):
+    with pytest.raises(InvalidInput, match=r"^a run cannot be started: its definition is not a valid \w+Definition: "):
         started(machine, msgspec.structs.replace(start, definition={**start.definition, **odd}))
 
 
@@ -171,7 +171,7 @@ def test_what_a_machine_starts_can_be_begun_with_what_it_was_given(start: Callab
 
 @pytest.mark.parametrize("odd", [{"request": 5}, {"inputs": []}, {"budget_s": 0}])
 def test_a_request_that_is_none_is_refused_in_words(odd: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"^a flow agent cannot be started with what it is given: Expected [^\n]+$"):
+    with pytest.raises(InvalidInput, match=r"^a flow agent cannot be started with this request: Expected [^\n]+$"):
         child_start("flow agent", StartRequest(definition={}, **odd), "t")
 
 

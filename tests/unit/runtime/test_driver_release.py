@@ -126,7 +126,7 @@ def test_a_run_whose_question_is_answered_while_its_cancel_is_written_ends() -> 
 
     asyncio.run(main())
     assert (store.memory.runs["r"].status, store.memory.runs["r"].outcome) == ("ended", "cancelled")
-    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not asked any more"]
+    assert [row.verdict for row in store.memory.inbox.values()] == ["accepted", "r:3.0 is not open any more"]
 
 
 def test_a_second_cancel_is_rejected_because_the_run_is_ending_already() -> None:

@@ -1,8 +1,11 @@
-"""The constellation agent: plans a request as a DAG across devices, replans on what comes back.
+"""The constellation agent: plans a request as a DAG across devices, and replans on its results.
 
-``events`` what happens to it and what it asks for · ``definition`` how another run starts it · ``memory`` what it remembers ·
-``planning_state`` what it is deciding · ``planner_requests`` how the planner is asked · ``planning`` how a plan or an edit is taken ·
-``approval`` by a person first · ``tasks`` how attempts start and end · ``nested_runs`` those that child runs make ·
-``previous_rounds`` what a planner is told of before · ``requests`` what planners and devices are asked · ``fork`` what a fork means ·
-``run_end`` how it ends · ``table`` the machine.
+- ``table``: the machine, with its states and rows.
+- ``events``: its states, events and effects; ``memory``: its memory; ``requests``: the requests to
+  planners and devices.
+- ``planning_state``: the open decision; ``planner_requests``: asking the planner; ``planning``:
+  applying a plan or an edit; ``approval``: approval by a person; ``previous_rounds``: earlier
+  rounds as context for the planner.
+- ``tasks``: starting and ending attempts; ``nested_runs``: attempts that child runs make.
+- ``definition``: start by another run; ``fork``: copied runs; ``run_end``: the end of a run.
 """

@@ -1,6 +1,9 @@
-"""How a person is asked to approve what the planner proposes: a plan, edits of it, or a restart. What a yes does is in ``planning``.
+"""Approval of the planner's proposals by a person: a plan, edits, or a restart.
 
-What was to be decided stays undecided meanwhile, so what the hold keeps is kept. No answer is not a yes.
+``planning`` applies an approved one.
+
+The decision stays open until the answer, so tasks stay on hold. A missing answer never counts as
+approval.
 """
 
 from __future__ import annotations
@@ -34,23 +37,23 @@ _PROMPTS: dict[Kind, str] = {
 }
 _REJECTED = ". What was rejected: "
 _SHOWN = 500
-"""Characters of a rejected proposal that the planner is reminded of."""
+"""Number of characters of a rejected proposal in the feedback to the planner."""
 
 
 def shown_plan(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocument:
-    """A plan with the skills that were found for its tasks: what is approved is exactly what runs."""
+    """Return a plan with the skills that its tasks resolved to, so that exactly it is approved."""
     tasks = (msgspec.structs.replace(spec, skill=constellation.tasks[spec.task_id].resolved_skill or spec.skill) for spec in plan.tasks)
     return msgspec.structs.replace(plan, tasks=tuple(tasks))
 
 
 def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:
-    """Ask a person about a proposal.
+    """Ask a person to approve a proposal.
 
     Args:
-        memory: of the agent; what is being decided stays open.
-        proposed: what the planner answered; a plan, or edits.
+        memory: memory of the agent, whose decision stays open.
+        proposed: answer of the planner: a plan, or edits.
         context: collects the question.
-        changed: what the edits would change; None for a plan.
+        changed: changes that the edits would make; None for a plan.
     """
     kind = kind_of(proposed)
     subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
@@ -58,7 +61,7 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
         subject["plan"] = round_trip(proposed.plan)
     else:
         subject |= {"actions": round_trip(proposed.actions), "changes": context.side_effect("changes", lambda: round_trip(changed))}
-    essential = Planned(  # without what is for the story alone
+    essential = Planned(  # without prompt, reply and usage, which are only shown
         effect_id=proposed.effect_id,
         thought=proposed.thought,
         status=proposed.status,
@@ -81,7 +84,7 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
 
 
 def put_to_person(memory: ConstellationMemory, subject: dict[str, Any], context: StepContext) -> tuple[str, float]:
-    """Put the question about a proposal; returns its id, and when it expires."""
+    """Ask about a proposal; return the id of the question and its expiry."""
     kind: Kind = subject["kind"]
     expires_at = expiry(context, memory.options.inquiry_timeout_s)
     effect = context.schedule(AskPerson(prompt=_PROMPTS[kind], subject=subject, verbs=_VERBS[kind], risk="high", expires_at=expires_at))
@@ -91,17 +94,18 @@ def put_to_person(memory: ConstellationMemory, subject: dict[str, Any], context:
 
 
 def kind_of(proposed: Planned) -> Kind:
-    """What a proposal is."""
+    """Return the kind of a proposal."""
     if proposed.status is ConstellationAgentStatus.START and proposed.plan is None:
         return "restart"
     return "edits" if proposed.plan is None else "plan"
 
 
 def decided(proposed: Planned, event: Answered) -> Planned:
-    """The proposal as a person approved it, by hand where it was edited.
+    """Return the proposal as a person decided, with their edit if they edited it.
 
     Raises:
-        Refused: the question does not take this answer, or the edit by hand cannot be read; it stays open.
+        Refused: the question does not accept this answer, or the edit is malformed; the question
+            stays open.
     """
     kind = kind_of(proposed)
     check_verb(event, _VERBS[kind])
@@ -111,20 +115,20 @@ def decided(proposed: Planned, event: Answered) -> Planned:
         try:
             return msgspec.structs.replace(proposed, plan=parse_plan(event.value))
         except InvalidInput as error:
-            raise Refused(f"an edit gives the whole plan: {error}") from None
+            raise Refused(f"an edit must be the whole plan: {error}") from None
     actions = event.value.get("actions") if isinstance(event.value, dict) else None
     if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
-        raise Refused('an edit gives the edits that are to be made: {"actions": [{"tool": …, "parameters": {…}}]}')
+        raise Refused('an edit must be {"actions": [{"tool": …, "parameters": {…}}]}')
     return msgspec.structs.replace(proposed, actions=tuple(actions))
 
 
 def feedback_on(proposed: Planned, why: str) -> str:
-    """A rejection in words, for the planner; with what was rejected, because it does not remember."""
-    what = msgspec.json.encode(proposed.plan or proposed.actions).decode()
-    cut = what if len(what) <= _SHOWN else f"{what[:_SHOWN]}…"
+    """Return a rejection as feedback for the planner, which does not remember its proposal."""
+    rejected = msgspec.json.encode(proposed.plan or proposed.actions).decode()
+    cut = rejected if len(rejected) <= _SHOWN else f"{rejected[:_SHOWN]}…"
     return f"{why}{_REJECTED}{cut}"
 
 
 def why_rejected(feedback: str) -> str:
-    """The reason alone, of what ``told_of`` has said."""
+    """Return the reason alone from the text of `feedback_on`."""
     return feedback.partition(_REJECTED)[0]

@@ -1,4 +1,4 @@
-"""How a constellation agent is started by another run."""
+"""The definition of a constellation that another run starts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from asterism.machines.constellation_agent.events import ConstellationSubmitted,
 
 
 class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What can be said of a constellation before it is known what it is started for.
+    """Everything of a constellation that is known before its request and inputs.
 
     Attributes:
         fleet: profiles of its devices.
-        plan: its tasks and dependencies; None where the request is to be planned.
-        options: how it behaves.
-        working_directory: what is relative in its tasks is relative to it; empty for the folder of whoever drives it.
+        plan: its tasks and dependencies; None if the planner is to plan the request.
+        options: options of the run.
+        working_directory: base of relative paths in its tasks; empty for the driver's current
+            folder.
     """
 
     fleet: tuple[AgentProfile, ...] = ()
@@ -30,7 +31,7 @@ def first_event(start: StartRequest) -> ConstellationSubmitted:
     """Return the event that begins the run.
 
     Raises:
-        InvalidInput: its definition is no ``ConstellationDefinition``.
+        InvalidInput: the definition of the request is not a ``ConstellationDefinition``.
     """
     defined = start.defined_as(ConstellationDefinition)
     limit_s = start.limit_s(defined.options.wall_limit_s, default_s=RunOptions().wall_limit_s)

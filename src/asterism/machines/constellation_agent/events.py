@@ -1,4 +1,4 @@
-"""What happens to a constellation agent, and what it asks for. Plain data."""
+"""The states, events and effects of a constellation agent, as plain data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConstellationAgentStatus(StrEnum):
 
 
 class WeavingMode(StrEnum):
-    """What the planner is asked for: a constellation, or edits of one."""
+    """The kind of a planner request: a new constellation, or edits of the current one."""
 
     CREATION = "CREATION"
     EDITING = "EDITING"
@@ -34,25 +34,27 @@ class WeavingMode(StrEnum):
 Hold = Literal["successors", "none", "all"]
 Replan = Literal["always", "when_needed", "never"]
 BUDGET = "budget"
-"""Code of planning that failed because it would have used more than it may."""
+"""Code of a planning failure: the answer would have exceeded the budget."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a run behaves; the bounds of everything that could go on for ever.
+    """The options and limits of a run.
 
     Attributes:
         replan: when the planner is asked again: after each batch, when needed (a failure, a false
             condition, a result with a true ``replan`` field, the end), or never.
-        hold: what waits while an edit is being decided.
-        wall_limit_s: past it the run fails.
-        max_asks: questions to the planner in all.
-        max_reasks: times it is asked again about one batch because its answer was refused.
-        max_restarts: constellations thrown away for a new one.
-        inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
-        max_tokens: tokens that planning may use; None for any number. When they are used the run asks no more and pauses itself.
-        max_cost_usd: the same in US dollars; what has no known price costs nothing.
-        approve_plan: a person must say yes to each constellation before anything of it runs.
-        approve_edits: a person must say yes to each change that the planner wants to make of it.
+        hold: the tasks that wait while the planner decides.
+        wall_limit_s: seconds after which the run fails.
+        max_asks: planner requests in all.
+        max_reasks: further requests about one batch after rejected answers.
+        max_restarts: constellations that may be replaced by new ones.
+        inquiry_timeout_s: seconds that a question to a person stays open; None for no limit but the
+            wall limit.
+        max_tokens: tokens that planning may use; None for no limit. When they are used up, the run
+            pauses itself.
+        max_cost_usd: the same in US dollars; a model without a known price counts as free.
+        approve_plan: True if a person must approve each constellation before any task of it runs.
+        approve_edits: True if a person must approve each change that the planner makes.
     """
 
     replan: Replan = "never"
@@ -72,17 +74,20 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, kw_only=True):
-    """A request, with the fleet it is for.
+    """A request with its fleet: the first event of a run.
 
     Attributes:
         request: the user's words.
         fleet: profiles, in the order of the fleet file.
-        fleet_file: where the devices can be opened again, for whoever resumes the run.
-        working_directory: where the run was started; what is relative in its tasks is relative to it, whoever drives it.
-        planner: how its planner can be opened again, for whoever resumes the run; never a key; empty for the offline one.
-        plan: given when nobody needs to plan it.
-        inputs: what ``${inputs.…}`` refers to in the plan of a run that carries out another one's task.
-        previous_rounds: the rounds of the session before this one, oldest first, each as ``earlier.round_of`` gives it.
+        fleet_file: file from which a resumed run opens its devices again.
+        working_directory: folder where the run was started; base of relative paths in its tasks.
+        planner: settings from which a resumed run opens its planner again, never with a key; empty
+            for the offline planner.
+        plan: the plan, if the planner need not make one.
+        inputs: values of ``${inputs.…}`` in the plan of a run that carries out a task of another
+            run.
+        previous_rounds: earlier rounds of the session, oldest first, each as
+            ``previous_rounds.round_of`` returns it.
     """
 
     request: str
@@ -97,11 +102,12 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
 
 
 class Edited(Event, tag="edited", frozen=True, kw_only=True):
-    """Edits from outside, while the run goes on: taken whole or not at all.
+    """Edits from outside while the run goes on; applied as a whole or not at all.
 
     Attributes:
-        actions: as written, ``[{"tool": …, "parameters": {…}}]``; judged by what they touch, whatever else has changed meanwhile.
-        base_version: of the constellation they were written against.
+        actions: as written, ``[{"tool": …, "parameters": {…}}]``; only conflicts with the parts
+            they touch matter.
+        base_version: version of the constellation they were written against.
     """
 
     from_outside: ClassVar[bool] = True
@@ -111,17 +117,19 @@ class Edited(Event, tag="edited", frozen=True, kw_only=True):
 
 
 class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
-    """What the planner proposes. Its ``status`` is a proposal too: the table disposes.
+    """A proposal of the planner. Its ``status`` is part of the proposal: the table decides.
 
     Attributes:
         thought, observation: its reasoning, for people.
         status: the state it proposes.
-        plan: the constellation, when it was asked for one; when it was asked for edits, one to be merged into what is there.
-        actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, when it was asked for edits.
+        plan: the constellation, in CREATION; in EDITING, one to merge into the current
+            constellation.
+        actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, in EDITING.
         result: ``{"summary": …, …}`` for the user.
-        usage: what the answer used.
-        prompt, reply: what was said to the model and what it said, for the story; no rule reads them.
-        notes: what went wrong on the way to this answer, in words: replies that were refused, waits, the backup model.
+        usage: usage of the answer.
+        prompt, reply: the messages to and from the model, for people; no move reads them.
+        notes: problems on the way to this answer, in words: rejected replies, waits, use of the
+            backup model.
     """
 
     thought: str = ""
@@ -137,10 +145,13 @@ class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
 
 
 class PlanningFailed(EffectResult, tag="planning_failed", frozen=True, kw_only=True):
-    """No plan, or no edit, can be had; trying has used something all the same.
+    """The planner has no plan or edit to offer; trying may have used part of the budget.
 
     Attributes:
-        code: why, for programs; ``BUDGET`` where it would have gone past a limit: then the run pauses itself, to be asked again.
+        code: cause, for programs. With ``BUDGET`` the run pauses itself and asks again once its
+            limit is raised.
+        reason: cause, in words.
+        usage, notes: as in ``Planned``.
     """
 
     code: str
@@ -150,7 +161,10 @@ class PlanningFailed(EffectResult, tag="planning_failed", frozen=True, kw_only=T
 
 
 class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
-    """Planning may use this much in all; a run that has paused itself for its limit goes on. None leaves a limit as it is."""
+    """Set new limits of planning.
+
+    A run that has paused itself for a limit goes on. None leaves a limit unchanged.
+    """
 
     from_outside: ClassVar[bool] = True
 
@@ -159,14 +173,14 @@ class RaiseLimits(Event, tag="raise_limits", frozen=True, kw_only=True):
 
 
 class AttemptEnded(EffectResult, tag="attempt_ended", frozen=True, kw_only=True):
-    """An attempt has ended: with a result, or with an error."""
+    """An attempt has ended with a result or an error."""
 
     result: Any = None
     error: TaskError | None = None
 
 
 class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=True):
-    """A sign of life of a running attempt."""
+    """A progress report of a running attempt."""
 
     effect_id: str
     fraction: float | None = None
@@ -174,14 +188,14 @@ class AttemptProgressed(Event, tag="attempt_progressed", frozen=True, kw_only=Tr
 
 
 class DeviceLost(Event, tag="device_lost", frozen=True, kw_only=True):
-    """A device is gone; nothing is started on it until it is found."""
+    """A device is disconnected; no attempt starts on it until ``DeviceFound``."""
 
     device: str
     reason: str = ""
 
 
 class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
-    """A lost device is back."""
+    """A lost device is connected again."""
 
     device: str
 
@@ -190,15 +204,15 @@ class DeviceFound(Event, tag="device_found", frozen=True, kw_only=True):
 
 
 class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
-    """Ask for a constellation, or for edits.
+    """Ask the planner for a constellation, or for edits.
 
     Attributes:
-        base_version: of the constellation the answer will be written against.
-        batch: ids of the tasks that ended and are asked about.
-        feedback: why the last answer could not be taken, in words.
+        base_version: version of the constellation that the answer refers to.
+        batch: ids of the ended tasks to consider.
+        feedback: reason why the last answer was rejected, in words.
         refusal: the same for programs.
-        number: which question of the run this is, from 1.
-        rejections: why people said no to earlier answers, oldest first.
+        number: number of the request within the run, from 1.
+        rejections: reasons why people rejected earlier answers, oldest first.
     """
 
     mode: WeavingMode
@@ -212,22 +226,22 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``planner``."""
         return "planner"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """The planner was not heard."""
+        """Return a planning failure, because no answer arrived."""
         return PlanningFailed(effect_id=effect_id, code="interrupted", reason=why)
 
 
 class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
-    """Start an attempt on a device; its id is the idempotency key.
+    """Start an attempt on a device; the effect's id is the idempotency key.
 
     Attributes:
-        plan: the plan of an attempt that is made by a child run. Such a one is remembered, and shown to people,
-            as any other; what is asked for is a ``StartChild``.
-        deadline_at: seconds since the epoch, queueing included; None for none.
-        recovery: what a crash means for it, by its skill.
+        plan: plan of an attempt that a child run makes. The memory and views have it as a
+            ``Dispatch``; the scheduled effect is a ``StartChild``.
+        deadline_at: seconds since the epoch, including time in a queue; None for none.
+        recovery: recovery after a crash, from the skill.
     """
 
     task_id: str
@@ -244,14 +258,14 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return the device."""
         return f"device:{self.device}"
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """What a crash means for it."""
+        """Return the policy of its skill."""
         return self.recovery
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Whether it finished is not known."""
+        """Return an interrupted attempt, which may have finished or not."""
         return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))

@@ -1,4 +1,4 @@
-"""What a fork means: nothing that was under way in the origin is silently repeated; each is decided anew."""
+"""Forks of a run: work outstanding in the original is decided again, never silently repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asterism.machines.task_lifecycle import Continued, Retried
 
 
 def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
-    """Ask here about what was waiting for a person's yes there."""
+    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
     asked = memory.planning
     if isinstance(asked, AwaitingApproval):
         cancel_attempt(memory, asked.effect_id, context)
@@ -22,12 +22,13 @@ def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> Non
 
 
 def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
-    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked.
+    """Start repeatable attempts again, ask a person about the others, and repeat open questions.
 
-    The copied effects are called off: their ids are the origin's in another name, and belong to nobody.
+    The copied effects are cancelled: their ids are not those of the original's effects, so no
+    performer knows them.
     """
     for effect, attempt in tuple(memory.attempts.items()):
-        if effect in context.abandoned:  # a child's: called off already
+        if effect in context.abandoned:  # a child run's, cancelled already
             del memory.attempts[effect]
         else:
             cancel_attempt(memory, effect, context)

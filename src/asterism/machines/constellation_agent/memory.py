@@ -1,6 +1,6 @@
-"""What a constellation agent remembers. Only its moves write it.
+"""The memory of a constellation agent. Only its moves write it.
 
-All of it is data, or freezes to data: a snapshot is this, written down.
+All of it can be converted to data, for snapshots.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
 NAMED = 10
-"""How many unfinished tasks a summary names."""
+"""Number of tasks that a summary names."""
 UNLIMITED = 2**53
-"""What is left of a budget that nobody has limited: more than anybody uses, and still exact as a float."""
+"""Remaining budget where there is no limit: beyond any real usage, and exact as a float."""
 
 
 About = Literal["approval", "interruption"]
-"""What a person is asked of an attempt."""
+"""Kind of a question about an attempt."""
 
 
 class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person's answer will be about: the attempt that waits for it."""
+    """A question to a person about an attempt that waits for the answer."""
 
     kind: About
     task_id: str
@@ -44,20 +44,21 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     """The memory of one constellation agent.
 
     Attributes:
-        request, working_directory, fleet_file, options, fleet, inputs, previous_rounds: as submitted.
+        request, working_directory, fleet_file, options, fleet, inputs, previous_rounds: as
+            submitted.
         started_at: seconds since the epoch.
-        schedule: the constellation and where its tasks stand; None before there is one.
-        archive: earlier generations, as ``TaskConstellation.to_dict`` gives them.
-        planning: what is being decided about the constellation.
-        batch: ended tasks that the planner is to be asked about, in order.
-        unseen: ended tasks it has not been asked about.
-        attempts: attempts under way, by effect id; those made by child runs too.
+        schedule: the constellation and the status of its tasks; None before there is one.
+        archive: earlier generations, as ``TaskConstellation.to_dict`` returns them.
+        planning: the open decision about the constellation.
+        batch: ended tasks for the next planner request, in order.
+        unseen: ended tasks that no planner request has included.
+        attempts: running attempts by effect id, including those of child runs.
         questions: open questions to people, by effect id.
-        lost: devices that are gone, and why.
-        limit: why it has paused itself; empty where it has not.
-        asks, restarts: how many so far.
-        used: what planning has used so far.
-        summary: what the planner says the result is.
+        lost: disconnected devices, with the reason.
+        limit: reason why the run has paused itself; empty otherwise.
+        asks, restarts: number so far.
+        used: usage of planning so far.
+        summary: the planner's description of the result.
     """
 
     request: str = ""
@@ -85,24 +86,24 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
 
     @property
     def constellation(self) -> TaskConstellation:
-        """The current constellation; an empty one before there is one."""
+        """Return the current constellation; an empty one before there is one."""
         return self.schedule.constellation if self.schedule else TaskConstellation()
 
     @property
     def open_request(self) -> PlanRequest:
-        """What the planner is, was or will be asked about what is being decided; an empty one where nothing is."""
+        """Return the planner request of the open decision; an empty one if none is open."""
         return PlanRequest() if isinstance(self.planning, NotPlanning) else self.planning.request
 
     def wake_at(self) -> float | None:
-        """When the next backoff, deadline, expiry or limit is due, seconds since the epoch."""
+        """Return the time of the next timer, in seconds since the epoch; None without one."""
         return self._timers[0] if self._timers and not self.code else None
 
     def wake_up_at(self, at: float) -> None:
-        """Have BatchEnded come at that time, whatever it finds then."""
+        """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""
         heapq.heappush(self._timers, at)
 
     def timers_due(self, at: float) -> bool:
-        """Drop the times that have come; True if there were any."""
+        """Remove the timers that are due; return True if there were any."""
         due = False
         while self._timers and self._timers[0] <= at:
             heapq.heappop(self._timers)
@@ -110,16 +111,16 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         return due
 
     def count_usage(self, event: EffectResult) -> None:
-        """Count what planning has used."""
+        """Add the usage of a planner result."""
         if isinstance(event, Planned | PlanningFailed):
             self.used = self.used.plus(event.usage)
 
     def has_pending_work(self) -> bool:
-        """True when it will go on without a person: after a backoff, or when a device is back."""
+        """Return True if a task can start without a person, perhaps after a backoff."""
         return bool(self.schedule and set(self.schedule.startable) - self.held())
 
     def held(self) -> set[str]:
-        """Ids of tasks that wait for a decision: something they depend on has been, or is about to be, asked about."""
+        """Return the ids of tasks on hold, which wait for the open decision."""
         if self.schedule is None or self.options.hold == "none" or (isinstance(self.planning, NotPlanning) and not self.batch):
             return set()
         if self.options.hold == "all":
@@ -129,7 +130,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         return set().union(*(constellation.descendants(task_id) for task_id in roots if task_id in constellation.tasks))
 
     def postpone(self, by_s: float, context: StepContext) -> None:
-        """Move every time that lies ahead."""
+        """Move all timers later."""
         self.started_at += by_s
         self._timers = [at + by_s for at in self._timers]
         for task in self.constellation.tasks.values():
@@ -138,9 +139,9 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
                 context.touch("task", task.task_id)
 
     def budget_left(self) -> Usage | None:
-        """What planning may still use, all tokens as ``input_tokens``; None where nothing is limited.
+        """Return the usage left for planning, with all tokens as ``input_tokens``.
 
-        Where one of the two is not limited, it is ``UNLIMITED``.
+        Return None without limits. If one of the two is not limited, it is ``UNLIMITED``.
         """
         tokens, cost_usd = self.options.max_tokens, self.options.max_cost_usd
         if tokens is None and cost_usd is None:
@@ -151,11 +152,14 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         )
 
     def result(self) -> dict[str, Any]:
-        """The result for the user: summary, total_tasks, completed, failed, skipped, cancelled; on failure code and reason."""
+        """Return the result for the user.
+
+        It has a summary and the number of tasks by status; on failure a code and reason.
+        """
         tasks = list(self.constellation.tasks.values())
         counts = {status: sum(1 for task in tasks if task.status is status) for status in TaskStatus}
         return {
-            "summary": self.summary.get("summary") or self._told(counts, len(tasks)),
+            "summary": self.summary.get("summary") or self._summary(counts, len(tasks)),
             "total_tasks": len(tasks),
             "completed": counts[TaskStatus.COMPLETED],
             "failed": counts[TaskStatus.FAILED],
@@ -165,17 +169,17 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         }
 
     def report(self) -> dict[str, Any]:
-        """The result for the run whose task this one carries out: with the results of its tasks, by id."""
+        """Return the result for the parent run, with the results of the completed tasks by id."""
         completed = (task for task in self.constellation.in_order() if task.status is TaskStatus.COMPLETED)
         return {**self.result(), "results": {task.task_id: task.result for task in completed}}
 
-    def _told(self, counts: dict[TaskStatus, int], total: int) -> str:
+    def _summary(self, counts: dict[TaskStatus, int], total: int) -> str:
         parts = [f"{counts[status]} {status.lower()}" for status in TaskStatus if counts[status]]
-        told = f"{total} task{'s' * (total != 1)}: {', '.join(parts)}" if total else "no plan"
+        head = f"{total} task{'s' * (total != 1)}: {', '.join(parts)}" if total else "no plan"
         unmet = [
             f"{task.task_id} {task.name}".rstrip() + f" ({task.error.message})"
             for task in self.constellation.in_order()
             if task.status in (TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.CANCELLED) and task.error
         ]
         more = [f"and {len(unmet) - NAMED} more"] if len(unmet) > NAMED else []
-        return "; ".join([told, *unmet[:NAMED], *more])
+        return "; ".join([head, *unmet[:NAMED], *more])

@@ -1,4 +1,4 @@
-"""Tasks that are constellations of their own: what their run begins with, and what its end means for the task."""
+"""Tasks that a child run carries out: start of the run, and its end as the end of the attempt."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 
 def is_child(memory: ConstellationMemory, attempt: Dispatch) -> bool:
-    """True for an attempt that a run of its own carries out: of a constellation, or of what its device begins."""
+    """Return True for an attempt that a child run makes.
+
+    The child is a nested constellation, or a run of the device's machine.
+    """
     profile = memory.fleet.get(attempt.device)
     return attempt.plan is not None or (profile is not None and profile.child is not None)
 
 
 def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, context: StepContext) -> StartChild:
-    """The run that carries an attempt out. It is not replanned, and has no more time than the task and this run have left."""
+    """Return the effect that starts the child run of an attempt.
+
+    A nested constellation is not replanned. A child run has no more time than the task and this run
+    have left.
+    """
     profile, title = memory.fleet.get(attempt.device), task.name or task.task_id
     left_s = [memory.started_at + memory.options.wall_limit_s - context.at]
     left_s += [attempt.timeout_s] if attempt.timeout_s is not None else []
@@ -48,7 +55,7 @@ def child_for(memory: ConstellationMemory, task: TaskStar, attempt: Dispatch, co
 
 
 def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded:
-    """What the end of a child is for the task that it carried out."""
+    """Return the end of a child run as the end of the attempt that it made."""
     if event.outcome == "finished":
         return AttemptEnded(effect_id=event.effect_id, result=event.result)
     if event.outcome == "cancelled":

@@ -1,4 +1,4 @@
-"""How the planner is asked: once at a time, within its limits, and again when its answer cannot be taken."""
+"""Requests to the planner: one at a time, within the limits, and again after a rejected answer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from asterism.machines.constellation_agent.planning_state import Awaiting, Await
 
 
 def ask_planner(memory: ConstellationMemory, context: StepContext, request: PlanRequest | None = None) -> None:
-    """Put a question to the planner: for a constellation where there is none, else for edits.
+    """Ask the planner for a constellation, or for edits if there is one.
 
-    Where planning has used what it may, the question is deferred and the run pauses itself.
+    Without budget left, the request is deferred and the run pauses itself.
 
     Args:
-        memory: of the agent.
-        context: in which it is asked.
-        request: what to ask; by default what was deferred, or about the tasks that have ended.
+        memory: memory of the agent.
+        context: context of the step.
+        request: the request; by default the deferred one, or one about the tasks that have ended.
     """
     deferred = memory.planning if isinstance(memory.planning, Deferred) else None
     request = request or memory.open_request
@@ -48,16 +48,16 @@ def ask_planner(memory: ConstellationMemory, context: StepContext, request: Plan
 
 
 def defer(memory: ConstellationMemory, request: PlanRequest, why: str, *, counted: bool) -> None:
-    """Keep a question until its limit is raised: the run pauses itself."""
+    """Keep a request until its limit is raised, and pause the run."""
     memory.planning = Deferred(request=request, counted=counted)
     memory.paused, memory.limit = True, why
 
 
 def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
-    """Let planning use more; a run that has paused itself for its limit goes on.
+    """Raise the limits of planning, and unpause a run that had paused itself for them.
 
     Raises:
-        Refused: it has used as much already.
+        Refused: planning has already used as much as the new limit.
     """
     before, given = memory.options, msgspec.structs.asdict(event)
     memory.options = msgspec.structs.replace(before, **{name: limit for name, limit in given.items() if limit is not None})
@@ -69,7 +69,7 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
 
 
 def over_limit(memory: ConstellationMemory) -> str:
-    """Why the planner may not be asked any more; empty while it may."""
+    """Return the reason why the planner may not be asked any more; empty while it may."""
     left, used, options = memory.budget_left(), memory.used, memory.options
     if left is None or (left.tokens > 0 and left.cost_usd > 0):
         return ""
@@ -79,7 +79,7 @@ def over_limit(memory: ConstellationMemory) -> str:
 
 
 def may_ask_again(memory: ConstellationMemory) -> bool:
-    """Whether the bounds leave room for another question about the same batch."""
+    """Return True if the limits allow another request about the same batch."""
     if isinstance(memory.planning, NotPlanning):
         return False
     return memory.planning.request.reasks < memory.options.max_reasks and memory.asks < memory.options.max_asks
@@ -88,7 +88,7 @@ def may_ask_again(memory: ConstellationMemory) -> bool:
 def ask_again(
     memory: ConstellationMemory, context: StepContext, feedback: str, refusal: Refusal | None = None, *, rejection: str = ""
 ) -> None:
-    """Tell the planner why its answer could not be taken, and ask once more about the same batch."""
+    """Ask again about the same batch, with the reason of the last rejection as feedback."""
     last = memory.open_request
     rejections = (*last.rejections, rejection) if rejection else last.rejections
     again = msgspec.structs.replace(last, reasks=last.reasks + 1, feedback=feedback, refusal=refusal, rejections=rejections)
@@ -96,7 +96,7 @@ def ask_again(
 
 
 def what_moved(memory: ConstellationMemory) -> str:
-    """What has become of tasks since the planner was asked, in words; empty where nothing has."""
+    """Return in words which tasks have moved since the planner was asked; empty if none has."""
     moved = memory.planning.moved if isinstance(memory.planning, Awaiting) else {}
     tasks = memory.constellation.tasks
     there = [f"{task_id} is {tasks[task_id].status}" for task_id in moved if task_id in tasks]

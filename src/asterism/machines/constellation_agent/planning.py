@@ -1,4 +1,8 @@
-"""How what the planner proposes is taken: edits, then skips, then its status, then the hold. By a person first, where that is asked for."""
+"""Applying the planner's proposals: first the edits, then skips, then the proposed status.
+
+A person approves them first if the run's options say so. Live edits from outside are applied here,
+too.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +34,19 @@ START, CONTINUE = ConstellationAgentStatus.START, ConstellationAgentStatus.CONTI
 FINISH, FAIL = ConstellationAgentStatus.FINISH, ConstellationAgentStatus.FAIL
 
 MAX_ACTIONS = 1000
-"""Edits that somebody outside may send as one batch."""
+"""Number of edits in one batch from outside."""
 SKILLS_RESTORED = 2
-"""Rules from which on a refused batch leaves the skill of a task that it has replaced."""
+"""Rules from which on a refused batch leaves the skill of a task that it replaced."""
 
 
 # -- creation --------------------------------------------------------------------------------------
 
 
 def drafted(memory: ConstellationMemory, plan: PlanDocument, context: StepContext) -> TaskConstellation:
-    """The constellation of a plan, checked against the fleet; it is not the current one yet.
+    """Return the constellation of a plan, checked against the fleet, as a draft.
 
     Raises:
-        EditRefused: it cannot be one; nothing has changed.
+        EditRefused: the plan is invalid; nothing has changed.
     """
     generation = memory.restarts
     constellation = TaskConstellation(plan.constellation_id or f"{context.run_id}-g{generation}", plan.name, generation=generation)
@@ -64,10 +68,10 @@ def _touch_all(constellation: TaskConstellation, context: StepContext) -> None:
 
 
 def take_given(memory: ConstellationMemory, plan: PlanDocument, context: StepContext) -> ConstellationAgentStatus:
-    """Take a plan that came with the request.
+    """Start with a plan that came with the request.
 
     Raises:
-        EditRefused: it cannot be carried out; nothing has changed.
+        EditRefused: the plan cannot run; nothing has changed.
     """
     constellation = drafted(memory, plan, context)
     if memory.options.approve_plan:
@@ -78,7 +82,7 @@ def take_given(memory: ConstellationMemory, plan: PlanDocument, context: StepCon
 
 
 def take_creation(memory: ConstellationMemory, event: Planned, context: StepContext, *, approved: bool = False) -> ConstellationAgentStatus:
-    """Take a proposed constellation: CONTINUE with it, ask a person or the planner again, or FAIL."""
+    """Start with a proposed constellation, ask a person or the planner again, or FAIL."""
     if event.status is FAIL:
         memory.planning = NotPlanning()
         return give_up(memory, "planner", event.thought or "the planner gave up", context)
@@ -99,29 +103,32 @@ def take_creation(memory: ConstellationMemory, event: Planned, context: StepCont
             memory.summary = event.result
             begin(memory, constellation, context)
             return CONTINUE
-    told = f"{refusal.what}: {refusal.why}"
+    why = f"{refusal.what}: {refusal.why}"
     if may_ask_again(memory):
-        ask_again(memory, context, told, refusal)
+        ask_again(memory, context, why, refusal)
         return START
     memory.planning = NotPlanning()
-    return give_up(memory, refusal.code, f"no usable plan: {told}", context)
+    return give_up(memory, refusal.code, f"no usable plan: {why}", context)
 
 
 # -- editing ---------------------------------------------------------------------------------------
 
 
 def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: Edited, context: StepContext) -> None:
-    """Take edits that somebody outside has made; an open question to the planner stays open, and its answer is judged by what it touches.
+    """Apply edits from outside.
+
+    An open planner request stays open, and its answer is checked against the parts it touches.
 
     Raises:
-        EditRefused: nothing has changed.
+        EditRefused: the edits are invalid; nothing has changed.
     """
     if len(event.actions) > MAX_ACTIONS:
         raise EditRefused("too_many", "actions", f"{len(event.actions)} edits at once; at most {MAX_ACTIONS}")
     now = schedule.constellation.version
     try:
         edits = [parse_action(action) for action in event.actions]
-        # A refusal is a note, which no replay steps with: it may leave no trace, and undoing leaves one in the order of things.
+        # A refusal is a note, which a replay does not step with, so it must leave no trace; undoing
+        # edits would change the order.
         _rehearsed(memory, schedule.constellation, edits, context)
         _change(memory, schedule, edits, context)
     except EditRefused as refused:
@@ -134,32 +141,35 @@ def take_live_edit(memory: ConstellationMemory, schedule: TaskSchedule, event: E
 def take_edit(
     memory: ConstellationMemory, schedule: TaskSchedule, event: Planned, context: StepContext, *, approved: bool = False
 ) -> ConstellationAgentStatus:
-    """Take proposed edits, then skip what they have doomed, then take the proposed status."""
+    """Apply proposed edits, skip tasks that can never start, then apply the proposed status."""
     event = _as_edits(event, context)
     asks_first = memory.options.approve_edits and not approved
     try:
-        given_up = asks_first and event.status is FAIL  # nobody is asked about edits of a run that is given up
+        given_up = asks_first and event.status is FAIL  # edits of a run that is given up need no approval
         edits = [] if given_up else [parse_action(action) for action in event.actions]
         if asks_first:
             changed = _rehearsed(memory, schedule.constellation, edits, context)
             if changed or event.status is START:
                 ask_approval(memory, event, context, changed)
                 return CONTINUE
-            edits = []  # what they would do comes to nothing, so there is nothing to say yes to
+            edits = []  # they would change nothing, so there is nothing to approve
         _change(memory, schedule, edits, context)
     except EditRefused as refused:
         version = schedule.constellation.version
-        told = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
+        why = f"{refused}. Nothing of this batch was applied; the constellation is at version {version}.{what_moved(memory)}"
         if may_ask_again(memory):
-            ask_again(memory, context, told, refused.refusal)
+            ask_again(memory, context, why, refused.refusal)
             return CONTINUE
-        context.side_effect("dropped", lambda: told)
+        context.side_effect("dropped", lambda: why)
         return take_edit(memory, schedule, msgspec.structs.replace(event, actions=()), context, approved=approved)
     return _take_status(memory, schedule, event, context)
 
 
 def _as_edits(event: Planned, context: StepContext) -> Planned:
-    """A constellation in answer to a question for edits is one to merge; but for a restart, which plans anew."""
+    """Return a proposal as edits.
+
+    A constellation in EDITING is merged; a restart drops it and plans again.
+    """
     if event.plan is None:
         return event
     if event.status is START:
@@ -171,10 +181,10 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
 
 
 def _rehearsed(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> list[Change]:
-    """What edits would change.
+    """Return the changes that edits would make.
 
     Raises:
-        EditRefused: they cannot be made.
+        EditRefused: the edits are invalid.
     """
     draft = TaskConstellation.from_dict(constellation.to_dict())
     _checked(memory, draft, edits, context)
@@ -182,7 +192,7 @@ def _rehearsed(memory: ConstellationMemory, constellation: TaskConstellation, ed
 
 
 def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext) -> None:
-    """Apply a batch, and settle what follows from it at once."""
+    """Apply a batch of edits and update the schedule."""
     applied = _checked(memory, schedule.constellation, edits, context)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:
@@ -216,13 +226,13 @@ def _take_status(memory: ConstellationMemory, schedule: TaskSchedule, event: Pla
 
 
 def drop_planning(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
-    """No edit can be had: the hold is released and the run goes on."""
+    """Drop the open decision: its tasks are no longer on hold, and the run goes on."""
     memory.planning = NotPlanning()
     skip_unsatisfiable(memory, schedule, context)
 
 
 def restart(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> ConstellationAgentStatus:
-    """Throw the constellation away for a new one; bounded."""
+    """Replace the constellation by a new one, a bounded number of times."""
     if memory.restarts >= memory.options.max_restarts:
         return give_up(memory, "restarts", f"the planner wanted more than {memory.options.max_restarts} restarts", context)
     stop_all(memory, schedule, f"restart: {why}" if why else "restart", context)
@@ -241,10 +251,11 @@ def restart(memory: ConstellationMemory, schedule: TaskSchedule, why: str, conte
 
 
 def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answered, context: StepContext) -> ConstellationAgentStatus:
-    """Do what a person has decided about a proposal.
+    """Apply a person's decision about a proposal.
 
     Raises:
-        Refused: the question does not take this answer, or an edit by hand cannot be made; it stays open.
+        Refused: the question does not accept this answer, or the person's edit is invalid; the
+            question stays open.
     """
     chosen = decided(proposed, event)
     if event.cancelled or event.verb == "cancel":
@@ -259,7 +270,7 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         try:
             _try(memory, chosen, context)
         except EditRefused as refused:
-            raise Refused(f"it cannot be done so: {refused}") from None
+            raise Refused(f"this edit is invalid: {refused}") from None
     if memory.schedule is None:
         return take_creation(memory, chosen, context, approved=True)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
@@ -273,7 +284,10 @@ def _try(memory: ConstellationMemory, chosen: Planned, context: StepContext) -> 
 
 
 def not_approved(memory: ConstellationMemory, why: str, context: StepContext) -> ConstellationAgentStatus:
-    """Nobody said yes, and it is not to be proposed again: no plan is FAIL; an edit is dropped, and the run goes on."""
+    """Handle a proposal that was not approved and is not repeated: FAIL without a plan.
+
+    An edit is dropped.
+    """
     memory.planning = NotPlanning()
     if memory.schedule is None:
         return give_up(memory, "rejected", f"the plan was not approved: {why}", context)
@@ -283,7 +297,7 @@ def not_approved(memory: ConstellationMemory, why: str, context: StepContext) ->
 
 
 def expire_approval(memory: ConstellationMemory, context: StepContext) -> ConstellationAgentStatus | None:
-    """Settle a question about a proposal whose time is over; None where there is none."""
+    """Handle an expired question about a proposal; return None if there is none."""
     asked = memory.planning
     if not isinstance(asked, AwaitingApproval) or not 0 < asked.expires_at <= context.at:
         return None
@@ -295,7 +309,7 @@ def expire_approval(memory: ConstellationMemory, context: StepContext) -> Conste
 
 
 def _checked(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> Applied:
-    """Apply edits with everything checked that the fleet knows."""
+    """Apply edits after checking them against the fleet."""
 
     def match(path: str, words: str, profile: AgentProfile) -> str:
         return context.side_effect(f"skill of {path}", lambda: best_match(words, profile))

@@ -1,12 +1,14 @@
-"""What a constellation agent is deciding about its constellation: nothing, or one thing, which the planner or a person is asked.
+"""The planning state of a constellation agent: idle, or one open decision.
 
-    Idle ──► AskedPlanner ──► AskedPerson        a proposal that a person must approve first
-      ▲         │  ▲  │            │
-      │         ▼  │  ▼            │
-      │       Deferred             │             for what a restart called off, or for a higher limit
-      └─────────┴──────────────────┘             decided
+    NotPlanning ──► AwaitingPlanner ──► AwaitingApproval    a person must approve the proposal
+      ▲                 │  ▲  │                 │
+      │                 ▼  │  ▼                 │
+      │               Deferred                  │           until cancellations of a restart end,
+      │                 │                       │           or the limit is raised
+      └─────────────────┴───────────────────────┘           decided
 
-One thing at a time: so the hold is kept through all of it, and a cancel, an expiry, a fork or a crash has one thing to look at.
+The planner or a person makes the decision. Only one is open at a time. Tasks stay on hold until it
+is made, and a cancel, an expiry, a fork or a crash finds one decision to handle.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from asterism.machines.constellation_agent.events import Planned
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the planner is asked.
+    """The content of a planner request.
 
     Attributes:
-        batch: ids of the tasks asked about.
-        reasks: how many answers about this batch were refused.
-        told: why the last one was, in words.
+        batch: ids of the ended tasks to consider.
+        reasks: number of rejected answers about this batch.
+        feedback: reason why the last answer was rejected, in words.
         refusal: the same for programs.
-        reason: why there was a restart.
-        rejections: why people said no, oldest first.
+        reason: reason for the restart, if one asks for a new constellation.
+        rejections: reasons why people rejected earlier answers, oldest first.
     """
 
     batch: tuple[str, ...] = ()
@@ -40,14 +42,15 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class NotPlanning(msgspec.Struct, frozen=True, tag=True):
-    """Nothing is being decided."""
+    """No decision is open."""
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The planner is to be asked, and cannot be yet.
+    """The planner is to be asked, but cannot be asked yet.
 
     Attributes:
-        counted: it was asked this before, and had no budget to answer: the same question, once it may use more.
+        counted: True if the request was asked and counted before and ran out of budget; it is asked
+            again once the limit is raised.
     """
 
     request: PlanRequest
@@ -59,9 +62,9 @@ class Awaiting(msgspec.Struct, kw_only=True):
 
     Attributes:
         effect_id: id of the question.
-        asked_at: seq of the entry that asked the planner; 0 where the plan came with the request.
+        asked_at: seq of the entry that asked the planner; 0 if the plan came with the request.
         moved: ids of tasks that have started or ended since.
-        ended_since: one of them has ended.
+        ended_since: True if one of them has ended.
     """
 
     request: PlanRequest
@@ -76,12 +79,12 @@ class AwaitingPlanner(Awaiting, kw_only=True, tag=True):
 
 
 class AwaitingApproval(Awaiting, kw_only=True, tag=True):
-    """A person is asked to approve what the planner has proposed, or a plan that came with the request.
+    """A person is asked to approve a proposal of the planner, or a plan that came with the request.
 
     Attributes:
         proposed: the proposal.
-        subject: what the person is shown.
-        expires_at: when the question expires, in seconds since the epoch; 0 for never.
+        subject: the proposal as shown to the person.
+        expires_at: expiry of the question, in seconds since the epoch; 0 for never.
     """
 
     proposed: Planned

@@ -1,6 +1,6 @@
-"""What came before, as bounded context for a planner: earlier rounds of a session, and generations that a restart has archived.
+"""Bounded context for a planner: earlier rounds of the session, archived generations of the run.
 
-Whole results stay in the journals; here they are cut, with a note.
+Long results are cut here, with a note; whole results are in the journals.
 """
 
 from __future__ import annotations
@@ -13,42 +13,45 @@ import msgspec
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 
 MAX_ROUNDS = 5
-"""Rounds and generations, each, that a planner is told about; the newest."""
+"""Number of earlier rounds and, separately, of archived generations; the newest ones."""
 MAX_TASKS = 100
-"""Tasks of one of them."""
+"""Number of tasks in each of them."""
 MAX_TEXT = 500
 """Characters of one result, as JSON, or of one error."""
 
 
 def previous_rounds_of(memory: ConstellationMemory) -> tuple[dict[str, Any], ...]:
-    """What a planner of this run is told, oldest first: the session's earlier rounds, then this run's archived generations."""
+    """Return the session's earlier rounds, then this run's archived generations, oldest first."""
     return (*memory.previous_rounds[-MAX_ROUNDS:], *(digest(archived) for archived in memory.archive[-MAX_ROUNDS:]))
 
 
 def round_of(run_id: str, memory: ConstellationMemory) -> dict[str, Any]:
-    """A run as the earlier round of another one: ``{run, request, outcome, summary}``, and its last constellation in short."""
+    """Return a run as an earlier round of another one.
+
+    The round is ``{run, request, outcome, summary}`` and a digest of the last constellation.
+    """
     head = {"run": run_id, "request": memory.request, "outcome": memory.outcome(), "summary": memory.result()["summary"]}
     return head | digest(memory.constellation.to_dict())
 
 
 def digest(constellation: Mapping[str, Any]) -> dict[str, Any]:
-    """A constellation in short.
+    """Return a constellation in short.
 
     Args:
-        constellation: as ``TaskConstellation.to_dict`` gives it.
+        constellation: as ``TaskConstellation.to_dict`` returns it.
 
     Returns:
-        ``{generation, name, tasks: [{task_id, name, device, status, result, error}], dependencies: [{from, to}], left_out}``;
-        ``left_out`` counts the tasks beyond ``MAX_TASKS``.
+        ``{generation, name, tasks: [{task_id, name, device, status, result, error}], dependencies:
+            [{from, to}], left_out}``; ``left_out`` counts the tasks beyond ``MAX_TASKS``.
     """
     tasks = constellation["tasks"][:MAX_TASKS]
-    kept = {task["task_id"] for task in tasks}
+    listed = {task["task_id"] for task in tasks}
     pairs = [{"from": line["from"], "to": line["to"]} for line in constellation["dependencies"]]
     return {
         "generation": constellation["generation"],
         "name": constellation["name"],
         "tasks": [_task(task) for task in tasks],
-        "dependencies": [pair for pair in pairs if pair["from"] in kept and pair["to"] in kept],
+        "dependencies": [pair for pair in pairs if pair["from"] in listed and pair["to"] in listed],
         "left_out": len(constellation["tasks"]) - len(tasks),
     }
 

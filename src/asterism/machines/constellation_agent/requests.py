@@ -1,4 +1,4 @@
-"""What a planner and a device are asked: the requests of the constellation agent's effects. Pure; made from a run as it stands."""
+"""The requests to planners and devices, made from a run's memory. Pure."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from asterism.machines.usage import Usage
 
 
 class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner is asked.
+    """The request to a planner.
 
     Attributes:
-        key: id of the question, its idempotency key.
+        key: id of the effect, its idempotency key.
         mode: CREATION or EDITING.
         request: the user's words.
         fleet: profiles by device id.
-        constellation: the current one as ``to_dict`` gives it; None in CREATION.
-        batch: ids of the tasks that ended and are asked about.
-        told: why the last answer could not be taken; empty on a first question.
-        reason: why a new constellation is to be made, after a restart.
-        rejections: why people said no to earlier answers, oldest first.
-        earlier: rounds of the session, then archived generations of this run, oldest first, bounded (``previous_rounds_of``).
-        budget_left: what answering may still use (``tokens`` and ``cost_usd``); None for no limit.
-        number: which question of the run this is, from 1.
+        constellation: the current one as ``to_dict`` returns it; None in CREATION.
+        batch: ids of the ended tasks to consider.
+        feedback: reason why the last answer was rejected; empty on a first request.
+        reason: reason for a new constellation after a restart.
+        rejections: reasons why people rejected earlier answers, oldest first.
+        earlier: rounds of the session, then archived generations of this run, oldest first, bounded
+            (``previous_rounds_of``).
+        budget_left: ``tokens`` and ``cost_usd`` left for the answer; None for no limit.
+        number: number of the request within the run, from 1.
     """
 
     key: str
@@ -50,12 +51,12 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to make an attempt.
+    """The request for an attempt.
 
     Attributes:
-        attempt: what is to be done.
+        attempt: the effect: task, device, skill and arguments.
         results: JSON results of the direct predecessors, by task id.
-        folder: where the run was started.
+        folder: working directory of the run.
     """
 
     attempt: Dispatch
@@ -88,7 +89,8 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
 
 
 REQUESTS: Mapping[type[Effect], RequestFactory] = {
-    AskPlanner: RequestFactory(_question, fixed=PlannerQuestion),  # tasks start and end while the planner thinks
+    # Tasks start and end while the planner works
+    AskPlanner: RequestFactory(_question, fixed=PlannerQuestion),
     Dispatch: RequestFactory(_attempt),
 }
-"""How the requests of its effects are made."""
+"""The request factories of its effects."""

@@ -1,4 +1,4 @@
-"""How a constellation agent ends: by itself when nothing is left, by giving up, or not yet."""
+"""The end of a constellation agent's run: when no work is left, by giving up, or not yet."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from asterism.machines.task_coupling import TaskSchedule
 
 
 def is_done(memory: ConstellationMemory, schedule: TaskSchedule) -> bool:
-    """True when nothing runs, can start, is asked or is still to be asked about."""
+    """Return True if no task is running or startable, and no decision or question is open."""
     return not (schedule.running or schedule.startable or memory.batch or memory.questions or schedule.unsatisfiable) and isinstance(
         memory.planning, NotPlanning
     )
 
 
 def finish(memory: ConstellationMemory) -> ConstellationAgentStatus:
-    """End well."""
+    """End the run as finished."""
     memory.code = "finished"
     return ConstellationAgentStatus.FINISH
 
 
 def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> ConstellationAgentStatus:
-    """End a run in which nothing is left to do: FINISH, or FAIL naming the first task that failed and was not handled."""
+    """End a run that has no work left.
+
+    Return FINISH, or FAIL with the first unhandled failed task as the reason.
+    """
     unhandled = [task for task in schedule.constellation.in_order() if _is_unhandled(schedule.constellation, task)]
     if not unhandled:
         return finish(memory)
@@ -39,7 +42,7 @@ def end(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContex
 
 
 def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
-    """A failed or cancelled task is handled by a completed task that was to run after it either way."""
+    """Return True for a failed or cancelled task, unless a task that handles it completed."""
     if task.status not in (TaskStatus.FAILED, TaskStatus.CANCELLED):
         return False
     return not any(
@@ -49,7 +52,7 @@ def _is_unhandled(constellation: TaskConstellation, task: TaskStar) -> bool:
 
 
 def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decided: PlanningState) -> str:
-    """Why the planner's FINISH cannot be taken; empty when it can."""
+    """Return the reason why the planner's FINISH is rejected; empty if it is accepted."""
     if schedule.running:
         return f"{', '.join(schedule.running)} still running"
     if memory.batch or (isinstance(decided, Awaiting) and decided.ended_since):
@@ -59,7 +62,7 @@ def why_not_finished(memory: ConstellationMemory, schedule: TaskSchedule, decide
 
 
 def give_up(memory: ConstellationMemory, code: str, reason: str, context: StepContext) -> ConstellationAgentStatus:
-    """End in FAIL: cancel what has not settled, call off what is outstanding."""
+    """End in FAIL: cancel unsettled tasks and everything outstanding."""
     memory.code, memory.reason = code, reason
     if isinstance(memory.planning, Awaiting):
         cancel_attempt(memory, memory.planning.effect_id, context)

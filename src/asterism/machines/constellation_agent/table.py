@@ -1,6 +1,6 @@
-"""The constellation agent's table: START -> {CONTINUE, FAIL}, CONTINUE -> {CONTINUE, FINISH, FAIL, START}.
+"""The constellation agent's table: the only place that moves its state.
 
-Nothing else moves its state. The moves themselves are in ``planning``, ``tasks`` and ``ending``.
+``planning``, ``tasks`` and ``run_end`` have the parts of the moves.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
 def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
     if _past_limit(memory, context):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
-    passed = memory.timers_due(context.at)  # those of a constellation that was thrown away, too
+    passed = memory.timers_due(context.at)  # including those of an archived constellation
     if passed and (state := expire_approval(memory, context)):
         return state
     if memory.paused or context.abandoned or isinstance(memory.planning, Awaiting):
@@ -111,20 +111,20 @@ def _plan_answered(memory: ConstellationMemory, event: Answered, context: StepCo
 # -- CONTINUE --------------------------------------------------------------------------------------
 
 
-def _drained(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
+def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
     if _past_limit(memory, context):
         return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
     schedule = _schedule(memory)
-    changed = memory.timers_due(context.at)  # a time that has come makes an entry: what a replay does not know it would do again
+    # A timer that fires makes an entry; without it a replay would fire again
+    changed = memory.timers_due(context.at)
     if changed:
         expire(memory, schedule, context)
         expire_approval(memory, context)
     if not memory.paused and (isinstance(memory.planning, Deferred) or (isinstance(memory.planning, NotPlanning) and memory.batch)):
         ask_planner(memory, context)
         changed = True
-    while skip_unsatisfiable(memory, schedule, context) or start_ready(
-        memory, schedule, context
-    ):  # bounded: each round starts or settles a task
+    # bounded: each iteration starts or settles a task
+    while skip_unsatisfiable(memory, schedule, context) or start_ready(memory, schedule, context):
         changed = True
     if is_done(memory, schedule):
         if memory.options.replan == "when_needed" and memory.unseen and memory.paused:
@@ -177,13 +177,13 @@ def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext)
     return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
 
 
-def _broke(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
+def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
     return give_up(memory, DEFECT, why_transition_failed(event), context)
 
 
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
     if memory.code:
-        raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}); nothing of it can be edited any more")
+        raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}) and cannot be edited any more")
     raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
 
 
@@ -209,12 +209,12 @@ def _progressed(memory: ConstellationMemory, event: AttemptProgressed, context: 
 
 
 def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> None:
-    """Terminal states stay what they are, and make no entry of it."""
+    """Make no entry in a terminal state."""
 
 
-def _claimed(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
+def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
     context.touch("device", *memory.lost)
-    memory.lost.clear()  # another owner, other connections: it will be told what is lost for it
+    memory.lost.clear()  # the new owner has its own connections and reports those that are lost
 
 
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:
@@ -251,7 +251,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
             Answered: row(_plan_answered, CONTINUE, FAIL, internal=True),
         },
         CONTINUE: {
-            BatchEnded: row(_drained, CONTINUE, FINISH, FAIL),
+            BatchEnded: row(_batch_ended, CONTINUE, FINISH, FAIL),
             Planned: row(_edited, CONTINUE, FINISH, FAIL, START),
             PlanningFailed: row(_not_edited, CONTINUE),
             Edited: row(_edited_live, CONTINUE),
@@ -265,7 +265,13 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
     effects=(AskPlanner, Dispatch),
     memory=ConstellationMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=row(_cancelled, FAIL), defect=row(_broke, FAIL), claimed=_claimed, forked=_forked, unpaused=_unpaused),
+    control=RunControl(
+        cancel=row(_cancelled, FAIL),
+        defect=row(_transition_failed, FAIL),
+        ownership_acquired=_ownership_acquired,
+        forked=_forked,
+        unpaused=_unpaused,
+    ),
     common={Edited: row(_not_editable)},
     while_live={
         RaiseLimits: row(_raised),
@@ -276,3 +282,6 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
     starts=first_event,
     rules=3,
 )
+
+ConstellationAgent = CONSTELLATION_AGENT
+"""The public name of the machine."""

@@ -1,4 +1,4 @@
-"""How attempts start and end: what is ready is started, what has ended is retried, asked about or settled."""
+"""Starting and ending attempts, and questions to people about them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 
 MAX_LOSSES = 10
-"""Attempts of one task that may be lost with their device before it counts as failed."""
+"""Attempts of one task that may be lost with their device before the task fails."""
 EDITS_CHECKED = 3
-"""Rules from which on the arguments that a person gives are checked as those of a plan are: their types, too."""
+"""Rules from which on the types of a person's arguments are checked, as those of a plan are."""
 
 _VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject"), "interruption": ("approve", "respond", "reject")}
 
@@ -35,7 +35,7 @@ _VERBS: dict[About, tuple[Verb, ...]] = {"approval": ("approve", "edit", "reject
 
 
 def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
-    """Start every task that is ready and may start now, higher priority first; True if anything changed."""
+    """Start every ready task, those with higher priority first; return True if anything changed."""
     if memory.paused or not schedule.startable:
         return False
     held = memory.held()
@@ -51,17 +51,17 @@ def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: St
 
 def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
     if task.device in memory.lost:
-        there = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost), None)
-        if there is None:
+        fallback = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost), None)
+        if fallback is None:
             return False
-        task.device = there
+        task.device = fallback
     try:
         arguments = arguments_of(task, schedule.constellation, memory.fleet, memory.inputs)
     except MissingReference as missing:
         settle_task(memory, schedule, task, Skipped(error=TaskError(code="no_result", message=str(missing))), context)
         return True
     attempt = _attempt(memory, task, arguments)
-    # A yes is to exactly what was shown: one to running it again on this device is none to a stand-in.
+    # An approval holds for exactly what was shown, so not for a fallback device.
     if (task.requires_approval or task.approved) and task.approved != _shown(attempt):
         effect = ask_person(memory, "approval", attempt, f"Run {_named(task)}{_where(attempt)}?", context)
         move_task(schedule, task, Started(effect_id=effect, inquiry_id=effect), context)
@@ -92,7 +92,7 @@ def _attempt(memory: ConstellationMemory, task: TaskStar, arguments: dict[str, A
 
 
 def _shown(attempt: Dispatch) -> str:
-    """Exactly what an approval is bound to."""
+    """Return the text that an approval is bound to."""
     return msgspec.json.encode(_subject(attempt), order="deterministic").decode()
 
 
@@ -114,7 +114,7 @@ def _named(task: TaskStar) -> str:
 
 
 def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
-    """Ask a person about an attempt; returns the inquiry's id."""
+    """Ask a person about an attempt; return the id of the question."""
     expires_at = expiry(context, memory.options.inquiry_timeout_s)
     ask = AskPerson(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
     inquiry = context.schedule(ask)
@@ -125,10 +125,10 @@ def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prom
 
 
 def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
-    """Do what a person has answered.
+    """Apply a person's answer.
 
     Raises:
-        Refused: the question is not asked any more, or does not take this answer; it stays as it is.
+        Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
     question = memory.questions.get(event.effect_id)
     if question is None:
@@ -139,7 +139,7 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
     task, attempt = schedule.constellation.tasks[question.task_id], question.attempt
     if event.verb == "edit":
         attempt = _edited(memory, attempt, event.value, context)
-        task.inputs = {**task.inputs, **event.value}  # so that a retry is what was approved, too
+        task.inputs = {**task.inputs, **event.value}  # a retry uses the approved arguments, too
         schedule.constellation.inputs_changed(task.task_id)
     del memory.questions[event.effect_id]
     if event.verb in ("approve", "edit"):
@@ -156,9 +156,9 @@ def take_answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answ
 
 def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context: StepContext) -> Dispatch:
     if not isinstance(value, dict):
-        raise Refused("an edit gives the new arguments, as a JSON object")
+        raise Refused("an edit must be the new arguments, as a JSON object")
     if next(references(value), None):
-        raise Refused("an edit gives values, not references ${…}: what is shown is what runs")
+        raise Refused("an edit must give values, not references ${…}, because only the arguments shown are approved")
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     if skill is not None and context.rules >= EDITS_CHECKED:
         try:
@@ -166,25 +166,25 @@ def _edited(memory: ConstellationMemory, attempt: Dispatch, value: Any, context:
         except EditRefused as refused:
             raise Refused(str(refused)) from None
     elif skill is not None and (unknown := [name for name in value if name not in skill.parameter_names()]):
-        raise Refused(f"{skill.name} takes {', '.join(skill.parameter_names()) or 'nothing'}, not {', '.join(unknown)}")
+        raise Refused(f"{skill.name} accepts {', '.join(skill.parameter_names()) or 'no arguments'}, not {', '.join(unknown)}")
     return msgspec.structs.replace(attempt, arguments={**attempt.arguments, **value})
 
 
 def _check_result(memory: ConstellationMemory, attempt: Dispatch, value: Any) -> None:
-    """A result that a person gives has the fields that the skill's has: what comes after it relies on them."""
+    """Check that a person's result has the fields of the skill's output, as later tasks expect."""
     skill = skill_of(memory.fleet, attempt.device, attempt.skill)
     fields = skill.output_fields() if skill else None
     if skill is None or skill.output is None or fields is None:
         return
     if not isinstance(value, dict) or value.keys() - fields or set(skill.output.get("required", ())) - value.keys():
-        raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give the result so")
+        raise Refused(f"{skill.name} returns an object with {', '.join(skill.output['properties'])}; give such an object")
 
 
 # -- ending ----------------------------------------------------------------------------------------
 
 
 def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
-    """An attempt has ended: settle its task, try it again, or ask a person."""
+    """Handle the end of an attempt: settle its task, retry it, or ask a person."""
     attempt = memory.attempts.pop(event.effect_id)
     task = schedule.constellation.tasks[attempt.task_id]
     error = event.error
@@ -208,25 +208,27 @@ def take_end(memory: ConstellationMemory, schedule: TaskSchedule, event: Attempt
     else:
         settle_task(memory, schedule, task, Failed(error=error), context)
     if attempt.deadline_at is not None and attempt.deadline_at <= context.at and not task.settled:
-        memory.wake_up_at(attempt.deadline_at)  # it came while the attempt ran, when it was the dispatcher's to keep
+        # The deadline passed during the attempt, when the dispatcher enforced it
+        memory.wake_up_at(attempt.deadline_at)
 
 
 def _backoff_s(task: TaskStar, effect_id: str, context: StepContext) -> float:
-    """Exponential backoff with equal jitter.
+    """Return the wait before the next attempt, in seconds: exponential backoff with equal jitter.
 
-    Chance is a hash of the effect's id, recorded because a fork has other ids and waited as long.
+    The jitter is a hash of the effect's id. It is recorded, because a fork has other ids and must
+    wait as long.
     """
 
-    def chance() -> float:
+    def random_fraction() -> float:
         return zlib.crc32(effect_id.encode()) / 2**33
 
     wait_s = min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** min(task.attempts - 1, 30))
-    jitter = context.side_effect("jitter", chance)
+    jitter = context.side_effect("jitter", random_fraction)
     return wait_s * (0.5 + jitter)
 
 
 def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, event: Event, context: StepContext) -> None:
-    """Settle a task, and note it for the planner."""
+    """Settle a task and add it to those that the planner is to consider."""
     move_task(schedule, task, event, context)
     if task.status is TaskStatus.SKIPPED:
         return
@@ -234,17 +236,20 @@ def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskS
     _note_moved(memory, task, context)
     if isinstance(memory.planning, Awaiting):
         memory.planning.ended_since = True
-    if _planner_is_wanted(memory, schedule, task):
+    if _needs_replanning(memory, schedule, task):
         memory.batch[task.task_id] = None
 
 
 def _note_moved(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> None:
-    """What moves in the entry that puts a question is part of what the planner is shown."""
+    """Record that a task moved after the planner was asked.
+
+    Earlier moves are in the request itself.
+    """
     if isinstance(memory.planning, Awaiting) and memory.planning.asked_at < context.seq:
         memory.planning.moved[task.task_id] = None
 
 
-def _planner_is_wanted(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar) -> bool:
+def _needs_replanning(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar) -> bool:
     if memory.options.replan == "never" or memory.asks >= memory.options.max_asks:
         return False
     if memory.options.replan == "always" or task.status is not TaskStatus.COMPLETED:
@@ -255,12 +260,15 @@ def _planner_is_wanted(memory: ConstellationMemory, schedule: TaskSchedule, task
 
 
 def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> bool:
-    """Skip what can never start, unless the planner still has to answer for what made it so; True if anything changed."""
+    """Skip tasks that can never start, unless the planner has yet to decide about the cause.
+
+    Return True if anything changed.
+    """
     if not schedule.unsatisfiable:
         return False
     open_batches = {*memory.open_request.batch, *memory.batch}
     changed, progress = False, True
-    while progress:  # bounded: each round settles a task
+    while progress:  # bounded: each iteration settles a task
         progress = False
         for task_id in tuple(schedule.unsatisfiable):
             lines = [line for line in schedule.constellation.lines_in(task_id) if line.verdict is not None and not line.verdict.satisfied]
@@ -273,9 +281,9 @@ def skip_unsatisfiable(memory: ConstellationMemory, schedule: TaskSchedule, cont
 
 
 def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepContext) -> None:
-    """Settle what has run out of time: questions, and tasks that have not started.
+    """Settle questions that have expired and unstarted tasks whose deadline has passed.
 
-    Not here: an attempt under way. Its device's dispatcher ends it at the same moment.
+    A running attempt is ended at its deadline by the dispatcher of its device.
     """
     for inquiry, question in tuple(memory.questions.items()):
         task = schedule.constellation.tasks[question.task_id]
@@ -291,14 +299,14 @@ def expire(memory: ConstellationMemory, schedule: TaskSchedule, context: StepCon
 
 
 def cancel_attempt(memory: ConstellationMemory, effect_id: str, context: StepContext, why: str = "") -> None:
-    """Call an attempt or a question off; its outcome will have no consequence."""
+    """Cancel an attempt or a question and ignore its result."""
     common_rows.cancel_effect(effect_id, context, why)
     memory.attempts.pop(effect_id, None)
     memory.questions.pop(effect_id, None)
 
 
 def stop_all(memory: ConstellationMemory, schedule: TaskSchedule, why: str, context: StepContext) -> None:
-    """Cancel every task that has not settled, and call off what is outstanding for them."""
+    """Cancel every unsettled task and its outstanding effect."""
     schedule.startable.clear()
     for task in schedule.constellation.in_order():
         if task.effect_id:

@@ -1,4 +1,4 @@
-"""The child runs of a conversation: one for each key, whoever asks for it again; told what goes down, and heard when they end."""
+"""The child runs of a conversation, one for each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning
 
 
 def child_requested(memory: FlowMemory, event: ChildRequested, context: StepContext) -> StrEnum | None:
-    """Start the child of a key, unless there is one; wake the handler at once where it has ended, or where a cancel is wanted."""
+    """Start the child of a key, if there is none.
+
+    A child that has ended, or a requested cancel, is notified at once.
+    """
     if event.effect_id != memory.handler_effect:
         return None
     if isinstance(memory.handler, HandlerCalled | HandlerRunning):
@@ -30,7 +33,7 @@ def child_requested(memory: FlowMemory, event: ChildRequested, context: StepCont
 
 
 def child_blocked(memory: FlowMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
-    """Note that a child rests; the handler that waits for it rests too, if it may be called again."""
+    """Record if a child is blocked, and with it a resumable handler that waits for it."""
     child = memory.child_of(event.effect_id)
     if child is None or child.ended or event.blocked == (event.effect_id in memory.blocked_children):
         return None
@@ -45,7 +48,7 @@ def child_blocked(memory: FlowMemory, event: ChildBlocked, context: StepContext)
 
 
 def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> StrEnum:
-    """Keep how a child has ended, and wake the handler that may wait for it."""
+    """Record the end of a child and notify the handler, which may wait for it."""
     key = next((key for key, child in memory.children.items() if child.effect_id == event.effect_id), None)
     if key is not None:
         memory.children[key].ended = event
@@ -58,7 +61,7 @@ def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> 
 
 
 def leave_children(memory: FlowMemory) -> None:
-    """Forget children that are another run's: this one was copied from it, and starts its own when it is asked for them."""
+    """Drop the children of the original run from a fork, which starts its own."""
     for key, child in tuple(memory.children.items()):
         if child.ended is None:
             del memory.children[key]

@@ -1,4 +1,4 @@
-"""How a flow agent is started by another run."""
+"""The definition of a flow agent that another run starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from asterism.machines.flow_agent.events import ConversationLimits, Conversation
 
 
 class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What can be said of a conversation before it is known what it is started for.
+    """Everything of a conversation that is known before its request and inputs.
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        limits: what bounds it.
-        requires_approval: no handler leads to RUNNING before a person has answered a question for approval.
+        limits: its time limits.
+        requires_approval: as in ``ConversationStarted``.
     """
 
     agent: str
@@ -23,10 +23,10 @@ class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def first_event(start: StartRequest) -> ConversationStarted:
-    """Return the event that begins the run: the request is what is said first, the inputs are values of fields.
+    """Return the event that begins the run: the request is its message, the inputs are fields.
 
     Raises:
-        InvalidInput: its definition is no ``FlowDefinition``.
+        InvalidInput: the definition of the request is not a ``FlowDefinition``.
     """
     defined = start.defined_as(FlowDefinition)
     own_s = defined.limits.wall_s

@@ -1,6 +1,6 @@
-"""The eight states of a flow agent, where each may lead, what happens to it, and what it asks for.
+"""The eight states of a flow agent with their transitions, its events and its effects.
 
-The states and ``STATE_TRANSITIONS`` are the contract with users and never change. User code moves a flow only
+The states and ``STATE_TRANSITIONS`` are public and never change. Handlers move a conversation only
 through ``RunningEntered`` and ``HandlerEnded``, which record as data what a handler did.
 """
 
@@ -18,7 +18,7 @@ from asterism.machines.run_control import Verb
 
 
 class AgentStatus(StrEnum):
-    """Where a conversation is. The eight are fixed; sub-states live in its metadata."""
+    """The eight states of a conversation. They are fixed; sub-states are in its metadata."""
 
     INITIALIZING = "INITIALIZING"
     WAITING_FOR_INPUT = "WAITING_FOR_INPUT"
@@ -42,7 +42,7 @@ STATE_TRANSITIONS: Mapping[AgentStatus, tuple[AgentStatus, ...]] = {
     ERROR: (CANCELLED,),
     CANCELLED: (),
 }
-"""Where each state may lead."""
+"""The states that each state may lead to."""
 
 
 Handler = Literal[
@@ -56,16 +56,16 @@ Handler = Literal[
     "pause",
     "resume",
 ]
-"""What is called on the view of an agent. The last three are not the user's to write."""
+"""Names of the handlers, which are called on an agent. Users do not write the last three."""
 
 
 def is_before_approval(handler: Handler, status: AgentStatus, before: AgentStatus) -> bool:
-    """True where a handler was not called with a person's answer to a question for approval, nor after one.
+    """Return True if a handler runs before a person has answered a question for approval.
 
     Args:
-        handler: what is called.
-        status: in which it is called.
-        before: what was paused, where that is PAUSED.
+        handler: name of the handler.
+        status: state in which it is called.
+        before: the paused state, if ``status`` is PAUSED.
     """
     return handler != "on_waiting_for_approval" and (before if status is PAUSED else status) is not RUNNING
 
@@ -78,21 +78,22 @@ HANDLERS: Mapping[AgentStatus, Handler] = {
     PAUSED: "on_paused",
     ERROR: "on_error",
 }
-"""Who is given a message in a state."""
+"""The handler that receives a message in each state."""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a person said.
+    """A message from a person.
 
     Attributes:
-        text: the words; of a secret, only a placeholder.
-        by: who said it.
-        at: when, seconds since the epoch; what "tomorrow" is counted from.
-        inquiry_id: id of the inquiry it answers; empty if it answers none.
-        verb: how it answers, where it was not said in words.
+        text: the words; a secret is replaced by a placeholder.
+        by: name of the person.
+        at: seconds since the epoch; relative dates such as "tomorrow" start here.
+        inquiry_id: id of the inquiry that it answers; empty if it answers none.
+        verb: kind of the answer, if not given in words.
         values: fields given by name rather than in words.
-        secret: where the owning process keeps what was said; a secret in it is nowhere else.
-        confidential: all of it was the answer where a secret was asked for.
+        secret: key under which the owning process holds the original text; a secret in it is
+            nowhere else.
+        confidential: True if the whole message answers a question for a secret.
     """
 
     text: str = ""
@@ -105,17 +106,17 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     confidential: bool = False
 
     def get_text(self) -> str:
-        """The words."""
+        """Return the words."""
         return self.text
 
 
 class ConversationLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What bounds a conversation.
+    """The time limits of a conversation.
 
     Attributes:
-        approval_s: how long a question for approval stays open; None for ever.
-        idle_s: how long the conversation waits for its person; None for ever.
-        wall_s: how long it may take in all; None for ever.
+        approval_s: seconds that a question for approval stays open; None for no limit.
+        idle_s: seconds that the conversation waits for its person; None for no limit.
+        wall_s: seconds that it may take in all; None for no limit.
     """
 
     approval_s: float | None = None
@@ -127,14 +128,17 @@ class ConversationLimits(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_only=True):
-    """A conversation begins.
+    """A conversation begins: the first event of a run.
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        message: what began it.
-        tenant: whose it is; no other tenant ever sees it.
-        fleet_file: where the devices that it may start constellations on can be opened again; empty for none.
-        requires_approval: no handler leads to RUNNING before a person has answered a question for approval.
+        message: the first message.
+        tenant: owner of the conversation; other tenants never see it.
+        limits: its time limits.
+        fleet_file: file from which devices are opened for the constellations it starts; empty for
+            none.
+        requires_approval: True if a person must answer a question for approval before any handler
+            enters RUNNING.
     """
 
     agent: str
@@ -146,7 +150,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 
 
 class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
-    """A person says something, in answer to no particular question or to one that is no longer open."""
+    """A person sends a message: an answer to no question, or to one that is closed."""
 
     from_outside: ClassVar[bool] = True
 
@@ -158,25 +162,25 @@ class MessageReceived(Event, tag="message_received", frozen=True, kw_only=True):
 
 
 class ConversationRecalled(Event, tag="conversation_recalled", frozen=True, kw_only=True):
-    """Its person has come back to it after talking to somebody else."""
+    """The person has returned to this conversation from another one."""
 
     from_outside: ClassVar[bool] = True
 
 
 class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a handler has left of the agent: all of it, in place of what was there.
+    """The whole state of the agent that a handler left; it replaces the previous one.
 
     Attributes:
         fields: values of the input fields, as JSON.
-        defaults: values that stand for those nobody has said; none of a secret field.
-        secret_fields: names of the secret fields; no inbox takes a value of one.
-        withheld_fields: those of them that have a value, which only the owning process knows.
+        defaults: values of fields that nobody has given; never of a secret field.
+        secret_fields: names of the secret fields, whose values no inbox accepts.
+        withheld_fields: secret fields that have a value, which only the owning process knows.
         outputs: values of the output fields.
         metadata: sub-states, as the agent names them.
         flags: instance variables.
-        asked_field: the field that was asked for last; empty if none.
-        secret_expected: what is asked for is a secret.
-        retries: answers in a row that could not be used.
+        asked_field: the field that was last asked for; empty if none.
+        secret_expected: True if the agent asks for a secret.
+        retries: number of consecutive unusable answers.
     """
 
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -192,22 +196,23 @@ class AgentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Names of the fields that something is known of."""
+        """Return the names of the fields with a value, and of the one asked for."""
         asked = (self.asked_field,) if self.asked_field else ()
         return tuple(dict.fromkeys((*self.fields, *self.defaults, *self.withheld_fields, *asked)))
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What a yes is asked for, and bound to: what was said, and the defaults of what was not."""
+        """Return the values that an approval is bound to: given ones and defaults."""
         return {**self.fields, **self.defaults}
 
 
 class RunningEntered(Event, tag="running_entered", frozen=True, kw_only=True):
-    """A handler is about to enter the body of ``on_running``; it does so when this is durable.
+    """A handler is about to enter the body of ``on_running``, once this event is durable.
 
     Attributes:
         effect_id: id of the handler's effect.
-        transitions: the transitions it has made so far; the last leads to RUNNING.
+        transitions: transitions that it has made so far; the last one leads to RUNNING.
+        view: state of the agent.
     """
 
     effect_id: str
@@ -216,17 +221,18 @@ class RunningEntered(Event, tag="running_entered", frozen=True, kw_only=True):
 
 
 class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True):
-    """What a handler did.
+    """The result of a handler.
 
     Attributes:
-        transitions: the transitions it has made since it began, or since it entered ``on_running``.
-        text: what it says to the person.
-        view: what it has left of the agent; None leaves all as it was.
-        data: what it returns besides the output fields.
-        code, reason: what went wrong, in a word and in words for the person.
-        interrupted: its process ended while ``on_running`` was under way; what came of it is not known.
-        reenter: enter ``on_running`` once more.
-        cancel: the person wants it cancelled.
+        transitions: transitions it has made since it began, or since it entered ``on_running``.
+        text: its message to the person.
+        view: state of the agent; None if unchanged.
+        data: its return value apart from the output fields.
+        code, reason: error, as a code and in words for the person.
+        interrupted: True if its process ended during ``on_running``, which may have finished or
+            not.
+        reenter: True to enter ``on_running`` once more.
+        cancel: True if the person wants to cancel.
     """
 
     transitions: tuple[AgentStatus, ...] = ()
@@ -241,20 +247,23 @@ class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True)
 
 
 class HandlerReported(Event, tag="handler_reported", frozen=True, kw_only=True):
-    """A handler says how far it is."""
+    """A handler reports its progress."""
 
     effect_id: str
     text: str
 
 
 class ChildRequested(Event, tag="child_requested", frozen=True, kw_only=True):
-    """A handler wants the child run of a key: started if there is none. Its end wakes the handler.
+    """A handler needs the child run of a key, which is started if there is none.
+
+    The handler is notified of its end.
 
     Attributes:
         effect_id: id of the handler's effect.
-        key: names it among the children of this conversation.
-        start: how it begins.
-        resumable: the handler may be ended while the child waits for people, and called again when it has ended.
+        key: name of the child, unique within the conversation.
+        start: the effect that starts it.
+        resumable: True if the handler may end while the child waits for people, and be called again
+            afterwards.
     """
 
     effect_id: str
@@ -264,17 +273,17 @@ class ChildRequested(Event, tag="child_requested", frozen=True, kw_only=True):
 
 
 class HandlerNotified(EffectResult, tag="handler_notified", frozen=True, kw_only=True):
-    """A handler has the news."""
+    """The handler has received a notification."""
 
 
 # -- effects ---------------------------------------------------------------------------------------
 
 
 class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
-    """Call a handler over a view of the agent.
+    """Call a handler with the state of the agent.
 
-    After a crash its request says how far it had come: a handler that had not entered ``on_running`` is called again;
-    one that had is interrupted, unless the agent says that it may be entered again.
+    After a crash, a handler that had not entered ``on_running`` is called again. One that had
+    entered it is interrupted, unless the agent declares that it may be entered again.
     """
 
     handler: Handler
@@ -282,27 +291,27 @@ class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """What a crash means for it."""
+        """Return REATTACH: the request has the progress of the handler."""
         return RecoveryPolicy.REATTACH
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``agent``."""
         return "agent"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Whether it finished is not known."""
+        """Return an interrupted end: the handler may have finished or not."""
         return HandlerEnded(effect_id=effect_id, interrupted=True, reason=why)
 
 
 class NotifyHandler(Effect, tag="notify_handler", frozen=True, kw_only=True):
-    """Give a handler the news it waits for, now that it is in the journal.
+    """Notify a handler of an event that it waits for, now that the event is in the journal.
 
     Attributes:
         effect_id: id of the handler's effect.
-        entered: it may enter the body of ``on_running``.
-        cancel_requested: a cancel is wanted; it ends at the next chance.
-        child_key: the child of this key has ended; empty for none.
+        entered: True if it may enter the body of ``on_running``.
+        cancel_requested: True if it should end because of a cancel.
+        child_key: key of a child that has ended; empty for none.
     """
 
     effect_id: str
@@ -311,5 +320,5 @@ class NotifyHandler(Effect, tag="notify_handler", frozen=True, kw_only=True):
     child_key: str = ""
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """There was nobody to tell."""
+        """Return a notification that no handler received."""
         return HandlerNotified(effect_id=effect_id)

@@ -1,4 +1,4 @@
-"""What a conversation remembers. Plain data; only the moves of the table write it."""
+"""The memory of a conversation, as plain data. Only the moves of the table write it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from asterism.machines.flow_agent.states import HandlerState, LastRunning, NoHan
 from asterism.machines.run_control import RunMemory
 
 HISTORY = 50
-"""Utterances that are remembered; the journal has all of them."""
+"""Number of utterances in the memory; the journal has all of them."""
 MAX_QUEUED = 100
-"""Messages that may wait while a handler runs."""
+"""Number of messages that may wait while a handler runs."""
 
 
 class Utterance(msgspec.Struct, frozen=True):
-    """Something that was said, and by whom; ``agent`` for the agent itself."""
+    """A message of a person, or of the agent (``by`` is ``agent``)."""
 
     by: str
     text: str
 
 
 class ChildRun(msgspec.Struct, kw_only=True):
-    """A child run, as far as its conversation knows.
+    """A child run of a conversation.
 
     Attributes:
         effect_id: id of the effect that started it.
-        ended: how it ended; None while it has not.
+        ended: its end; None before.
     """
 
     effect_id: str
@@ -40,24 +40,26 @@ class FlowMemory(RunMemory, kw_only=True):
     """The memory of one conversation.
 
     Attributes:
-        agent, tenant, limits, requires_approval: as it began.
-        view: what handlers have left of the agent.
-        history: what was said, the last ``HISTORY`` of it.
-        utterances: how many utterances there were in all.
-        queue: messages that no handler has been given.
-        handler: what the handler is doing.
-        last_running: what came of ``on_running``.
-        message: what a handler was given last; not what was given beside the conversation.
-        transitions: transitions a handler has made that have no entry yet.
-        question: what the person is asked.
-        ends_at: when its time is up; None for never.
-        requested_action: what was asked for while a handler ran; done at its next chance. ``wanted_by`` says by whom and why.
-        before: the state that was paused, and ``before_prompt`` what the agent had said in it.
-        children: child runs, by key.
-        resting: the handler's effect, too, while its child rests, if it may be called again.
-        error_reported: ``on_error`` was called.
-        prompt: what the agent has said last.
-        data: what it has returned besides its output fields.
+        agent, tenant, limits, requires_approval: as in ``ConversationStarted``.
+        view: state of the agent that the last handler left.
+        history: the last ``HISTORY`` utterances.
+        utterances: number of utterances in all.
+        queue: messages that no handler has received.
+        handler: state of the handler.
+        last_running: last call of ``on_running``.
+        question: state of the question to the person.
+        message: last message that a handler received in the course of the conversation.
+        transitions: transitions of a handler that have no entry yet.
+        requested_action, requested_by: pause, resume or cancel requested while a handler ran,
+            carried out after it; who requested it, and why.
+        before, before_prompt: the paused state, and the agent's message in it.
+        children: child runs by key.
+        error_reported: True if ``on_error`` was called.
+        prompt: the agent's last message.
+        data: its return value apart from the output fields.
+        ends_at: time of the wall limit, in seconds since the epoch; None for no limit.
+        blocked_children: also has the handler's effect while the handler waits for a blocked child
+            and may be called again.
     """
 
     agent: str = ""
@@ -85,55 +87,55 @@ class FlowMemory(RunMemory, kw_only=True):
 
     @property
     def handler_effect(self) -> str:
-        """Id of the effect that calls a handler; empty while none runs."""
+        """Return the id of the effect that calls the handler; empty while none runs."""
         return "" if isinstance(self.handler, NoHandler) else self.handler.effect_id
 
     @property
     def open_question(self) -> str:
-        """Id of the open question to the person; empty while there is none."""
+        """Return the id of the open question to the person; empty without one."""
         return self.question.inquiry_id if isinstance(self.question, QuestionOpen) else ""
 
     @property
     def last_question(self) -> str:
-        """Id of the last question that was put, open or not; empty where none was put since a handler was called."""
+        """Return the id of the last question since a handler was called; empty without one."""
         return "" if isinstance(self.question, NoQuestion) else self.question.inquiry_id
 
     @property
     def interrupted(self) -> bool:
-        """True where ``on_running`` was interrupted, and a person is to say what came of it."""
+        """Return True if ``on_running`` was interrupted, and a person must say what happened."""
         return self.last_running == "interrupted"
 
     def wake_at(self) -> float | None:
-        """When the open question expires or its time is up, seconds since the epoch; at once where transitions wait for their entries."""
+        """Return the epoch seconds of the next expiry or limit; 0 with pending transitions."""
         expires_at = self.question.expires_at if isinstance(self.question, QuestionOpen) else None
         return 0.0 if self.transitions else min((at for at in (expires_at, self.ends_at) if at is not None), default=None)
 
     def has_pending_work(self) -> bool:
-        """True while transitions wait for their entries; else only its person moves it on."""
+        """Return True while transitions are pending; otherwise only the person moves it on."""
         return bool(self.transitions)
 
     def outcome(self) -> str:
-        """How it ended: ``finished``, ``failed`` or ``cancelled``; empty while it has not."""
+        """Return ``finished``, ``failed`` or ``cancelled``; empty while the run has not ended."""
         return "cancelled" if self.code in ("rejected", "expired") else super().outcome()
 
     def report(self) -> dict[str, Any]:
-        """What came of it: ``text``, the output fields and what it returned; ``code`` and ``reason`` where it did not finish."""
+        """Return ``text``, the output fields and the return value, and ``failure_info``."""
         return {"text": self.prompt, **self.view.outputs, **self.data, **self.failure_info()}
 
     def result(self) -> dict[str, Any]:
-        """The result for the user: ``summary`` is what it said last; with code and reason where it did not finish."""
+        """Return the result for the user; ``summary`` is the agent's last message."""
         return {"summary": self.prompt, "data": {**self.view.outputs, **self.data}, **self.failure_info()}
 
     def live_children(self) -> list[str]:
-        """Effects whose child run has not ended."""
+        """Return the ids of the effects whose child run has not ended."""
         return [child.effect_id for child in self.children.values() if child.ended is None]
 
     def child_of(self, effect_id: str) -> ChildRun | None:
-        """The child that an effect started."""
+        """Return the child that an effect started; None if there is none."""
         return next((child for child in self.children.values() if child.effect_id == effect_id), None)
 
     def remember(self, by: str, text: str) -> None:
-        """Remember what was said."""
+        """Add a message to the history."""
         if text:
             self.history = [*self.history, Utterance(by, text)][-HISTORY:]
             self.utterances += 1

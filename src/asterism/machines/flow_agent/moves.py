@@ -1,4 +1,4 @@
-"""What the moves of a conversation are made of: what people say, what handlers did, and whose turn it is."""
+"""The parts of a conversation's moves: messages, handler results, the next handler."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEff
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
 
 ASIDE: tuple[Handler, ...] = ("pause", "resume", "on_interrupted")
-"""What is called beside the conversation: what these are given is not what ``on_running`` is entered with."""
+"""Handlers that run outside the course of the conversation; their message does not replace
+``FlowMemory.message``."""
 
 # -- what people say -------------------------------------------------------------------------------
 
 
 def begin(memory: FlowMemory, event: ConversationStarted, context: StepContext) -> AgentStatus:
-    """Begin with what was said first."""
+    """Begin a conversation with its first message."""
     if memory.agent:
         raise Refused("this conversation has begun already")
     memory.agent, memory.tenant, memory.limits = event.agent, event.tenant, event.limits
     memory.requires_approval = event.requires_approval
     memory.ends_at = None if event.limits.wall_s is None else context.at + event.limits.wall_s
-    # What another run says has no time of its own.
+    # A message from another run has no time.
     enqueue_message(memory, event.message if event.message.at else msgspec.structs.replace(event.message, at=context.at))
     return INITIALIZING
 
@@ -63,11 +64,11 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
 
 
 def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
-    """An answer to the open question becomes the message that closes it."""
+    """Queue an answer to the open question as a message, and close the question."""
     if event.effect_id != memory.open_question:
         raise no_longer_open(event)
     if event.verb == "edit" and not isinstance(event.value, dict):
-        raise Refused("an edit gives fields by name, as a JSON object")
+        raise Refused("an edit must give fields by name, as a JSON object")
     if not event.cancelled and event.verb == "cancel":
         request_cancel(memory, event.reason, context)
     elif not event.cancelled:
@@ -80,7 +81,7 @@ def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
 
 
 def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:
-    """Have it cancelled at the next chance, and its children now."""
+    """Request the cancellation of the conversation, and cancel its children at once."""
     signal_children(memory.live_children(), Cancel(reason=reason), context)
     memory.requested_action, memory.requested_by = "cancel", why_cancelled(reason, context)
 
@@ -89,15 +90,15 @@ def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> Non
 
 
 def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[AgentStatus]) -> None:
-    """See that each transition of a handler is an edge of the table, and that none leads to RUNNING past an approval.
+    """Check that a handler's transitions are edges, and none enters RUNNING without approval.
 
     Raises:
-        IllegalTransition: one is not, or one does; nothing has changed.
+        IllegalTransition: one fails the check; nothing has changed.
     """
-    called = "on_running" if isinstance(memory.handler, NoHandler) else memory.handler.handler
-    is_unasked = memory.requires_approval and is_before_approval(called, state, memory.before)
+    handler = "on_running" if isinstance(memory.handler, NoHandler) else memory.handler.handler
+    is_unapproved = memory.requires_approval and is_before_approval(handler, state, memory.before)
     for target in path:
-        if target is RUNNING and is_unasked:
+        if target is RUNNING and is_unapproved:
             raise IllegalTransition("flow agent", state, "a transition to RUNNING that nobody has approved", [])
         if target not in STATE_TRANSITIONS[state]:
             raise IllegalTransition("flow agent", state, f"a transition to {target}", STATE_TRANSITIONS[state])
@@ -105,7 +106,7 @@ def check_transitions(memory: FlowMemory, state: AgentStatus, path: Iterable[Age
 
 
 def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> None:
-    """Take in what a handler did; its transitions follow one by one."""
+    """Apply a handler's result; its transitions are made one by one."""
     was, memory.handler = memory.handler, NoHandler()
     memory.blocked_children.discard(event.effect_id)
     memory.transitions = [*memory.transitions, *event.transitions]
@@ -129,28 +130,28 @@ def take_result(memory: FlowMemory, event: HandlerEnded, context: StepContext) -
 
 
 def take_view(memory: FlowMemory, view: AgentView, context: StepContext) -> None:
-    """Take what a handler has left of the agent."""
+    """Replace the view of the agent by the one that a handler left."""
     context.touch("field", *memory.view.named, *view.named)
     memory.view = view
 
 
 def step_on(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus:
-    """Make the next of the transitions that have no entry yet; stay where there is none. After the last the handler that waits is woken."""
+    """Make the next pending transition, if any; after the last one notify a waiting handler."""
     now = arrive(memory, state, memory.transitions.pop(0), context) if memory.transitions else state
-    if memory.handler_effect and not memory.transitions:  # these were of its way to RUNNING
+    if memory.handler_effect and not memory.transitions:  # the transitions led the handler to RUNNING
         is_cancelled = memory.requested_action == "cancel"
         context.schedule(NotifyHandler(effect_id=memory.handler_effect, entered=not is_cancelled, cancel_requested=is_cancelled))
     return now
 
 
 def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: StepContext) -> AgentStatus:
-    """Be in a state, with what follows from it."""
+    """Update the memory for a new state, and return the state."""
     if now is PAUSED and was is not PAUSED:
         memory.before = was
     memory.paused = now is PAUSED and not memory.transitions
     if memory.interrupted and now not in (RUNNING, PAUSED):
         memory.last_running = "none"
-    if memory.interrupted and now is RUNNING:  # resumed: what was asked is not answered yet
+    if memory.interrupted and now is RUNNING:  # resumed; the question about the interruption is still unanswered
         memory.prompt = INTERRUPTED_PROMPT
     if now in (COMPLETED, ERROR, CANCELLED):
         memory.transitions, memory.queue, memory.requested_action, memory.last_running = [], [], "", "none"
@@ -169,30 +170,30 @@ def arrive(memory: FlowMemory, was: AgentStatus, now: AgentStatus, context: Step
 
 
 def cancel_question(memory: FlowMemory, context: StepContext) -> None:
-    """Call the open question off, if there is one."""
+    """Cancel the open question, if there is one."""
     if isinstance(memory.question, QuestionOpen):
         cancel_effect(memory.question.inquiry_id, context)
         memory.question = QuestionClosed(inquiry_id=memory.question.inquiry_id)
 
 
-# -- whose turn it is ------------------------------------------------------------------------------
+# -- the next handler ------------------------------------------------------------------------------
 
 
 def schedule_next(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus | None:
-    """Look at the whole: make a transition, leave, call the handler whose turn it is, or ask the person."""
+    """Evaluate the conversation: make a transition, cancel, call a handler, or ask the person."""
     if memory.transitions:
         return step_on(memory, state, context)
     is_late = memory.ends_at is not None and context.at >= memory.ends_at
     if is_late:
         run_out(memory, context)
-    if memory.handler_effect or not memory.agent or (state is ERROR and _is_leaving(context)):
+    if memory.handler_effect or not memory.agent or (state is ERROR and _is_handler_ending(context)):
         return state if is_late else None
     if isinstance(memory.question, QuestionOpen) and memory.question.expires_at is not None and context.at >= memory.question.expires_at:
         memory.requested_action, memory.code, memory.reason = "cancel", "expired", "nobody answered in time"
     if memory.requested_action == "cancel":
         return leave(memory, state, context)
     queued = len(memory.queue)
-    if called := _whose_turn(memory, state):
+    if called := _next_handler(memory, state):
         _call(memory, *called, context)
         return state
     if not memory.open_question and state not in (PAUSED, ERROR):
@@ -202,7 +203,7 @@ def schedule_next(memory: FlowMemory, state: AgentStatus, context: StepContext) 
 
 
 def run_out(memory: FlowMemory, context: StepContext) -> None:
-    """Its time is up: nobody is waited for, neither a person, nor a handler."""
+    """Request a cancel after the time limit, without waiting for people or handlers."""
     memory.code, memory.reason, memory.ends_at = "wall_limit", f"it took longer than {memory.limits.wall_s:g} s", None
     signal_children(memory.live_children(), Cancel(reason=memory.reason), context)
     memory.requested_action = "cancel"
@@ -211,7 +212,7 @@ def run_out(memory: FlowMemory, context: StepContext) -> None:
 
 
 def leave(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus:
-    """Cancel: at once where the table has the edge, else through PAUSED."""
+    """Cancel: at once if the table has the edge, else through PAUSED."""
     memory.requested_action = ""
     memory.prompt = "It has been too long; this is cancelled." if memory.code in ("expired", "wall_limit") else "Cancelled."
     memory.remember("agent", memory.prompt)
@@ -221,32 +222,30 @@ def leave(memory: FlowMemory, state: AgentStatus, context: StepContext) -> Agent
     return arrive(memory, state, PAUSED, context)
 
 
-def _is_leaving(context: StepContext) -> bool:
-    """True while a handler that was called off has not ended: one runs at a time."""
+def _is_handler_ending(context: StepContext) -> bool:
+    """Return True while a cancelled handler has not ended, because only one runs at a time."""
     return any(isinstance(context.outstanding.get(effect), CallHandler) for effect in context.abandoned)
 
 
-def _whose_turn(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:
-    """The handler to call, and what it is given; None when only the person can go on."""
+def _next_handler(memory: FlowMemory, state: AgentStatus) -> tuple[Handler, Message] | None:
+    """Return the handler to call with its message; None if only the person can go on."""
     if state is ERROR:
-        was_told, memory.error_reported = memory.error_reported, True
-        return None if was_told else ("on_error", memory.message)
+        was_reported, memory.error_reported = memory.error_reported, True
+        return None if was_reported else ("on_error", memory.message)
     if memory.last_running == "again" or (state is RUNNING and memory.last_running == "none"):
         return "on_running", memory.message
     if memory.requested_action == "pause" and not (state is INITIALIZING and memory.queue):
         return "pause", Message(text=memory.requested_by)
     if memory.requested_action == "resume":
         return "resume", Message()
-    unclear = memory.interrupted and state is RUNNING
-    bound = state is WAITING_FOR_APPROVAL or unclear
+    is_interrupted = memory.interrupted and state is RUNNING
+    needs_answer = state is WAITING_FOR_APPROVAL or is_interrupted
     while memory.queue:
         message = memory.queue.pop(0)
-        if (
-            message.confidential and not memory.view.secret_expected
-        ):  # said twice, perhaps: it answers no question that is not in confidence
+        if message.confidential and not memory.view.secret_expected:  # sent twice, perhaps; no secret is expected now
             continue
-        if not bound or (message.inquiry_id and message.inquiry_id == memory.last_question):
-            return "on_interrupted" if unclear else HANDLERS[state], message
+        if not needs_answer or (message.inquiry_id and message.inquiry_id == memory.last_question):
+            return "on_interrupted" if is_interrupted else HANDLERS[state], message
     return None
 
 
@@ -266,7 +265,7 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
     if approval or memory.interrupted:
         verbs = ("approve", "edit", "reject", "respond") if approval else ("approve", "reject", "respond")
     elif memory.view.secret_expected:
-        verbs = ()  # a secret is told to the process that holds the conversation, and written nowhere
+        verbs = ()  # a secret is given to the process that owns the conversation, and is never stored
     limits = [limit for limit in (memory.limits.idle_s, memory.limits.approval_s if approval else None) if limit is not None]
     expires_at = context.at + min(limits) if limits else 0.0
     asked = AskPerson(

@@ -1,4 +1,4 @@
-"""What handlers and their wakes are given: the requests of the flow agent's effects. Pure; made from a run as it stands."""
+"""The requests of the flow agent's effects: to call a handler and to notify it. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from asterism.machines.flow_agent.states import HandlerRunning
 
 
 class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a handler. After a crash it says how far that handler had come.
+    """A call of a handler. After a crash it also has the progress of that handler.
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        handler, message: what is called with what; ``on_running`` where the handler had entered it.
-        status, view, prompt: the agent as the journal has it; RUNNING where ``entered``.
-        before, before_prompt: what was paused.
-        entered: the handler had entered the body of ``on_running``, or was about to.
-        entering: some transitions of its way there have no entry yet; it is woken when they have.
-        cancel_requested: a cancel is wanted.
-        ended: how children of the conversation have ended, by their keys.
+        handler, message: handler and message; ``on_running`` if the handler had entered it.
+        status, view, prompt: the agent as journaled; RUNNING if ``entered``.
+        before, before_prompt: the paused state, and the agent's message in it.
+        entered: True if the handler had entered the body of ``on_running``, or was about to.
+        entering: True if some transitions that lead there have no entry yet; a notification
+            follows.
+        cancel_requested: True if a cancel is requested.
+        ended: ends of the conversation's children, by key.
     """
 
     agent: str
@@ -43,11 +44,11 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandlerNotification(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler is woken for.
+    """A notification of a handler.
 
     Attributes:
-        effect: see there.
-        ended: how the child of its key has ended; None where it is about no child.
+        effect: the effect with the event to notify of.
+        ended: the end of the child of its key; None if it concerns no child.
     """
 
     effect: NotifyHandler
@@ -73,10 +74,13 @@ def _handler_call(run: Run[FlowMemory], effect_id: str, effect: CallHandler) -> 
     )
 
 
-def _news(run: Run[FlowMemory], effect_id: str, effect: NotifyHandler) -> HandlerNotification:
+def _notification(run: Run[FlowMemory], effect_id: str, effect: NotifyHandler) -> HandlerNotification:
     child = run.memory.children.get(effect.child_key)
     return HandlerNotification(effect=effect, ended=child.ended if child else None)
 
 
-REQUESTS: Mapping[type[Effect], RequestFactory] = {CallHandler: RequestFactory(_handler_call), NotifyHandler: RequestFactory(_news)}
-"""How the requests of its effects are made."""
+REQUESTS: Mapping[type[Effect], RequestFactory] = {
+    CallHandler: RequestFactory(_handler_call),
+    NotifyHandler: RequestFactory(_notification),
+}
+"""The request factories of its effects."""

@@ -1,10 +1,10 @@
-"""What is hidden in a conversation's states: what its handler is doing, what came of ``on_running``, and what its person is asked.
+"""The parts of a conversation's state that its eight states do not show.
 
-Idle ──► Called ──► Acting         Acting: it has entered the body of ``on_running``, or its way there is being journaled
-  ▲         │          │
-  └─────────┴──────────┘           it has ended, or was called off
+NoHandler ──► HandlerCalled ──► HandlerRunning    it has entered the body of ``on_running``,
+  ▲               │                  │            or transitions there are being journaled
+  └───────────────┴──────────────────┘            it has ended, or was cancelled
 
-Unasked ──► Asked ──► Closed       closed by an answer, or because a handler is called
+NoQuestion ──► QuestionOpen ──► QuestionClosed    by an answer, or the call of a handler
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Called(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that calls it.
-        handler: which one.
-        resumable: it may be ended while its child waits for people, and called again.
+        handler: its name.
+        resumable: True if it may end while its child waits for people, and be called again.
     """
 
     effect_id: str
@@ -35,22 +35,22 @@ class _Called(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HandlerCalled(_Called, frozen=True, kw_only=True, tag=True):
-    """It has not entered the body of ``on_running``."""
+    """A handler runs that has not entered the body of ``on_running``."""
 
 
 class HandlerRunning(_Called, frozen=True, kw_only=True, tag=True):
-    """It has entered the body of ``on_running``."""
+    """A handler runs that has entered the body of ``on_running``."""
 
 
 HandlerState = NoHandler | HandlerCalled | HandlerRunning
 
 LastRunning = Literal["none", "ended", "interrupted", "again"]
-"""What came of ``on_running`` in this stay in RUNNING: it was not entered; it has ended; it was interrupted, and a person is to say
-what came of it; it is to be entered once more."""
+"""The last call of ``on_running`` in this stay in RUNNING: ``none`` yet; ``ended``;
+``interrupted``, and a person must say what happened; ``again``, to be entered once more."""
 
 
 class NoQuestion(msgspec.Struct, frozen=True, tag=True):
-    """No question was put since a handler was called last."""
+    """No question was asked since the last call of a handler."""
 
 
 class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -58,7 +58,7 @@ class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         inquiry_id: id of the question.
-        expires_at: when it expires, seconds since the epoch; None for never.
+        expires_at: its expiry, in seconds since the epoch; None for never.
     """
 
     inquiry_id: str
@@ -66,7 +66,7 @@ class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class QuestionClosed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The last question is not open any more; an approval must still answer this one."""
+    """The last question is closed; an approval must still answer this one."""
 
     inquiry_id: str
 

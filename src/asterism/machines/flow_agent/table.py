@@ -1,9 +1,9 @@
-"""The flow agent's table: ``STATE_TRANSITIONS``, literally.
+"""The flow agent's table: the only place that moves its state, along ``STATE_TRANSITIONS``.
 
-User code alone chooses where a conversation goes (``RunningEntered``, ``HandlerEnded``), and only along
-``STATE_TRANSITIONS``. A handler that makes several transitions leaves the later ones to ``BatchEnded``, so that each
-has an entry. What a person asks for while a handler runs waits for it. A cancel where the table has no edge to
-CANCELLED goes through PAUSED, which calls no handler.
+Only handlers choose the next state (``RunningEntered``, ``HandlerEnded``). When one makes several
+transitions, each ``BatchEnded`` makes one of the rest, so that each has its own entry. Requests of
+people wait until no handler runs. A cancel in a state without an edge to CANCELLED goes through
+PAUSED without calling a handler.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _entered(memory: FlowMemory, event: RunningEntered, context: StepContext) ->
         return None
     state = AgentStatus(context.state)
     check_transitions(memory, state, event.transitions)
-    if memory.requested_action == "cancel":  # it is ended where it waits to enter
+    if memory.requested_action == "cancel":  # the handler is cancelled where it waits to enter
         context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
         return state
     was = memory.handler
@@ -86,16 +86,16 @@ def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> A
     return step_on(memory, state, context)
 
 
-def _drained(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
+def _batch_ended(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
     return schedule_next(memory, AgentStatus(context.state), context)
 
 
-def _led_by_handlers(state: AgentStatus) -> dict[type[Event], Row]:
-    """Rows by which user code moves a conversation."""
+def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
+    """Return the rows by which handlers move a conversation."""
     targets = STATE_TRANSITIONS[state]
     return {
         kind: row(move, *targets, internal=True)
-        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, _drained))
+        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, _batch_ended))
     }
 
 
@@ -103,14 +103,14 @@ def _reported(memory: FlowMemory, event: HandlerReported, context: StepContext) 
     return context.state if event.effect_id == memory.handler_effect else None
 
 
-def _woken(memory: FlowMemory, event: HandlerNotified, context: StepContext) -> StrEnum:
+def _notified(memory: FlowMemory, event: HandlerNotified, context: StepContext) -> StrEnum:
     return context.state
 
 
-# -- what people say: it is done when no handler runs ------------------------------------------------
+# -- messages and requests of people: handled when no handler runs ---------------------------------
 
 
-def _said(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
+def _message_received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
     message = Message(
         text=event.text, by=context.actor, at=context.at, inquiry_id=event.inquiry_id or memory.open_question, values=event.values
     )
@@ -128,14 +128,14 @@ def _recalled(memory: FlowMemory, event: ConversationRecalled, context: StepCont
 
 
 def _paused(memory: FlowMemory, event: Pause, context: StepContext) -> None:
-    _refuse_where_cancelled(memory)
+    _refuse_if_cancelling(memory)
     if context.state is PAUSED:
         raise Refused("this conversation is paused already")
     memory.requested_action, memory.requested_by = "pause", event.reason
 
 
 def _unpaused(memory: FlowMemory, event: Unpause, context: StepContext) -> None:
-    _refuse_where_cancelled(memory)
+    _refuse_if_cancelling(memory)
     if context.state is not PAUSED and memory.requested_action != "pause":
         raise Refused("this conversation is not paused")
     if memory.requested_action == "resume" or (isinstance(memory.handler, HandlerCalled) and memory.handler.handler == "resume"):
@@ -143,12 +143,12 @@ def _unpaused(memory: FlowMemory, event: Unpause, context: StepContext) -> None:
     memory.requested_action = "resume" if context.state is PAUSED else ""
 
 
-def _refuse_where_cancelled(memory: FlowMemory) -> None:
+def _refuse_if_cancelling(memory: FlowMemory) -> None:
     if memory.requested_action == "cancel":
         raise Refused("this conversation is being cancelled")
 
 
-# -- what ends it ------------------------------------------------------------------------------------
+# -- cancels, defects, forks -----------------------------------------------------------------------
 
 
 def _cancelled(memory: FlowMemory, event: Cancel, context: StepContext) -> StrEnum:
@@ -158,12 +158,12 @@ def _cancelled(memory: FlowMemory, event: Cancel, context: StepContext) -> StrEn
 
 def _cancelled_in_error(memory: FlowMemory, event: Cancel, context: StepContext) -> AgentStatus:
     request_cancel(memory, event.reason, context)
-    # The run has ended: nobody would come and look at the whole.
+    # The run has ended, so no BatchEnded follows.
     return ERROR if memory.handler_effect else leave(memory, ERROR, context)
 
 
-def _broke(memory: FlowMemory, event: TransitionFailed, context: StepContext) -> AgentStatus:
-    if memory.handler_effect not in ("", event.effect_id):  # what it waits for may be what could not be taken
+def _transition_failed(memory: FlowMemory, event: TransitionFailed, context: StepContext) -> AgentStatus:
+    if memory.handler_effect not in ("", event.effect_id):  # the handler may be waiting for the event that failed
         cancel_effect(memory.handler_effect, context)
         memory.blocked_children.discard(memory.handler_effect)
     memory.handler = NoHandler()
@@ -174,13 +174,13 @@ def _broke(memory: FlowMemory, event: TransitionFailed, context: StepContext) ->
 def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
     leave_children(memory)
     was = memory.handler
-    if not isinstance(was, NoHandler):  # the effect is the origin's in another name: called off; its handler is called anew, or asked about
+    if not isinstance(was, NoHandler):  # the copied effect is cancelled; its handler is called again, or a person is asked
         cancel_effect(was.effect_id, context)
     if isinstance(was, HandlerRunning):
         take_result(memory, HandlerEnded(effect_id=was.effect_id, interrupted=True), context)
     elif isinstance(was, HandlerCalled):
         memory.handler = NoHandler()
-        if was.handler not in (*ASIDE, "on_running"):  # on_running is called for its state, with the message it had
+        if was.handler not in (*ASIDE, "on_running"):  # on_running is called again for its state, with the same message
             memory.queue.insert(0, memory.message)
     if isinstance(memory.question, QuestionOpen) and memory.question.expires_at is not None:
         memory.question = QuestionOpen(inquiry_id=memory.question.inquiry_id, expires_at=memory.question.expires_at + event.idle_s)
@@ -193,27 +193,31 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
     states=AgentStatus,
     initial=INITIALIZING,
     table={
-        INITIALIZING: {ConversationStarted: row(begin), **_led_by_handlers(INITIALIZING)},
-        RUNNING: _led_by_handlers(RUNNING),
-        WAITING_FOR_INPUT: _led_by_handlers(WAITING_FOR_INPUT),
-        WAITING_FOR_APPROVAL: _led_by_handlers(WAITING_FOR_APPROVAL),
-        PAUSED: _led_by_handlers(PAUSED),
+        INITIALIZING: {ConversationStarted: row(begin), **_handler_rows(INITIALIZING)},
+        RUNNING: _handler_rows(RUNNING),
+        WAITING_FOR_INPUT: _handler_rows(WAITING_FOR_INPUT),
+        WAITING_FOR_APPROVAL: _handler_rows(WAITING_FOR_APPROVAL),
+        PAUSED: _handler_rows(PAUSED),
         COMPLETED: {},
-        ERROR: {**_led_by_handlers(ERROR), Cancel: row(_cancelled_in_error, CANCELLED, internal=True), TransitionFailed: row(_broke)},
+        ERROR: {
+            **_handler_rows(ERROR),
+            Cancel: row(_cancelled_in_error, CANCELLED, internal=True),
+            TransitionFailed: row(_transition_failed),
+        },
         CANCELLED: {},
     },
     effects=(CallHandler, NotifyHandler),
     memory=FlowMemory,
-    control=RunControl(cancel=row(_cancelled), defect=row(_broke, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
-    ends=[ERROR],  # an end with one exit: a cancel changes the outcome
+    control=RunControl(cancel=row(_cancelled), defect=row(_transition_failed, ERROR), forked=_forked, paused=_paused, unpaused=_unpaused),
+    ends=[ERROR],  # a cancel can still change the end
     common={
         HandlerReported: row(_reported),
-        HandlerNotified: row(_woken),
+        HandlerNotified: row(_notified),
         ChildRequested: row(child_requested),
         ChildBlocked: row(child_blocked),
         ChildEnded: row(child_ended),
     },
-    while_live={MessageReceived: row(_said), Answered: row(_answered), ConversationRecalled: row(_recalled)},
+    while_live={MessageReceived: row(_message_received), Answered: row(_answered), ConversationRecalled: row(_recalled)},
     requests=REQUESTS,
     starts=first_event,
 )

@@ -1,6 +1,8 @@
-"""The orchestration loop: one agent working through a plan with workers and tools.
+"""The orchestration loop: one agent that works through a plan with workers and tools.
 
-``model`` what it speaks of · ``events`` and ``effects`` what happens to it and what it asks for · ``definition`` how it is started ·
-``memory`` what it remembers · ``view`` what supervising functions see · ``requests`` what performers are given ·
-``planning``, ``steps``, ``model_rounds``, ``inquiries``, ``reflection``, ``run_end``, ``fork`` its moves · ``table`` the machine.
+- ``table``: the machine; ``planning``, ``steps``, ``model_rounds``, ``inquiries``, ``reflection``,
+  ``run_end`` and ``fork``: the parts of its moves.
+- ``model``: states, steps, findings and options; ``events`` and ``effects``; ``memory``.
+- ``definition``: start of a run; ``view``: input of the supervising functions; ``requests``: the
+  requests to performers.
 """

@@ -1,4 +1,4 @@
-"""How a loop is started: what is known of it before its request, and the event that begins a run of it."""
+"""The definition of a loop, and the event that begins a run of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from asterism.machines.orchestration_loop.model import LoopOptions, Step, Worker
 
 
 class LoopDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What can be said of a loop before it is known what it is started for.
+    """Everything of a loop that is known before its request and inputs.
 
     Attributes:
-        definition, working_directory, workers, options, plan, has_critique: as in ``LoopSubmitted``.
+        definition, working_directory, workers, options, plan, has_critique: as in
+            ``LoopSubmitted``.
     """
 
     definition: str = ""
@@ -26,7 +27,7 @@ class LoopDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     has_critique: bool = False
 
     def submitted(self, request: str, context: dict[str, Any], *, fleet_file: str = "") -> LoopSubmitted:
-        """Return the event that begins a run of it."""
+        """Return the event that begins a run of this loop."""
         return LoopSubmitted(
             request=request,
             context=context,
@@ -44,7 +45,7 @@ def first_event(start: StartRequest) -> LoopSubmitted:
     """Return the event that begins the run.
 
     Raises:
-        InvalidInput: its definition is no ``LoopDefinition``.
+        InvalidInput: the definition of the request is not a ``LoopDefinition``.
     """
     defined = start.defined_as(LoopDefinition)
     limit_s = start.limit_s(defined.options.wall_limit_s, default_s=LoopOptions().wall_limit_s)

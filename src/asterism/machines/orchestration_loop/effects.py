@@ -1,4 +1,4 @@
-"""What an orchestration loop asks for. Plain data."""
+"""The effects of an orchestration loop, as plain data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
     """Ask for a plan.
 
     Attributes:
-        feedback: why it is asked again; empty for the first.
-        number: which plan of the run this is, from 1.
+        feedback: reason for another plan; empty for the first.
+        number: number of the plan within the run, from 1.
     """
 
     feedback: str = ""
@@ -30,24 +30,24 @@ class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``planner``."""
         return "planner"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """No plan was heard."""
+        """Return a plan request without a plan."""
         return PlanMade(effect_id=effect_id, error=why)
 
 
 class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
-    """Have a worker carry out a step; its id is the idempotency key.
+    """Have a worker carry out a step; the effect's id is the idempotency key.
 
     Attributes:
-        step_id: of the step.
-        worker: who does it.
-        handoff: all that the worker sees.
-        attempt: which try this is, from 1.
-        idempotent: what the worker was declared to be.
-        timeout_s: bound; None for none.
+        step_id: id of the step.
+        worker: name of the worker.
+        handoff: everything the worker sees.
+        attempt: number of the attempt, from 1.
+        idempotent: as declared for the worker.
+        timeout_s: time limit; None for none.
     """
 
     step_id: str
@@ -59,31 +59,31 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return the worker."""
         return f"worker:{self.worker}"
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """What a crash means for it."""
+        """Return RETRY_SAME_KEY for an idempotent worker, else DO_NOT_RETRY."""
         return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Whether it finished is not known."""
+        """Return an interrupted end: the worker may have finished or not."""
         return WorkerEnded(effect_id=effect_id, interrupted=True, finding=Finding(status="failed", reason=why))
 
 
 class Reflect(Effect, tag="reflect", frozen=True, kw_only=True):
-    """Ask for one word: continue, replan, done or fail."""
+    """Ask the reflection for one word: continue, replan, done or fail."""
 
     number: int = 1
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``supervisor``."""
         return "supervisor"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """No word was heard."""
+        """Return a reflection without a word."""
         return Reflected(effect_id=effect_id, error=why)
 
 
@@ -91,43 +91,43 @@ class Synthesize(Effect, tag="synthesize", frozen=True, kw_only=True):
     """Ask for the final answer.
 
     Attributes:
-        critique: what is to be better than in the draft; empty for the first.
+        critique: improvements that the draft needs; empty for the first draft.
     """
 
     critique: str = ""
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``supervisor``."""
         return "supervisor"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """No answer was heard."""
+        """Return a synthesis without an answer."""
         return Synthesized(effect_id=effect_id, error=why)
 
 
 class Critique(Effect, tag="critique", frozen=True, kw_only=True):
-    """Ask whether the draft will do."""
+    """Ask for a critique of the draft."""
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return ``supervisor``."""
         return "supervisor"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Nothing was heard."""
+        """Return a critique without a reply."""
         return Critiqued(effect_id=effect_id, error=why)
 
 
 class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
-    """Put a step's conversation to its worker's model.
+    """Send a step's conversation to its worker's model.
 
     Attributes:
-        step_id: of the step.
-        worker: whose model, and whose tools.
-        handoff: what the conversation begins with.
-        round: which reply of the step is asked for, from 1.
-        timeout_s: bound on the reply; None for none.
+        step_id: id of the step.
+        worker: name of the worker, whose model and tools are used.
+        handoff: beginning of the conversation.
+        round: number of the requested reply within the step, from 1.
+        timeout_s: time limit of the reply; None for none.
     """
 
     step_id: str
@@ -138,23 +138,23 @@ class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return the worker."""
         return f"worker:{self.worker}"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """No reply was heard."""
+        """Return a model request without a reply."""
         return ModelReplied(effect_id=effect_id, error=why)
 
 
 class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
-    """Make a tool call that a model asked for; its id is the idempotency key.
+    """Make a tool call that a model requested; the effect's id is the idempotency key.
 
     Attributes:
-        step_id, worker: whose conversation it belongs to.
-        call_id: the model's name for it.
-        tool, arguments: what is called.
-        idempotent: what the tool was declared to be.
-        confirmed: a person has said yes to exactly this.
+        step_id, worker: step and worker of the conversation.
+        call_id: the model's id of the call.
+        tool, arguments: tool and arguments of the call.
+        idempotent: as declared for the tool.
+        confirmed: True if a person has approved exactly this call.
     """
 
     step_id: str
@@ -167,14 +167,14 @@ class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):
 
     @property
     def actor(self) -> str:
-        """Who its outcome comes from."""
+        """Return the tool."""
         return f"tool:{self.tool}"
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
-        """What a crash means for it."""
+        """Return RETRY_SAME_KEY for an idempotent tool, else DO_NOT_RETRY."""
         return RecoveryPolicy.RETRY_SAME_KEY if self.idempotent else RecoveryPolicy.DO_NOT_RETRY
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Whether it was carried out is not known."""
+        """Return an interrupted call, which may have been made or not."""
         return ToolReturned(effect_id=effect_id, interrupted=True, result={"status": "failed", "reason": why})

@@ -1,4 +1,4 @@
-"""What happens to an orchestration loop. Plain data."""
+"""The events of an orchestration loop, as plain data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from asterism.machines.orchestration_loop.model import Finding, Later, LoopOptio
 
 
 class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
-    """A request, for a loop that is defined elsewhere.
+    """A request to a loop: the first event of a run.
 
     Attributes:
         request: the user's words.
-        context: what goes with them (JSON object); every view of the supervisor has it.
-        definition: ``module:qualname`` of the loop, or where its file is.
-        working_directory: where it was started; what is relative is relative to it.
-        fleet_file: where the devices of its children can be opened again; empty for none.
-        workers: who there is.
-        options: its bounds.
-        plan: given when nobody needs to make one.
-        has_critique: the answer is criticised before it is given.
+        context: JSON object that belongs to the request and is in every view of the supervising
+            functions.
+        definition: ``module:qualname`` of the loop, or the path of its file.
+        working_directory: folder where the run was started; base of relative paths.
+        fleet_file: file from which the devices of its children are opened again; empty for none.
+        workers: profiles of the workers.
+        options: limits of the run.
+        plan: the plan, if none needs to be made.
+        has_critique: True if the answer is criticised before the run completes.
     """
 
     request: str
@@ -37,18 +38,18 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
 
 
 class StepOnce(Event, tag="step_once", frozen=True, kw_only=True):
-    """Go on for one transition, then start nothing new."""
+    """Make one transition, then pause."""
 
     from_outside: ClassVar[bool] = True
 
 
 class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
-    """A plan, or why there is none.
+    """A plan, or the reason why there is none.
 
     Attributes:
-        steps: what is to be done from here on.
-        error: why no plan can be had; empty where one can.
-        tokens: what it took.
+        steps: the steps from here on.
+        error: reason why there is no plan; empty if there is one.
+        tokens: tokens used.
     """
 
     steps: tuple[Step, ...] = ()
@@ -57,10 +58,10 @@ class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
 
 
 class WorkerEnded(EffectResult, tag="worker_ended", frozen=True, kw_only=True):
-    """A worker has found something, or its result comes later.
+    """A worker has a finding, or its result comes later.
 
     Attributes:
-        interrupted: whether it finished is not known.
+        interrupted: True if the worker may have finished or not.
     """
 
     finding: Finding = Finding()
@@ -70,12 +71,12 @@ class WorkerEnded(EffectResult, tag="worker_ended", frozen=True, kw_only=True):
 
 
 class Reflected(EffectResult, tag="reflected", frozen=True, kw_only=True):
-    """What the reflection said.
+    """The reply of the reflection.
 
     Attributes:
-        reply: the reply as it came, cut; one word is meant.
-        strategy: chosen by name, by a reflection that is code.
-        error: why nothing was said.
+        reply: the reply, cut; it should be one word.
+        strategy: strategy that a reflection in code has chosen.
+        error: reason why there is no reply.
     """
 
     reply: str = ""
@@ -85,7 +86,7 @@ class Reflected(EffectResult, tag="reflected", frozen=True, kw_only=True):
 
 
 class Synthesized(EffectResult, tag="synthesized", frozen=True, kw_only=True):
-    """The answer (JSON), or why there is none."""
+    """The answer, as JSON, or the reason why there is none."""
 
     answer: Any = None
     error: str = ""
@@ -93,7 +94,7 @@ class Synthesized(EffectResult, tag="synthesized", frozen=True, kw_only=True):
 
 
 class Critiqued(EffectResult, tag="critiqued", frozen=True, kw_only=True):
-    """What the critique said: ok, or what is to be better."""
+    """The reply of the critique: ``ok``, or the improvements that the draft needs."""
 
     reply: str = ""
     error: str = ""
@@ -101,13 +102,13 @@ class Critiqued(EffectResult, tag="critiqued", frozen=True, kw_only=True):
 
 
 class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True):
-    """A worker's model has replied.
+    """The reply of a worker's model.
 
     Attributes:
-        text: what it said.
-        calls: what it wants called, judged.
-        raw: the whole reply as its client gives it, for the next request.
-        error: why there is no reply.
+        text: text of the reply.
+        calls: requested tool calls, checked.
+        raw: the whole reply as its client returns it, for the next request.
+        error: reason why there is no reply.
     """
 
     text: str = ""
@@ -118,11 +119,11 @@ class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True)
 
 
 class ToolReturned(EffectResult, tag="tool_returned", frozen=True, kw_only=True):
-    """A tool call has returned.
+    """The result of a tool call.
 
     Attributes:
         result: JSON.
-        interrupted: whether it was carried out is not known.
+        interrupted: True if the call may have been made or not.
     """
 
     result: Any = None

@@ -1,4 +1,4 @@
-"""What a fork means: nothing that was under way in the origin is silently repeated; each is decided anew."""
+"""Forks of a run: work outstanding in the original is decided again, never silently repeated."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from asterism.machines.run_control import Forked
 
 
 def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> None:
-    """Start again what may be repeated, ask a person about what may not, and ask again what was being asked.
+    """Start repeatable work again, ask a person about the rest, and repeat open questions.
 
-    A yes that was used for what is under way was the origin's, too: what is started again needs one of its own.
+    An approval that was used for outstanding work was given in the original, so that work needs a
+    new one.
     """
     memory.started_at += event.idle_s
-    memory.trusted.clear()  # a yes for the rest of a run was to that one
+    memory.trusted.clear()  # tools were trusted for the rest of the original run only
     if memory.asking:
         cancel_effect(memory.asking, context)
         memory.asking = ""
     context.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:
-            _call_anew(memory, activity, call, event, context)
-        _step_anew(memory, activity, event, context)
+            _decide_call_again(memory, activity, call, event, context)
+        _decide_step_again(memory, activity, event, context)
 
 
-def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
+def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
     if activity.effect_id:
-        if activity.effect_id not in context.abandoned:  # a child's: called off already
+        if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
             cancel_effect(activity.effect_id, context)
         activity.effect_id, activity.approved = "", False
         profile = memory.workers[activity.worker]
@@ -41,7 +42,7 @@ def _step_anew(memory: LoopMemory, activity: Activity, event: Forked, context: S
         ask_about(memory, activity, asked.about, asked.prompt, context, awaits=asked.awaits)
 
 
-def _call_anew(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
+def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
     if call.effect_id:
         cancel_effect(call.effect_id, context)
         was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False

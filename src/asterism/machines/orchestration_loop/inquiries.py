@@ -1,4 +1,4 @@
-"""How people are asked, and what their answers mean."""
+"""Questions to people about steps and tool calls, and their answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str, context: StepContext, *, awaits: str = "") -> None:
-    """Ask a person (or wait for a program) about a step; what is approved is all that its worker will see."""
+    """Ask a person (or wait for a program) about a step.
+
+    The approved subject is everything that the worker will see.
+    """
     step = activity.step
     subject = {"step_id": step.step_id, "worker": activity.worker, "intent": step.intent, "context": step.context}
     if about == "approval" and step.uses:
@@ -42,7 +45,7 @@ def ask_about(memory: LoopMemory, activity: Activity, about: About, prompt: str,
 
 
 def ask_about_call(memory: LoopMemory, call: Call, about: About, prompt: str, context: StepContext) -> None:
-    """Ask a person about a tool call; what is shown is exactly what will be called."""
+    """Ask a person about a tool call; the subject is exactly the call."""
     subject = {"tool": call.asked.tool, "arguments": call.asked.arguments}
     call.question = _ask(memory, about, prompt, subject, context)
 
@@ -55,10 +58,10 @@ def _ask(memory: LoopMemory, about: About, prompt: str, subject: dict[str, Any],
 
 
 def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> None:
-    """Do what was answered.
+    """Apply an answer.
 
     Raises:
-        Refused: it is not asked any more, or does not take this answer; the question stays open.
+        Refused: the question is not open, or does not accept this answer; nothing has changed.
     """
     for step_id, activity in memory.active.items():
         if activity.question.inquiry_id == event.effect_id:
@@ -78,7 +81,7 @@ def take_answer(memory: LoopMemory, event: Answered, context: StepContext) -> No
 def _check(question: StepInquiry, event: Answered) -> None:
     check_verb(event, _VERBS[question.about])
     if event.verb == "edit" and not isinstance(event.value, dict):
-        raise Refused("an edit gives what is to be different, as a JSON object")
+        raise Refused("an edit must be a JSON object with the changes")
 
 
 def _about_step(activity: Activity, event: Answered, context: StepContext) -> None:
@@ -97,13 +100,16 @@ def _about_step(activity: Activity, event: Answered, context: StepContext) -> No
 
 
 def _edited(step: Step, given: dict[str, Any]) -> Step:
-    """The step with another ``intent``, and with what is different in its ``context``; any other name is one of the context."""
+    """Return the step with an edited ``intent`` or ``context``.
+
+    Other names are items of the context.
+    """
     fixed = [name for name in ("step_id", "worker", "artifacts") if name in given]
     if fixed:
-        raise Refused(f"an edit of {step.step_id} changes its intent and its context, not {', '.join(fixed)}")
+        raise Refused(f"an edit of {step.step_id} can change its intent and context, not {', '.join(fixed)}")
     intent, context = given.get("intent", step.intent), given.get("context", {})
     if not isinstance(intent, str) or not isinstance(context, dict):
-        raise Refused(f"an edit of {step.step_id} gives the intent as a text, and the context as a JSON object")
+        raise Refused(f"an edit of {step.step_id} must give the intent as text and the context as a JSON object")
     more = {name: value for name, value in given.items() if name not in ("intent", "context")}
     return msgspec.structs.replace(step, intent=intent, context={**step.context, **context, **more})
 
@@ -125,7 +131,7 @@ def _about_call(memory: LoopMemory, activity: Activity, call: Call, event: Answe
 
 
 def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
-    """See that a tool has the arguments that a person puts in place of a model's: many a server drops one that it does not know."""
+    """Check the arguments that a person gives, because many servers ignore unknown ones."""
     known = asked.parameters.get("properties")
     if not isinstance(known, dict):
         return
@@ -136,27 +142,33 @@ def _check_arguments(asked: ToolCall, given: dict[str, Any]) -> None:
         kind = known[name].get("type") if isinstance(known.get(name), dict) else None
         types = _TYPES.get(kind) if isinstance(kind, str) else None
         if types and not (isinstance(value, types) and isinstance(value, bool) is (kind == "boolean")):
-            raise Refused(f"{name} of {asked.tool} is of type {kind}; give another value")
+            raise Refused(f"argument {name} of {asked.tool} must be of type {kind}")
 
 
 def denied(reason: str, feedback: str = "") -> dict[str, str]:
-    """What a model is told of a call that may not be made."""
+    """Return the result of a denied call, for the model."""
     return {"status": "denied", "reason": reason, "feedback": feedback}
 
 
 def _not_called(about: About, why: str, feedback: str = "") -> dict[str, str]:
-    """What a model is told of a call that a person did not say yes to; of one that was interrupted, that it may have been carried out."""
-    told = denied(_why_not(about, why), feedback)
-    return {**told, "status": "interrupted"} if about == "interruption" else told
+    """Return the result of a rejected call, for the model.
+
+    An interrupted call may have been made.
+    """
+    result = denied(_why_not(about, why), feedback)
+    return {**result, "status": "interrupted"} if about == "interruption" else result
 
 
 def _why_not(about: About, why: str) -> str:
-    """Why something is not done; of what was interrupted, only that it is not done again is known."""
+    """Return the reason of a rejection.
+
+    Interrupted work may have been carried out, and is not repeated.
+    """
     return f"it was interrupted, may have been carried out, and is not repeated: {why}" if about == "interruption" else why
 
 
 def expire(memory: LoopMemory, context: StepContext) -> bool:
-    """Take no answer for a no, where the time for it has passed; True if anything changed."""
+    """Count expired questions as rejected; return True if there were any."""
     changed = False
     for activity in memory.active.values():
         for question in tuple(activity.questions()):

@@ -1,4 +1,4 @@
-"""What an orchestration loop remembers: plain data. Only its moves write it."""
+"""The memory of an orchestration loop, as plain data. Only its moves write it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOpt
 from asterism.machines.run_control import RunMemory
 
 SUPERVISOR = "supervisor"
-"""Who hands over."""
+"""Sender of every handoff."""
 
 About = Literal["", "approval", "interruption", "later", "question", "confirmation"]
-"""What a person (or, for ``later``, a program) is asked about."""
+"""Kind of a question to a person or, for ``later``, to a program."""
 
 
 class StepInquiry(msgspec.Struct, kw_only=True):
     """An open question.
 
     Attributes:
-        inquiry_id: id of the effect that asked it; empty while nobody is asked.
-        about: what the answer will be about.
-        prompt: as it was put.
-        awaits: key of the result that is waited for, where it is about one that comes later.
+        inquiry_id: id of the effect that asked it; empty if no question is open.
+        about: kind of the question.
+        prompt: the question in words.
+        awaits: key of a result that comes later, for a question of that kind.
         expires_at: seconds since the epoch; 0 for never.
     """
 
@@ -37,14 +37,14 @@ class StepInquiry(msgspec.Struct, kw_only=True):
 
 
 class Call(msgspec.Struct, kw_only=True):
-    """A tool call of a conversation.
+    """A tool call of a conversation with a model.
 
     Attributes:
-        asked: as the model asked for it, or as a person has edited it.
-        effect_id: id of its effect while it is under way.
-        question: to a person, about it.
-        confirmed: a person has said yes to exactly these arguments.
-        done: it has a result.
+        asked: the call as the model requested it, or as a person edited it.
+        effect_id: id of its effect while it is outstanding.
+        question: question to a person about it.
+        confirmed: True if a person approved exactly these arguments.
+        done: True if it has a result.
         result: JSON for the model.
     """
 
@@ -57,7 +57,7 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class ModelRound(msgspec.Struct, kw_only=True):
-    """One reply of a worker's model, and what came of its calls."""
+    """One reply of a worker's model, with its tool calls."""
 
     text: str = ""
     raw: Any = None
@@ -65,17 +65,18 @@ class ModelRound(msgspec.Struct, kw_only=True):
 
 
 class Activity(msgspec.Struct, kw_only=True):
-    """A step that was begun and has not been reflected on.
+    """A step that was begun and whose finding is not yet recorded.
 
     Attributes:
-        step: of the plan; its context as a person may have edited it.
-        worker: who does it.
-        attempt: which try this is, from 1.
-        effect_id: id of its effect while one is under way: a worker's attempt, a model's reply, a child.
-        question: to a person, about it.
-        approved: a person has said yes to it.
-        rounds: the conversation of a worker that is a model.
-        finding: what came of it; None until then.
+        step: the step; its context as a person may have edited it.
+        worker: name of the worker.
+        attempt: number of the attempt, from 1.
+        effect_id: id of its outstanding effect (a worker's attempt, a model's reply, a child); else
+            empty.
+        question: question to a person about it.
+        approved: True if a person has approved it.
+        rounds: the conversation with a worker that is a model.
+        finding: its result; None until then.
     """
 
     step: Step
@@ -89,33 +90,36 @@ class Activity(msgspec.Struct, kw_only=True):
 
     @property
     def settled(self) -> bool:
-        """True when there is a finding."""
+        """Return True if there is a finding."""
         return self.finding is not None
 
     @property
     def calls(self) -> list[Call]:
-        """Calls of the last reply."""
+        """Return the tool calls of the model's last reply."""
         return self.rounds[-1].calls if self.rounds else []
 
     @property
     def under_way(self) -> bool:
-        """True while something is being done for it."""
+        """Return True while an effect other than a question is outstanding for it."""
         return bool(self.effect_id) or any(call.effect_id for call in self.calls)
 
     def tool(self, call: Call) -> str:
-        """The tool that a call is of: another worker's may have the same name, and be another one."""
+        """Return the name of a call's tool with its worker.
+
+        Other workers may have tools of the same name.
+        """
         return f"{self.worker}:{call.asked.tool}"
 
     def settle(self, finding: Finding) -> None:
-        """Give it its finding."""
+        """Record the finding, with step, worker and attempt."""
         self.finding = msgspec.structs.replace(finding, step_id=self.step.step_id, worker=self.worker, attempt=self.attempt)
 
     def questions(self) -> Iterator[StepInquiry]:
-        """Its open questions."""
+        """Yield its open questions."""
         return (it for it in (self.question, *(call.question for call in self.calls)) if it.inquiry_id)
 
     def effects(self) -> Iterator[str]:
-        """Ids of what is outstanding for it."""
+        """Yield the ids of its outstanding effects, including questions."""
         yield from filter(None, (self.effect_id, *(call.effect_id for call in self.calls)))
         yield from (question.inquiry_id for question in self.questions())
 
@@ -128,26 +132,27 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     Attributes:
         request, context, definition, working_directory, options, has_critique: as submitted.
-        workers: by name.
+        workers: profiles by name.
         started_at: seconds since the epoch.
-        plan: the current one.
-        position: of the next step in it.
-        active: steps that were begun, by step id.
-        again: steps to be begun once more, before the plan goes on.
-        question: what the user is to be asked next, in words.
-        findings: what every step came to, in order.
-        latest: how many of them the last observation brought.
-        stage: what REFLECTING does next.
-        asking: id of the effect by which a supervising function is being asked; empty while none is.
-        feedback: why the planner is asked again.
-        draft: the answer so far; ``critique``: what is to be better.
-        allowance: transitions that may still be made before it pauses by itself; None for any number.
-        steps, replans, reflections, revisions, refused, tokens: how many so far; ``refused`` counts calls of a
-            supervising function in a row that came to nothing.
-        failures: of each step, by id.
-        stalled: steps in a row without new output.
-        used, trusted: tools of workers that were called in this run; those that need no further yes in it.
-        answer: the final one.
+        plan: the current plan.
+        position: index of the next step in it.
+        active: begun steps by id.
+        again: steps to retry before the plan goes on.
+        question: question to ask the user next; empty for none.
+        findings: findings of all steps, in order.
+        latest: number of findings added by the last observation.
+        stage: next action in REFLECTING.
+        asking: id of the outstanding call of a supervising function; empty for none.
+        feedback: reason why the planner is asked again.
+        draft, critique: the answer so far, and the improvements it needs.
+        allowance: transitions left before the run pauses itself; None for no limit.
+        steps, plans, replans, reflections, revisions, tokens: number so far.
+        refused: number of consecutive failed calls of a supervising function.
+        failures: number of failures by step id.
+        stalled: consecutive observations without new output.
+        used: tools that were called in this run.
+        trusted: tools that need no further confirmation in this run.
+        answer: the final answer.
     """
 
     request: str = ""
@@ -186,51 +191,51 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     @property
     def exhausted(self) -> bool:
-        """True when the plan has no step left."""
+        """Return True if no step is left to begin."""
         return self.position >= len(self.plan) and not self.again and not self.question
 
     def children(self) -> list[str]:
-        """Effects whose child run has not ended."""
+        """Return the ids of the effects whose child run has not ended."""
         return [it.effect_id for it in self.active.values() if it.effect_id and it.worker in self.workers and self.workers[it.worker].child]
 
     def is_busy(self, activity: Activity) -> bool:
-        """True while something other than people moves an activity on."""
+        """Return True if an activity goes on without a person."""
         return activity.under_way and activity.effect_id not in self.blocked_children
 
     @property
     def home(self) -> State:
-        """Where it is while its steps are under way."""
+        """Return the state of a loop whose steps are being carried out."""
         return State.PARALLEL if len(self.active) > 1 else State.EXECUTING
 
     def latest_findings(self) -> list[Finding]:
-        """What the last observation brought."""
+        """Return the findings that the last observation added."""
         return self.findings[len(self.findings) - self.latest :]
 
     def handoff(self, activity: Activity) -> Handoff:
-        """What a worker gets for a step, and all it gets."""
+        """Return the handoff to a worker for a step: everything the worker sees."""
         step = activity.step
         artifacts = {used: self.output_of(used) for used in step.uses}
         return Handoff(from_=SUPERVISOR, to=activity.worker, intent=step.intent, context=step.context, artifacts=artifacts)
 
     def output_of(self, step_id: str) -> Any:
-        """What the step of that id has last put out; None where nothing is known of it."""
+        """Return the latest output of a step; None if it has none."""
         return next((finding.output for finding in reversed(self.findings) if finding.step_id == step_id), None)
 
     def enter(self, state: State) -> State:
-        """Make a transition: when stepping, it uses up the allowance."""
+        """Return the state of a transition, which uses up the allowance of ``StepOnce``."""
         if self.allowance is not None:
             self.allowance = max(0, self.allowance - 1)
             self.paused = self.paused or self.allowance == 0
         return state
 
-    # -- what a driver asks of any memory ----------------------------------------------------------
+    # -- overrides of RunMemory --------------------------------------------------------------------
 
     def count_usage(self, event: EffectResult) -> None:
-        """Count the tokens that models have used."""
+        """Add the tokens that a model used."""
         self.tokens += getattr(event, "tokens", 0)
 
     def wake_at(self) -> float | None:
-        """When the next limit or expiry is due, seconds since the epoch; 0, at once, where nothing is under way that would go on."""
+        """Return the epoch seconds of the next limit or expiry; 0 if nothing is outstanding."""
         if self.code or not self.started_at:
             return None
         if not (self.paused or self.asking or any(any(activity.effects()) for activity in self.active.values())):
@@ -239,7 +244,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         return min([self.started_at + self.options.wall_limit_s, *expiries])
 
     def result(self) -> dict[str, Any]:
-        """The result for the user: summary, answer, steps; on failure code and reason."""
+        """Return the result for the user: summary, answer, steps; on failure code and reason."""
         done = f"{len(self.findings)} step{'s' * (len(self.findings) != 1)}"
         summary = self.answer if isinstance(self.answer, str) else done
         return {"summary": summary, "answer": self.answer, "steps": self.steps, **self.failure_info()}

@@ -1,4 +1,4 @@
-"""What an orchestration loop speaks of: states, steps, handoffs, findings, workers, bounds. Plain data."""
+"""The data of an orchestration loop: states, options, steps, findings, workers and tool calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism.constellation.profile import ChildSpec
 
 
 class State(StrEnum):
-    """States of an orchestration loop; the last three extend the seven."""
+    """States of an orchestration loop; the last three extend the seven of the specification."""
 
     PLANNING = "PLANNING"
     EXECUTING = "EXECUTING"
@@ -26,7 +26,7 @@ class State(StrEnum):
 
 
 class Decision(StrEnum):
-    """The word that a reflection answers."""
+    """The one-word reply of a reflection."""
 
     CONTINUE = "continue"
     REPLAN = "replan"
@@ -35,7 +35,7 @@ class Decision(StrEnum):
 
 
 class Strategy(StrEnum):
-    """What may be done about a step that failed, or a loop that comes no further; chosen in REFLECTING."""
+    """The strategies after a failed step or a stall, chosen in REFLECTING."""
 
     RETRY = "retry"
     RETRY_ELSEWHERE = "retry_elsewhere"
@@ -48,23 +48,28 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class LoopOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a loop behaves; the bounds of everything that could go on for ever. Past one, it is FAILED and names it.
+    """The options and limits of a run.
+
+    A run that exceeds a limit ends in FAILED, with the name of the limit.
 
     Attributes:
-        max_steps: steps begun, repeated ones included.
-        max_parallel: steps under way at once.
-        max_attempts: times one step is tried.
+        max_steps: steps begun, including repeated ones.
+        max_parallel: steps carried out at the same time.
+        max_attempts: attempts of one step.
         max_replans: plans made after the first.
         max_reflections: reflections in all.
-        max_revisions: times the answer is written again because of its critique; then it is taken as it is.
-        max_calls: how often in a row one supervising function (plan, reflect, synthesize, critique) is called that raises or is refused.
+        max_revisions: revisions of the answer after a critique; the last one is accepted unseen.
+        max_calls: consecutive failed calls of one supervising function (plan, reflect, synthesize,
+            critique).
         max_rounds: replies of a model within one step.
         max_tokens: tokens of all models together; None for no limit.
         wall_limit_s: seconds from the start.
-        inquiry_timeout_s: how long a question to a person stays open; None for ever (but for the wall limit).
-        recovery: what is done when a step fails and the reflection says continue: the first item after its first failure, and so on.
-        stall_after: so many steps without new output are a stall.
-        when_stalled: what is done about a stall when the reflection says continue; None for nothing.
+        inquiry_timeout_s: seconds that a question to a person stays open; None for no limit but the
+            wall limit.
+        recovery: strategies when a step fails and the reflection says continue: the first one after
+            its first failure, and so on.
+        stall_after: number of consecutive observations without new output that count as a stall.
+        when_stalled: strategy for a stall when the reflection says continue; None for none.
     """
 
     max_steps: Count = 500
@@ -87,14 +92,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """One step of a plan.
 
     Attributes:
-        step_id: unique in its plan; given where it is empty.
-        worker: who does it.
-        intent: what is wanted, in words.
-        context: what the worker is told besides (JSON object).
-        uses: ids of earlier steps whose outputs it gets as artifacts.
+        step_id: id, unique in the plan; assigned if empty.
+        worker: name of the worker.
+        intent: the task, in words.
+        context: further input for the worker (JSON object).
+        uses: ids of earlier steps whose outputs the worker receives as artifacts.
         group: consecutive steps of one group run in parallel; empty for a step by itself.
-        requires_approval: a person must say yes first.
-        alternatives: workers that may do it if the first cannot.
+        requires_approval: True if a person must approve the step first.
+        alternatives: workers to use if the first one fails.
     """
 
     worker: str
@@ -108,15 +113,15 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that a worker sees.
+    """The input of a worker, and everything it sees.
 
     Attributes:
-        from_: who hands over (``from`` in JSON).
-        to: the worker.
-        intent: what is wanted, in words.
+        from_: name of the sender (``from`` in JSON).
+        to: name of the worker.
+        intent: the task, in words.
         context: JSON object from the plan.
         artifacts: outputs of the steps that this one uses, by step id.
-        key: the idempotency key; the same again after a crash.
+        key: idempotency key; the same after a crash.
     """
 
     from_: str = msgspec.field(name="from")
@@ -131,13 +136,13 @@ FindingStatus = Literal["ok", "failed", "timeout", "denied"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What has come of a step.
+    """The result of a step.
 
     Attributes:
-        output: JSON; what the worker found.
-        status: ``denied`` says that a person did not want it; that is no failure.
-        reason: why it is not ``ok``.
-        feedback: what the person who denied it has said.
+        output: JSON value from the worker.
+        status: ``denied`` if a person rejected the step, which is not a failure.
+        reason: reason for any status but ``ok``.
+        feedback: words of the person who rejected the step.
         step_id, worker, attempt: filled in by the loop.
     """
 
@@ -151,16 +156,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """True where the step did not do what it was for, though nobody forbade it."""
+        """Return True if the step failed or timed out, but was not denied."""
         return self.status in ("failed", "timeout")
 
 
 class Later(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker returns whose result comes later, from outside.
+    """The return value of a worker whose result comes later, from outside.
 
     Attributes:
-        key: how whoever brings the result names it.
-        prompt: for people who look at what the loop waits for.
+        key: key under which the result is delivered.
+        prompt: description of the expected result, for people.
     """
 
     key: str
@@ -168,16 +173,17 @@ class Later(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a loop knows of a worker.
+    """A loop's description of a worker.
 
     Attributes:
-        name: unique in its loop.
-        description: for whoever plans.
-        converses: it is a model with tools, whose replies and calls are journaled one by one.
-        idempotent: performing it again under the same key after a crash does no harm.
-        requires_approval: a person must say yes to each of its steps.
-        timeout_s: bound on one attempt; None for none.
-        child: given where it is a run of its own.
+        name: name, unique in its loop.
+        description: description for the planner.
+        converses: True for a model with tools, whose replies and calls are journaled one by one.
+        idempotent: True if the worker can safely repeat an attempt under the same key after a
+            crash.
+        requires_approval: True if a person must approve each of its steps.
+        timeout_s: time limit of one attempt; None for none.
+        child: the child run that does its work, if any.
     """
 
     name: str
@@ -190,20 +196,21 @@ class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 Gate = Literal["", "destructive", "external", "first_time"]
-"""Why a tool call needs a person's yes."""
+"""Reason why a tool call needs confirmation by a person."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool call that a model asks for, judged by the worker's tools.
+    """A tool call that a model requested, checked against the worker's tools.
 
     Attributes:
-        call_id: the model's name for it.
+        call_id: the model's id of the call.
         tool: name of the tool.
         arguments: JSON object.
-        denied: why it may not be made; empty where it may.
-        gate: why a person is asked first; ``first_time`` only for the first call of the tool in a run.
-        idempotent: making it again under the same key after a crash does no harm.
-        parameters: JSON Schema of the arguments where a person is asked, who may edit them; else empty.
+        denied: reason why the call is not allowed; empty if it is.
+        gate: reason for confirmation by a person; ``first_time`` applies only to the first call of
+            the tool in a run.
+        idempotent: True if the call can safely be repeated under the same key after a crash.
+        parameters: JSON Schema of the arguments, for a person who may edit them; else empty.
     """
 
     call_id: str

@@ -1,4 +1,4 @@
-"""A step whose worker is a model with tools: replies and tool calls, each journaled, each call judged and perhaps confirmed."""
+"""Steps whose worker is a model with tools: each reply and tool call is journaled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def begin_round(memory: LoopMemory, activity: Activity, context: StepContext) ->
 
 
 def take_reply(memory: LoopMemory, activity: Activity, event: ModelReplied) -> None:
-    """Take the model's reply: its answer, or the calls it wants made."""
+    """Accept the model's reply: its answer, or its tool calls."""
     activity.effect_id = ""
     if event.error:
         activity.settle(Finding(status="failed", reason=event.error))
@@ -41,7 +41,10 @@ def take_reply(memory: LoopMemory, activity: Activity, event: ModelReplied) -> N
 
 
 def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> bool:
-    """Make what may be called, refuse what may not, and ask a person about the rest; True if anything changed."""
+    """Make allowed calls, refuse denied ones, and ask a person about the rest.
+
+    Return True if anything changed.
+    """
     pending = [call for call in activity.calls if not (call.done or call.effect_id or call.question.inquiry_id)]
     for call in pending:
         asked = call.asked
@@ -74,7 +77,7 @@ def _gate(memory: LoopMemory, activity: Activity, call: Call) -> str:
 
 
 def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, context: StepContext) -> None:
-    """Take what a call has returned, or ask a person whether it was carried out."""
+    """Accept the result of a call, or ask a person about an interrupted one."""
     call = next(call for call in activity.calls if call.effect_id == event.effect_id)
     call.effect_id = ""
     if event.interrupted:

@@ -1,4 +1,4 @@
-"""How a plan is asked for, checked and taken."""
+"""Requesting, checking and adopting plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ask_for_plan(memory: LoopMemory, context: StepContext) -> None:
 
 
 def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
-    """Take a plan; one that cannot be used is asked for again, a bounded number of times."""
+    """Adopt a plan; ask again for an invalid one, a bounded number of times."""
     memory.asking = ""
     named = with_ids(memory, event.steps)
     wrong = event.error or problem(memory, named)
@@ -38,14 +38,14 @@ def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> Stat
 
 
 def adopt(memory: LoopMemory, steps: Sequence[Step], context: StepContext) -> None:
-    """Make these the plan."""
+    """Make these steps the plan."""
     context.touch("task", *(step.step_id for step in (*memory.plan, *steps)))
     memory.plan, memory.position = list(steps), 0
     memory.again.clear()
 
 
 def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:
-    """Why these steps cannot be a plan; empty where they can."""
+    """Return the reason why these steps are not a valid plan; empty if they are."""
     known = {finding.step_id for finding in memory.findings}
     group: list[str] = []
     before = ""
@@ -69,6 +69,6 @@ def problem(memory: LoopMemory, steps: Sequence[Step]) -> str:
 
 
 def with_ids(memory: LoopMemory, steps: Sequence[Step]) -> list[Step]:
-    """The steps, each with an id: those that have none are numbered on from what the run has begun."""
+    """Return the steps, each with an id; steps without one are numbered on."""
     start = len(memory.findings) + 1
     return [step if step.step_id else msgspec.structs.replace(step, step_id=f"step_{start + n}") for n, step in enumerate(steps)]

@@ -1,4 +1,4 @@
-"""REFLECTING: what is asked there, what its one word means, and which strategy is chosen where a step failed or nothing new comes."""
+"""REFLECTING: the calls of supervising functions, the meaning of the word, and the strategies."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ _FUNCTIONS = {Reflected: "reflection", Synthesized: "synthesis", Critiqued: "cri
 
 
 def one_word(said: str) -> Decision:
-    """The decision that a reply is: exactly one word, whatever its case, punctuation and space; anything else is continue."""
+    """Return the decision of a one-word reply, in any case and punctuation; else CONTINUE."""
     word = said.strip(_AROUND).casefold()
     return next((decision for decision in Decision if decision == word), Decision.CONTINUE)
 
 
 def is_ok(said: str) -> bool:
-    """True where a critique is content; anything else is what it wants better."""
+    """Return True if a critique is ``ok``; any other text names improvements."""
     return said.strip(_AROUND).casefold() == "ok"
 
 
 def ask_supervisor(memory: LoopMemory, context: StepContext) -> State:
-    """Ask what the stage is about: for the word, the answer, or its critique; FAILED where a bound stands in the way."""
+    """Call the function of the stage (reflect, synthesize, critique).
+
+    Return FAILED past a limit.
+    """
     if memory.stage == "reflect":
         if memory.reflections >= memory.options.max_reflections:
             return fail(memory, "max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", context)
@@ -41,7 +44,10 @@ def ask_supervisor(memory: LoopMemory, context: StepContext) -> State:
 
 
 def take_reply(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
-    """Do what a supervising function says; one that came to nothing is called again, a bounded number of times."""
+    """Handle the reply of a supervising function.
+
+    A failed call is repeated a bounded number of times.
+    """
     memory.asking = ""
     if event.error:
         memory.refused += 1
@@ -68,7 +74,7 @@ def _take_word(memory: LoopMemory, event: Reflected, context: StepContext) -> St
     if strategy is None and decision is Decision.CONTINUE:
         strategy = _structural(memory)
     if strategy in (Strategy.RETRY, Strategy.RETRY_ELSEWHERE) and not any(it.failed for it in memory.latest_findings()):
-        strategy, decision = None, Decision.CONTINUE  # nothing has failed: there is nothing to do once more
+        strategy, decision = None, Decision.CONTINUE  # nothing failed, so there is nothing to retry
     if strategy is not None:
         return _apply(memory, strategy, context)
     if decision is Decision.FAIL:
@@ -82,7 +88,7 @@ def _take_word(memory: LoopMemory, event: Reflected, context: StepContext) -> St
 
 
 def _structural(memory: LoopMemory) -> Strategy | None:
-    """The strategy that what has happened asks for, by the options; None for none."""
+    """Return the strategy that the options prescribe for failures or a stall; None for none."""
     failures = max((memory.failures[finding.step_id] for finding in memory.latest_findings() if finding.failed), default=0)
     if 0 < failures <= len(memory.options.recovery):
         return memory.options.recovery[failures - 1]
@@ -121,7 +127,7 @@ def _apply(memory: LoopMemory, strategy: Strategy, context: StepContext) -> Stat
 
 
 def _again(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity | None:
-    """A failed step, to be begun once more; None where nobody else can do it."""
+    """Return a failed step to begin again; None if no alternative worker is left."""
     step = next(step for step in memory.plan if step.step_id == finding.step_id)
     able = [step.worker, *step.alternatives]
     if elsewhere and finding.worker == able[-1]:
@@ -130,13 +136,13 @@ def _again(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity
     return Activity(step=step, worker=worker, attempt=finding.attempt + 1)
 
 
-def _replan(memory: LoopMemory, told: str, context: StepContext) -> State:
+def _replan(memory: LoopMemory, feedback: str, context: StepContext) -> State:
     if memory.replans >= memory.options.max_replans:
         return fail(
             memory, "max_replans", f"the plan was made anew {memory.replans} times, and is wanted anew again (max_replans)", context
         )
     memory.replans += 1
-    memory.feedback = told
+    memory.feedback = feedback
     return memory.enter(State.PLANNING)
 
 
@@ -144,7 +150,7 @@ def _replan(memory: LoopMemory, told: str, context: StepContext) -> State:
 
 
 def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
-    """The run is complete with it, unless it is criticised first."""
+    """Complete the run with a draft, unless it is criticised first."""
     memory.draft = event.answer
     if memory.has_critique and memory.revisions < memory.options.max_revisions:
         memory.stage = "critique"
@@ -153,7 +159,7 @@ def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
 
 
 def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
-    """Give the answer, or have it written again."""
+    """Complete the run, or have the answer revised."""
     if is_ok(event.reply):
         return _complete(memory)
     memory.revisions += 1
@@ -163,6 +169,6 @@ def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
 
 
 def _complete(memory: LoopMemory) -> State:
-    """End well, with the draft as the answer."""
+    """End the run with the draft as the answer."""
     memory.code, memory.answer = "finished", memory.draft
     return memory.enter(State.COMPLETE)

@@ -1,4 +1,4 @@
-"""What is needed to perform the loop's effects: the requests of supervising functions, workers, models and tools. Pure."""
+"""The requests of the loop's effects: to supervising functions, workers, models and tools. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     """A call of a supervising function.
 
     Attributes:
-        definition, folder: where the function is found.
-        effect: which of the functions is called.
-        view: what it is called with.
+        definition, folder: the loop's definition and the folder it is relative to.
+        effect: the effect, whose kind selects the function.
+        view: argument of the function.
     """
 
     definition: str
@@ -29,7 +29,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a worker; ``definition`` and ``folder`` say where it is found."""
+    """A call of a worker; ``definition`` and ``folder`` as in ``Supervision``."""
 
     definition: str
     folder: str
@@ -40,8 +40,8 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     """A request to a worker's model.
 
     Attributes:
-        definition, folder: where the worker is found.
-        effect: what is asked.
+        definition, folder: as in ``Supervision``.
+        effect: the effect with the handoff.
         rounds: the conversation so far.
     """
 
@@ -55,10 +55,10 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call of a worker's model.
 
     Attributes:
-        definition, folder: where the worker is found.
-        effect: what is called.
-        timeout_s: bound; None for none.
-        trusted: it needs no yes of a person, or has one.
+        definition, folder: as in ``Supervision``.
+        effect: the effect with tool and arguments.
+        timeout_s: time limit; None for none.
+        trusted: True if the call is confirmed, or needs no confirmation.
     """
 
     definition: str
@@ -100,4 +100,4 @@ REQUESTS: Mapping[type[Effect], RequestFactory] = {
     AskModel: RequestFactory(_model_call),
     CallTool: RequestFactory(_tool_use),
 }
-"""How the requests of its effects are made."""
+"""The request factories of its effects."""

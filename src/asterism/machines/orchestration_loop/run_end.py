@@ -1,4 +1,4 @@
-"""How a loop ends."""
+"""The end of a loop's run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asterism.machines.orchestration_loop.model import State
 
 
 def stop(memory: LoopMemory, context: StepContext) -> None:
-    """Call off everything that is outstanding."""
+    """Cancel everything outstanding."""
     if memory.asking:
         cancel_effect(memory.asking, context, memory.reason)
         memory.asking = ""
@@ -21,14 +21,14 @@ def stop(memory: LoopMemory, context: StepContext) -> None:
 
 
 def fail(memory: LoopMemory, code: str, reason: str, context: StepContext) -> State:
-    """End in FAILED."""
+    """End the run in FAILED."""
     memory.code, memory.reason = code, reason
     stop(memory, context)
     return State.FAILED
 
 
 def past_bound(memory: LoopMemory, context: StepContext) -> tuple[str, str] | None:
-    """The bound that it is past, as code and reason, as far as no single move looks after it; None if it is within."""
+    """Return code and reason of an exceeded time or token limit; None within the limits."""
     options = memory.options
     if context.at >= memory.started_at + options.wall_limit_s:
         return "wall_limit", f"the run took longer than {options.wall_limit_s:g} s (wall_limit_s)"

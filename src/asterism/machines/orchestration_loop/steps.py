@@ -1,4 +1,4 @@
-"""How steps are begun and ended: claimed from the plan, handed to workers, settled with a finding."""
+"""Beginning and ending steps: taken from the plan, handed to workers, settled with a finding."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from asterism.machines.orchestration_loop.model_rounds import begin_round, make_
 from asterism.machines.orchestration_loop.run_end import fail
 
 MAX_TITLE = 200
-"""Characters of a request or an intent that list its run."""
+"""Characters of a child run's title."""
 USER = "user"
-"""The worker of a step that is a question to the user."""
+"""Worker of a step that is a question to the user."""
 
 
-def claim(memory: LoopMemory, context: StepContext) -> State | None:
-    """Begin the next steps: those to be done once more, a question to the user, or the next group of the plan.
+def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
+    """Begin the next steps: those to retry, a question to the user, or the next group of the plan.
 
     Returns:
-        FAILED where a bound stands in the way; else None.
+        FAILED past the limit of steps; else None.
     """
     if memory.question:
         step = Step(step_id=f"question_{len(memory.findings) + 1}", worker=USER, intent=memory.question)
@@ -54,7 +54,10 @@ def _next_group(memory: LoopMemory) -> list[Step]:
 
 
 def start_ready(memory: LoopMemory, context: StepContext) -> bool:
-    """Start what can be started for the steps that were begun, within the bound on parallel work; True if anything changed."""
+    """Start effects for active steps within the limit of parallel work.
+
+    Return True if anything changed.
+    """
     at_once = sum(activity.under_way for activity in memory.active.values())
     changed = False
     for activity in memory.active.values():
@@ -107,7 +110,7 @@ def _start(memory: LoopMemory, activity: Activity, context: StepContext) -> bool
 
 
 def state_now(memory: LoopMemory) -> State:
-    """The state that what is under way amounts to."""
+    """Return the state that the active steps imply."""
     unsettled = [activity for activity in memory.active.values() if not activity.settled]
     if not unsettled:
         return State.OBSERVING
@@ -118,8 +121,8 @@ def state_now(memory: LoopMemory) -> State:
     return State.CONFIRMING if "confirmation" in about else State.WAITING
 
 
-def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> None:
-    """Take what has come of something that was done for a step."""
+def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> None:
+    """Handle the result of an effect of a step."""
     activity = next(activity for activity in memory.active.values() if event.effect_id in activity.effects())
     context.touch("task", activity.step.step_id)
     match event:
@@ -134,7 +137,7 @@ def take_outcome(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRet
 
 
 def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, context: StepContext) -> None:
-    """A worker has ended: settle its step, wait for what comes later, or ask a person whether it did its work."""
+    """Handle the end of a worker: settle the step, await a later result, or ask a person."""
     activity.effect_id = ""
     if event.later is not None:
         ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", context, awaits=event.later.key)
@@ -147,7 +150,7 @@ def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, contex
 
 
 def _take_child_end(activity: Activity, event: ChildEnded) -> None:
-    """A child has ended: its answer is what the step has found."""
+    """Handle the end of a child run: its answer is the step's output."""
     activity.effect_id = ""
     if event.outcome == "finished":
         result = event.result
@@ -158,7 +161,7 @@ def _take_child_end(activity: Activity, event: ChildEnded) -> None:
 
 
 def observe(memory: LoopMemory, context: StepContext) -> None:
-    """Take what the steps have found into the record, and note what the reflection should know of it."""
+    """Record the findings of the active steps, with failures and stalls."""
     seen = [finding.output for finding in memory.findings]
     found = [activity.finding for activity in memory.active.values() if activity.finding is not None]
     context.touch("task", *memory.active)
@@ -168,7 +171,8 @@ def observe(memory: LoopMemory, context: StepContext) -> None:
     for finding in found:
         if finding.failed:
             memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
-    # What a person answers is news, were it the same words again: else they would be asked for ever, and the plan never go on.
+    # A user's answer always counts as new, even in the same words; otherwise the user would be
+    # asked again and again.
     is_new = any(it.status == "ok" and _is_something(it.output) and (it.worker == USER or it.output not in seen) for it in found)
     memory.stalled = 0 if is_new else memory.stalled + 1
 

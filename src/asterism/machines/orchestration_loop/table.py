@@ -1,7 +1,8 @@
-"""The orchestration loop's table. Nothing else moves its state.
+"""The orchestration loop's table: the only place that moves its state.
 
-The seven states and their edges are the contract; PARALLEL, CONFIRMING and CANCELLED, with the edges to and from them, are the extension.
-Only BatchEnded starts anything; what a worker or a supervising function has come to, and the state that follows, are one entry.
+Seven states and their edges are those of the original specification; PARALLEL, CONFIRMING and
+CANCELLED, with their edges, extend it. New work starts only on BatchEnded. The result of a worker
+or supervising function and the state that follows are in one entry.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, p
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
 from asterism.machines.orchestration_loop.run_end import fail, past_bound, stop
-from asterism.machines.orchestration_loop.steps import claim, observe, start_ready, state_now, take_outcome
+from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, TransitionFailed, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
@@ -76,16 +77,16 @@ def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State
     return take_plan(memory, event, context)
 
 
-# -- while steps are under way ---------------------------------------------------------------------
+# -- while steps are carried out -------------------------------------------------------------------
 
 
 def _worked(memory: LoopMemory, event: BatchEnded, context: StepContext) -> StrEnum | None:
-    """Begin the next steps where none are, and start what can be started."""
+    """Begin the next steps if none is active, and start the effects that can start."""
     if past := past_bound(memory, context):
         return fail(memory, *past, context)
     changed = expire(memory, context)
     if not memory.active and not memory.paused:
-        if stopped := claim(memory, context):
+        if stopped := begin_steps(memory, context):
             return stopped
         changed = True
         if memory.home is PARALLEL:
@@ -95,8 +96,8 @@ def _worked(memory: LoopMemory, event: BatchEnded, context: StepContext) -> StrE
     return _go_on(memory, context) if changed else None
 
 
-def _taken(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> StrEnum:
-    take_outcome(memory, event, context)
+def _effect_ended(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolReturned | ChildEnded, context: StepContext) -> StrEnum:
+    handle_result(memory, event, context)
     return _go_on(memory, context)
 
 
@@ -105,7 +106,7 @@ def _answered(memory: LoopMemory, event: Answered, context: StepContext) -> StrE
     return _go_on(memory, context)
 
 
-def _rested(memory: LoopMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
+def _child_blocked(memory: LoopMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
     return _go_on(memory, context) if event.effect_id in memory.children() and note_blocked(memory.blocked_children, event) else None
 
 
@@ -113,17 +114,17 @@ def _go_on(memory: LoopMemory, context: StepContext) -> StrEnum:
     target = state_now(memory)
     if target is context.state:
         return target
-    # Whoever waited goes back to work first; what follows from there is for the BatchEnded after it.
+    # A waiting loop first returns to work; the BatchEnded after this entry handles the rest.
     return memory.enter(target if context.state in (EXECUTING, PARALLEL) else memory.home)
 
 
 def _working(*targets: State) -> dict[type[Event], Row]:
-    """Rows of a state in which steps are under way, or wait; only a bound leads to FAILED."""
+    """Return the rows of a state with active steps; FAILED is reached only past a limit."""
     onward = [target for target in targets if target is not FAILED]
     return {
         BatchEnded: row(_worked, *targets, internal=True),
-        **{outcome: row(_taken, *onward, internal=True) for outcome in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
-        ChildBlocked: row(_rested, *onward, internal=True),
+        **{result: row(_effect_ended, *onward, internal=True) for result in (WorkerEnded, ModelReplied, ToolReturned, ChildEnded)},
+        ChildBlocked: row(_child_blocked, *onward, internal=True),
         Answered: row(_answered, *onward, internal=True),
     }
 
@@ -152,7 +153,7 @@ def _ask(memory: LoopMemory, context: StepContext) -> State | None:
     return None if memory.paused or memory.asking else ask_supervisor(memory, context)
 
 
-def _said(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
+def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
     return take_reply(memory, event, context)
 
 
@@ -165,7 +166,7 @@ def _cancelled(memory: LoopMemory, event: Cancel, context: StepContext) -> State
     return CANCELLED
 
 
-def _broke(memory: LoopMemory, event: TransitionFailed, context: StepContext) -> State:
+def _transition_failed(memory: LoopMemory, event: TransitionFailed, context: StepContext) -> State:
     return fail(memory, DEFECT, why_transition_failed(event), context)
 
 
@@ -196,9 +197,9 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
         OBSERVING: {BatchEnded: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
             BatchEnded: row(_reflect, FAILED, internal=True),
-            Reflected: row(_said, PLANNING, EXECUTING, FAILED, internal=True),
-            Synthesized: row(_said, COMPLETE, FAILED, internal=True),
-            Critiqued: row(_said, COMPLETE, FAILED, internal=True),
+            Reflected: row(_replied, PLANNING, EXECUTING, FAILED, internal=True),
+            Synthesized: row(_replied, COMPLETE, FAILED, internal=True),
+            Critiqued: row(_replied, COMPLETE, FAILED, internal=True),
         },
         WAITING: _working(EXECUTING, FAILED, PARALLEL),
         COMPLETE: {},
@@ -210,7 +211,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_broke, FAILED), forked=_forked, unpaused=_unpaused),
+    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_transition_failed, FAILED), forked=_forked, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )
@@ -218,4 +219,4 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State(state): frozenset(map(State, targets)) for state, targets in ORCHESTRATION_LOOP.matrix().items()
 }
-"""State -> next states: the seven of the contract, and the three of the extension."""
+"""State -> next states: the seven of the specification and the three of the extension."""

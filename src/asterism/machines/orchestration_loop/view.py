@@ -1,4 +1,4 @@
-"""What a supervising function sees: the request, the plan, what was found, and how far it still may go."""
+"""The view of a loop for its supervising functions: request, plan, findings, remaining limits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from asterism.machines.orchestration_loop.model import Finding, Step, WorkerProf
 
 
 class Signals(msgspec.Struct, frozen=True, kw_only=True):
-    """What the structure of the run says, beside what the findings say.
+    """The signals that a run's structure gives, next to its findings.
 
     Attributes:
-        stalled: steps in a row without new output.
-        failures: times a step has failed, by step id.
-        steps_left, replans_left, reflections_left: how many are still allowed.
-        tokens_left: the same for tokens of models; None where there is no limit.
-        ends_at: when the wall limit is, in seconds since the epoch.
+        stalled: consecutive observations without new output.
+        failures: number of failures by step id.
+        steps_left, replans_left, reflections_left: number still allowed.
+        tokens_left: tokens still allowed; None for no limit.
+        ends_at: time of the wall limit, in seconds since the epoch.
     """
 
     stalled: int
@@ -31,21 +31,21 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopView(msgspec.Struct, frozen=True, kw_only=True):
-    """What plan, reflect, synthesize and critique are called with.
+    """The argument of plan, reflect, synthesize and critique.
 
     Attributes:
-        key: idempotency key of the call; the same again after a crash.
+        key: idempotency key of the call; the same after a crash.
         request: the user's words.
-        context: what was given with them.
-        workers: who there is.
-        plan: the current one; empty before there is one.
-        done: how many steps of it have been begun.
-        findings: all so far, in order.
-        latest: those of the last step, or of the last steps that ran in parallel.
-        signals: see there.
-        told: to plan: why it is asked again.
-        draft: to critique: the answer as it stands.
-        critique: to synthesize: what is to be better than in the draft.
+        context: JSON object that belongs to the request.
+        workers: profiles of the workers.
+        plan: the current plan; empty before there is one.
+        done: number of its steps that have begun.
+        findings: all findings so far, in order.
+        latest: findings of the last step, or of the last parallel steps.
+        signals: signals from the run's structure.
+        feedback: for plan: reason why it is asked again.
+        draft: for critique: the current answer.
+        critique: for synthesize: improvements that the draft needs.
     """
 
     key: str
@@ -62,12 +62,12 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
     critique: str = ""
 
     def output_of(self, step_id: str) -> Any:
-        """What the step of that id has last put out; None where nothing is known of it."""
+        """Return the latest output of a step; None if it has none."""
         return next((finding.output for finding in reversed(self.findings) if finding.step_id == step_id), None)
 
 
 def view_of(memory: LoopMemory, key: str) -> LoopView:
-    """The view of a loop as it is now."""
+    """Return the current view of a loop."""
     options = memory.options
     signals = Signals(
         stalled=memory.stalled,

@@ -73,8 +73,8 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "depth": 
     ("edit", "why"),
     [
         ({"pth": "y"}, "remove has no argument pth; it has path, depth, any"),
-        ({"depth": "all"}, "depth of remove is of type integer; give another value"),
-        ({"depth": True}, "depth of remove is of type integer; give another value"),
+        ({"depth": "all"}, "argument depth of remove must be of type integer"),
+        ({"depth": True}, "argument depth of remove must be of type integer"),
     ],
 )
 def test_arguments_that_a_tool_does_not_have_are_refused_and_the_question_stays_open(edit: dict[str, object], why: str) -> None:

@@ -151,7 +151,7 @@ def test_a_stale_answer_is_refused_and_simultaneous_ones_run_it_once() -> None:
 
 def test_an_answer_that_a_question_does_not_take_leaves_it_open() -> None:
     loop = Loop(*steps("a:asks"))
-    with pytest.raises(Refused, match="takes approve, edit, reject, not respond"):
+    with pytest.raises(Refused, match="accepts approve, edit, reject, not respond"):
         loop.answers("respond", 1)
     assert len(loop.asked()) == 1
 
