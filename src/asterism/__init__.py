@@ -1,17 +1,22 @@
-"""Asterism runs durable constellations (DAGs of tasks over devices), loops and conversations.
+"""Asterism, a durable workflow engine: DAGs of tasks across devices, agent loops, conversations.
 
-The packages, from the bottom up, in reading order; imports point down (``.importlinter``):
+A run is a state machine that writes each event into a journal, from which it continues after a
+crash. The packages in reading order; imports point to earlier lines only (``.importlinter``):
 
-    errors                                errors with messages for users
-    kernel                                pure: machines and journals
-    constellation                         pure: the model, the graph, conditions, the seven edits
-    machines                              pure: the state tables, and the coupling between them
-    runtime                               the ports, and the driver: the only loop of runs
-    planner, devices, stores, telemetry   the adapters, which do not depend on each other
-    views                                 pure: a journal as rows and lines of text
-    constellations, loops, flows          each form of work in Python, with its performers
-    simulation                            the machines in a simulated world of virtual time and faults
-    settings, bootstrap, cli              settings, the composition root, the command
+    errors                                errors that users see
+    language                              pure: English without a model
+    kernel                                pure: state machines, runs, journals, snapshots
+    constellation                         pure: DAGs of tasks, conditions, edits, checks
+    machines                              pure: the tables of the machines, and their moves
+    runtime                               the ports, and the driver that moves the runs
+    planner, devices, stores, telemetry   the adapters, which do not import each other
+    views                                 pure: a journal as rows and lines for display
+    constellations, loops, flows          each kind of run: its Python API and its effects
+    simulation                            runs in virtual time, with seeded faults
+    settings, bootstrap, cli              configuration, assembly, commands
+
+The public names of all packages are available here, for example ``asterism.OrchestrationLoop``.
+Each is imported on first use, so ``import asterism`` itself is fast.
 """
 
 from __future__ import annotations
@@ -22,38 +27,117 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the same names for type checkers; a test compares the two lists
     from asterism.bootstrap import connect as connect
     from asterism.bootstrap import open as open  # noqa: A004 - `asterism.open()` is its name
+    from asterism.constellation.constellation import TaskConstellation as TaskConstellation
+    from asterism.constellation.line import TaskStarLine as TaskStarLine
     from asterism.constellation.profile import AgentProfile as AgentProfile
     from asterism.constellation.task import TaskStar as TaskStar
+    from asterism.constellations.goal import Goal as Goal
+    from asterism.constellations.rounds import Round as Round
+    from asterism.constellations.rounds import follow as follow
+    from asterism.constellations.rounds import submit as submit
     from asterism.devices.skill import SkillContext as SkillContext
     from asterism.devices.skill import skill as skill
     from asterism.errors import AsterismError as AsterismError
     from asterism.errors import IllegalTransition as IllegalTransition
     from asterism.errors import InvalidInput as InvalidInput
+    from asterism.errors import MissingExtra as MissingExtra
+    from asterism.errors import Refused as Refused
+    from asterism.errors import RunNotFound as RunNotFound
+    from asterism.flows.agent import StandardAgent as StandardAgent
+    from asterism.flows.agent import flowagent as flowagent
+    from asterism.flows.agent_state import AgentResult as AgentResult
+    from asterism.flows.conversation import Conversation as Conversation
+    from asterism.flows.fields import InputField as InputField
+    from asterism.flows.fields import OutputField as OutputField
+    from asterism.flows.orchestrator import Orchestrator as Orchestrator
+    from asterism.loops.definition import OrchestrationLoop as OrchestrationLoop
+    from asterism.loops.outcome import LoopResult as LoopResult
+    from asterism.machines.constellation_agent.events import ConstellationAgentStatus as ConstellationAgentStatus
+    from asterism.machines.constellation_agent.events import RunOptions as RunOptions
+    from asterism.machines.constellation_agent.events import WeavingMode as WeavingMode
+    from asterism.machines.constellation_agent.table import ConstellationAgent as ConstellationAgent
+    from asterism.machines.flow_agent.events import STATE_TRANSITIONS as STATE_TRANSITIONS
+    from asterism.machines.flow_agent.events import AgentStatus as AgentStatus
+    from asterism.machines.flow_agent.events import Message as Message
+    from asterism.machines.orchestration_loop.model import Finding as Finding
+    from asterism.machines.orchestration_loop.model import Handoff as Handoff
+    from asterism.machines.orchestration_loop.model import LoopOptions as LoopOptions
+    from asterism.machines.orchestration_loop.model import State as State
+    from asterism.machines.orchestration_loop.model import Step as Step
+    from asterism.machines.orchestration_loop.table import TRANSITIONS as TRANSITIONS
+    from asterism.planner.phases import ConstellationProcessorContext as ConstellationProcessorContext
+    from asterism.planner.phases import ContextNames as ContextNames
+    from asterism.planner.phases import ProcessingPhase as ProcessingPhase
+    from asterism.planner.phases import ProcessingResult as ProcessingResult
+    from asterism.planner.phases import depends_on as depends_on
+    from asterism.planner.phases import provides as provides
+    from asterism.planner.processor import ConstellationAgentProcessor as ConstellationAgentProcessor
+    from asterism.planner.prompter import ConstellationPrompterFactory as ConstellationPrompterFactory
+    from asterism.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
+    from asterism.planner.strategies import ConstellationStrategyFactory as ConstellationStrategyFactory
+    from asterism.runtime.client import Client as Client
     from asterism.runtime.registration import Registration as Registration
+    from asterism.runtime.runtime import Runtime as Runtime
 
-_HOME_OF = {
-    "AgentProfile": "asterism.constellation.profile",
-    "AsterismError": "asterism.errors",
-    "IllegalTransition": "asterism.errors",
-    "InvalidInput": "asterism.errors",
-    "Registration": "asterism.runtime.registration",
-    "SkillContext": "asterism.devices.skill",
-    "TaskStar": "asterism.constellation.task",
-    "connect": "asterism.bootstrap",
-    "open": "asterism.bootstrap",
-    "skill": "asterism.devices.skill",
+_PUBLIC = {
+    "asterism.bootstrap": ("connect", "open"),
+    "asterism.constellation.constellation": ("TaskConstellation",),
+    "asterism.constellation.line": ("TaskStarLine",),
+    "asterism.constellation.profile": ("AgentProfile",),
+    "asterism.constellation.task": ("TaskStar",),
+    "asterism.constellations.goal": ("Goal",),
+    "asterism.constellations.rounds": ("Round", "follow", "submit"),
+    "asterism.devices.skill": ("SkillContext", "skill"),
+    "asterism.errors": ("AsterismError", "IllegalTransition", "InvalidInput", "MissingExtra", "Refused", "RunNotFound"),
+    "asterism.flows.agent": ("StandardAgent", "flowagent"),
+    "asterism.flows.agent_state": ("AgentResult",),
+    "asterism.flows.conversation": ("Conversation",),
+    "asterism.flows.fields": ("InputField", "OutputField"),
+    "asterism.flows.orchestrator": ("Orchestrator",),
+    "asterism.loops.definition": ("OrchestrationLoop",),
+    "asterism.loops.outcome": ("LoopResult",),
+    "asterism.machines.constellation_agent.events": ("ConstellationAgentStatus", "RunOptions", "WeavingMode"),
+    "asterism.machines.constellation_agent.table": ("ConstellationAgent",),
+    "asterism.machines.flow_agent.events": ("STATE_TRANSITIONS", "AgentStatus", "Message"),
+    "asterism.machines.orchestration_loop.model": ("Finding", "Handoff", "LoopOptions", "State", "Step"),
+    "asterism.machines.orchestration_loop.table": ("TRANSITIONS",),
+    "asterism.planner.phases": (
+        "ConstellationProcessorContext",
+        "ContextNames",
+        "ProcessingPhase",
+        "ProcessingResult",
+        "depends_on",
+        "provides",
+    ),
+    "asterism.planner.processor": ("ConstellationAgentProcessor",),
+    "asterism.planner.prompter": ("ConstellationPrompterFactory",),
+    "asterism.planner.reply": ("ConstellationAgentResponse",),
+    "asterism.planner.strategies": ("ConstellationStrategyFactory",),
+    "asterism.runtime.client": ("Client",),
+    "asterism.runtime.registration": ("Registration",),
+    "asterism.runtime.runtime": ("Runtime",),
 }
-"""Public name -> the module it lives in, imported when the name is first asked for."""
+_HOME_OF = {name: home for home, names in _PUBLIC.items() for name in names}
+"""Public name -> the module that defines it, which is imported on first use of the name."""
+_EXTRA_OF = {"pydantic_ai": "llm"}
+"""Package that a public name may need -> the extra that installs it."""
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name, and set it on the module.
+    """Return a public name after importing the module that defines it.
 
     Raises:
-        AttributeError: not a public name.
+        AttributeError: there is no such public name.
+        MissingExtra: the name needs an extra that is not installed.
     """
     if name not in _HOME_OF:
         raise AttributeError(f"module 'asterism' has no public name {name!r}; it has {', '.join(sorted(_HOME_OF))}")
-    found: object = getattr(importlib.import_module(_HOME_OF[name]), name)
+    try:
+        found: object = getattr(importlib.import_module(_HOME_OF[name]), name)
+    except ModuleNotFoundError as error:
+        extra = _EXTRA_OF.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise importlib.import_module("asterism.errors").MissingExtra(extra, f"asterism.{name}") from None
     globals()[name] = found
     return found
