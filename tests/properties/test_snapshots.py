@@ -32,7 +32,7 @@ def whole(run: Run[Any]) -> Any:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_run_thawed_at_every_entry_does_what_it_would_have_done(profile: str) -> None:
+def test_a_run_restored_at_every_entry_does_the_same(profile: str) -> None:
     for seed in range(12):
         _, ending = setting_of(profile, seed).play()
         machine = MACHINES[ending.row.machine]

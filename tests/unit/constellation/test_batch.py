@@ -100,7 +100,7 @@ def test_a_refused_batch_is_rolled_back_as_a_whole() -> None:
     assert it.to_dict() == before
 
 
-def test_what_was_edited_is_told() -> None:
+def test_the_edited_parts_are_reported() -> None:
     it = small()
     applied = edit(
         it, A("add_task", task_id="e", device="d"), A("add_dependency", from_="d", to="e"), A("update_task", task_id="c", name="n")
@@ -266,7 +266,7 @@ def test_a_dependency_may_be_edited_while_its_source_runs() -> None:
     assert edit(it, A("remove_dependency", dependency_id="b->d")).changed
 
 
-def test_an_edited_dependency_is_judged_anew() -> None:
+def test_an_edited_dependency_is_evaluated_again() -> None:
     it = small()
     assert not it.is_unsatisfiable("c")
     edit(it, A("update_dependency", dependency_id="a->c", condition="rows > 5"))
@@ -353,7 +353,7 @@ def test_a_task_may_be_removed_and_added_again() -> None:
     assert shape(it) == shape(constellation("a b", "a>b"))
 
 
-def test_a_refused_batch_leaves_a_constellation_at_rest_where_it_was() -> None:
+def test_a_refused_batch_leaves_a_clean_constellation_clean() -> None:
     it = TaskConstellation.from_dict({"tasks": [{"task_id": "a"}, {"task_id": "b"}], "dependencies": [{"from": "a", "to": "b"}]})
     it.dirty.clear()
     with pytest.raises(EditRefused):

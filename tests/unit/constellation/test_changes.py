@@ -17,7 +17,7 @@ def test_what_is_the_same_is_no_change() -> None:
     assert difference() == []
 
 
-def test_of_what_changed_only_the_fields_that_differ_are_told() -> None:
+def test_a_change_has_only_the_fields_that_differ() -> None:
     assert difference(
         action("update_task", task_id="b", priority=3, device="e"), action("update_dependency", dependency_id="a->b", condition="x > 1")
     ) == [

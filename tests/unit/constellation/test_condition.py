@@ -232,7 +232,7 @@ def test_a_deep_result_does_not_hurt() -> None:
     assert ask("result == 1", deep)[0] is False
 
 
-def test_a_condition_of_the_greatest_length_is_taken() -> None:
+def test_a_condition_of_the_greatest_length_is_accepted() -> None:
     text = "x == 1" + " || x == 1" * 99
     assert len(text) <= MAX_LENGTH
     assert ask(text, {"x": 1}) == (True, "")

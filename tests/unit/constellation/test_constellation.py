@@ -90,7 +90,7 @@ def lived_through() -> TaskConstellation:
     return it
 
 
-def test_statuses_and_verdicts_go_out_and_come_back() -> None:
+def test_statuses_and_evaluations_survive_a_round_trip() -> None:
     it = lived_through()
     again = TaskConstellation.from_dict(it.to_dict())
     assert again.to_dict() == it.to_dict()
@@ -102,7 +102,7 @@ def test_statuses_and_verdicts_go_out_and_come_back() -> None:
     assert list(again.removed_lines) == ["d->e"]
 
 
-def test_what_came_back_knows_what_is_ready_and_what_is_doomed() -> None:
+def test_a_restored_constellation_knows_ready_and_unsatisfiable_tasks() -> None:
     again = TaskConstellation.from_json(lived_through().to_json(indent=2))
     assert ready(again) == ["d"]
     assert again.is_unsatisfiable("b")
@@ -133,19 +133,19 @@ def test_a_snapshot_that_was_changed_badly_is_refused(changed: dict[str, Any], t
 # -- validate_dag ------------------------------------------------------------------------------------
 
 
-def test_validate_dag_tells_a_cycle_with_its_path() -> None:
+def test_validate_dag_reports_a_cycle_with_its_path() -> None:
     it = constellation("a b c d", "a>b b>c c>d")
     it.insert_line(TaskStarLine(line_id="d->b", source="d", target="b"))
     assert it.validate_dag() == (False, ["cycle: b -> c -> d -> b"])
 
 
-def test_validate_dag_tells_a_dependency_without_an_end() -> None:
+def test_validate_dag_reports_a_dependency_without_an_end() -> None:
     it = constellation("a b", "a>b")
     it.lines["lost"] = TaskStarLine(line_id="lost", source="a", target="z")
     assert it.validate_dag() == (False, ["dependency lost: there is no task 'z'"])
 
 
-def test_validate_dag_tells_a_wrong_count() -> None:
+def test_validate_dag_reports_a_wrong_count() -> None:
     it = constellation("a b", "a>b")
     it._open["b"] = 0
     assert it.validate_dag() == (False, ["task b: 0 open dependencies are counted, 1 are there"])
@@ -203,7 +203,7 @@ def test_a_completion_costs_its_out_degree_whatever_the_size(size: int) -> None:
     assert Counted.reads < 15
 
 
-def test_a_verdict_waits_for_every_task_that_its_condition_asks_about() -> None:
+def test_an_evaluation_waits_for_every_task_that_its_condition_names() -> None:
     it = constellation("a b c", "a>c b>c")
     edit(it, action("update_dependency", dependency_id="a->c", condition='tasks["b"].result.x > 1'))
     end(it, "a", result={"x": 0})
@@ -213,7 +213,7 @@ def test_a_verdict_waits_for_every_task_that_its_condition_asks_about() -> None:
     assert ready(it) == ["c"]
 
 
-def test_a_dependency_on_a_settled_task_is_judged_at_once() -> None:
+def test_a_dependency_on_a_settled_task_is_evaluated_at_once() -> None:
     it = constellation("a b")
     end(it, "a")
     edit(it, action("add_dependency", from_="a", to="b"))

@@ -150,7 +150,7 @@ def test_a_plan_may_name_itself_and_have_no_dependencies() -> None:
         ({"task_id": "a->b"}, r"is not usable"),
     ],
 )
-def test_a_task_that_cannot_be_used_is_told_by_place(changed: dict[str, Any], told: str) -> None:
+def test_an_invalid_task_is_reported_by_place(changed: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         parse_plan({"tasks": [{"task_id": "a", "device": "d", **changed}]})
 
@@ -165,7 +165,7 @@ def test_a_task_that_cannot_be_used_is_told_by_place(changed: dict[str, Any], to
         ("a>b", r"plan.dependencies\[0\]: expected an object with from, to, type, condition; got str"),
     ],
 )
-def test_a_dependency_that_cannot_be_used_is_told_by_place(line: Any, told: str) -> None:
+def test_an_invalid_dependency_is_reported_by_place(line: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         parse_plan({"tasks": [{"task_id": "a"}, {"task_id": "b"}], "dependencies": [line]})
 
@@ -190,12 +190,12 @@ def test_a_dependency_that_cannot_be_used_is_told_by_place(line: Any, told: str)
         ({"tasks": [{"task_id": str(number)} for number in range(20_001)]}, "plan.tasks: 20001 tasks; at most 20000"),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_told_by_place(document: Any, told: str) -> None:
+def test_an_invalid_plan_is_reported_by_place(document: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         parse_plan(document)
 
 
-def test_the_deepest_inputs_are_taken() -> None:
+def test_the_deepest_inputs_are_accepted() -> None:
     assert parse_task({"task_id": "a", "inputs": {"x": nested(MAX_DEPTH - 1)}}).task_id == "a"
 
 

@@ -67,7 +67,7 @@ def test_each_of_the_seven_tools_is_read() -> None:
         ({"config": {"constellation": {"tasks": [{"task_id": "a"}]}}}, True),
     ],
 )
-def test_build_constellation_takes_its_plan_and_its_clear_flag(parameters: dict[str, Any], *, clear: bool) -> None:
+def test_build_constellation_accepts_its_plan_and_its_clear_flag(parameters: dict[str, Any], *, clear: bool) -> None:
     edit = parse_action({"tool": "build_constellation", "parameters": parameters})
     assert isinstance(edit, BuildConstellation)
     assert edit.clear is clear

@@ -45,7 +45,7 @@ def refused(plan: dict[str, Any]) -> tuple[str, str]:
     return error.value.refusal.code, error.value.refusal.what
 
 
-def test_a_nested_plan_is_kept_in_one_spelling() -> None:
+def test_a_nested_plan_is_stored_in_one_spelling() -> None:
     spelled = {"constellation": {"tasks": {"p": {"device": "d", "skill": "do"}}, "dependencies": None}}
     assert parse_task({"task_id": "b", "constellation": spelled}).constellation == {
         "tasks": [{"task_id": "p", "device": "d", "skill": "do"}]
@@ -75,7 +75,7 @@ def test_a_nested_task_comes_back_from_a_document_and_from_an_edit() -> None:
         ({"constellation": {"tasks": [{"task_id": "p", "timeout_s": -1}]}}, r"task.constellation.tasks\[0\].timeout_s"),
     ],
 )
-def test_a_nested_plan_that_is_none_is_refused_with_its_place(task: dict[str, Any], words: str) -> None:
+def test_an_invalid_nested_plan_is_refused_with_its_place(task: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         parse_task({"task_id": "b", **task})
 

@@ -27,11 +27,11 @@ def never(words: str, profile: AgentProfile) -> str:
     raise AssertionError(words)
 
 
-def test_a_skill_that_is_named_is_taken() -> None:
+def test_a_named_skill_is_used() -> None:
     assert skill_for(task(device="laptop", skill="download_mnist"), FLEET, never) == "download_mnist"
 
 
-def test_the_skill_of_the_same_name_is_taken() -> None:
+def test_the_skill_of_the_same_name_is_used() -> None:
     assert skill_for(task(device="gpu_server", name="train_cnn"), FLEET, never) == "train_cnn"
 
 
@@ -128,7 +128,7 @@ def test_references_are_filled_in() -> None:
     assert arguments_of(it.tasks["fit"], it, FLEET) == {"dataset": "/d", "epochs": 7}
 
 
-def test_what_the_plan_leaves_out_is_taken_by_name_from_what_came_before() -> None:
+def test_missing_arguments_come_by_name_from_preceding_results() -> None:
     it = pipeline(epochs=1)
     end(it, "get", result={"dataset": "/d", "epochs": 99, "noise": 0.5})
     assert arguments_of(it.tasks["fit"], it, FLEET) == {"epochs": 1, "dataset": "/d"}

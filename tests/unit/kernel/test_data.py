@@ -68,6 +68,6 @@ def test_the_text_of_an_error_is_bounded() -> None:
     assert error_text(ValueError()) == "ValueError"
 
 
-def test_a_value_of_just_the_limit_is_taken() -> None:
+def test_a_value_of_exactly_the_limit_is_accepted() -> None:
     value = "x" * (MAX_BYTES - 2)  # with its quotes
     assert as_json(value, "it") == value

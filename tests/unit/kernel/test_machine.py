@@ -178,7 +178,7 @@ def test_a_request_of_what_is_no_effect_of_the_machine_is_unsound() -> None:
         make_kettle(effects=(Switch,), requests={Heat: RequestFactory(lambda run, effect_id, effect: effect)})
 
 
-def test_everything_that_is_unsound_is_told_at_once() -> None:
+def test_all_defects_of_a_table_are_reported_together() -> None:
     with pytest.raises(ValueError, match=r"machine 'kettle' is not sound: .*no row for HEATING.*no row for HOT.*HOT cannot be reached"):
         make_kettle(table={Kettle.COLD: {Press: row(press, Kettle.HEATING)}})
 
@@ -257,6 +257,6 @@ def test_an_effect_is_performed_again_under_its_key_unless_it_says_otherwise() -
     assert Heat(litres=1.0).actor == "system"
 
 
-def test_an_effect_without_an_outcome_for_interruption_says_so() -> None:
+def test_an_effect_without_an_interrupted_result_raises_its_name() -> None:
     with pytest.raises(NotImplementedError, match="Switch"):
         Switch(target="x").interrupted("e", "why")

@@ -65,7 +65,7 @@ def half_a_litre() -> list[Entry]:
     return take(Run(FIRST, "r"), Press(litres=0.5), Lift(), Boiled(effect_id="r:1.0"), Stopped(effect_id="r:2.0"))
 
 
-def test_the_first_entry_and_every_claim_say_the_version_of_the_rules() -> None:
+def test_the_first_entry_and_each_change_of_owner_record_the_version_of_the_rules() -> None:
     entries = take(Run(SECOND, "r"), Press(), Grip(), Lift(), Grip())
     assert [entry.rules for entry in entries] == [2, 2, 0, 2]
     bodies = [msgspec.json.decode(packer(SECOND).pack(entry).body) for entry in entries]
@@ -79,7 +79,7 @@ def test_a_first_entry_that_is_a_note_says_it_too() -> None:
     assert replayed(SECOND, entries).rules == 2
 
 
-def test_a_correction_applies_from_the_takeover_that_brought_it() -> None:
+def test_a_correction_applies_from_the_owner_that_brought_it() -> None:
     entries = half_a_litre()
     run = replayed(SECOND, entries)
     assert run.rules == 1
@@ -122,7 +122,7 @@ def test_a_version_that_is_missing_or_out_of_place_is_a_mismatch(place: int, rul
 
 
 @pytest.mark.parametrize("rules", ["-1", '"one"'])
-def test_a_version_that_is_none_cannot_be_read(rules: str) -> None:
+def test_an_invalid_version_cannot_be_read(rules: str) -> None:
     record = packer(FIRST).pack(take(Run(FIRST, "r"), Press())[0])
     with pytest.raises(JournalMismatch, match="cannot be read"):
         packer(FIRST).unpack(msgspec.structs.replace(record, body=record.body.replace('"rules":1', f'"rules":{rules}')))
@@ -144,7 +144,7 @@ class Noted(msgspec.Struct):
     heating: str = ""
 
 
-def test_a_snapshot_remembers_the_rules_of_the_last_claim() -> None:
+def test_a_snapshot_has_the_rules_of_the_last_owner() -> None:
     machine = make_kettle(
         table={**TABLE, Kettle.COLD: {**TABLE[Kettle.COLD], Press: row(press_full, Kettle.HEATING)}}, memory=Noted, rules=2
     )

@@ -49,7 +49,7 @@ def test_a_move_that_says_nothing_happened_leaves_no_entry() -> None:
     assert run.seq == 1
 
 
-def test_an_illegal_event_changes_nothing_and_tells_the_story() -> None:
+def test_an_illegal_event_changes_nothing_and_its_error_has_the_history() -> None:
     run, _ = boiling()
     before = (run.seq, run.state, dict(run.outstanding), tuple(run.history))
     with pytest.raises(IllegalTransition) as raised:
@@ -67,7 +67,7 @@ def test_the_story_is_bounded() -> None:
     assert run.history[-1].startswith(f"#{HISTORY_LENGTH + 5} ")
 
 
-def test_an_outcome_settles_its_effect() -> None:
+def test_a_result_settles_its_effect() -> None:
     run, _ = boiling()
     run.take(Boiled(effect_id="r:1.0"), at=2.0, actor="stove")
     assert run.state is Kettle.HOT
@@ -75,7 +75,7 @@ def test_an_outcome_settles_its_effect() -> None:
     assert run.ended
 
 
-def test_a_duplicate_outcome_is_noted_and_not_stepped() -> None:
+def test_a_duplicate_result_is_noted_without_a_step() -> None:
     run, _ = boiling()
     run.take(Boiled(effect_id="r:1.0"), at=2.0, actor="stove")
     noted = run.take(Boiled(effect_id="r:1.0"), at=3.0, actor="stove", key="k")
@@ -83,7 +83,7 @@ def test_a_duplicate_outcome_is_noted_and_not_stepped() -> None:
     assert (noted.note, noted.state, noted.effects, noted.key) == ("r:1.0 is not outstanding", "HOT", (), "k")
 
 
-def test_an_outcome_of_an_effect_that_never_was_is_noted() -> None:
+def test_a_result_of_an_unknown_effect_is_noted() -> None:
     run, _ = boiling()
     noted = run.take(Boiled(effect_id="r:9.0"), at=2.0, actor="stove")
     assert noted is not None
@@ -92,7 +92,7 @@ def test_an_outcome_of_an_effect_that_never_was_is_noted() -> None:
     assert list(run.outstanding) == ["r:1.0"]
 
 
-def test_a_withdrawn_effect_stays_outstanding_until_its_own_outcome() -> None:
+def test_a_cancelled_effect_stays_outstanding_until_its_own_result() -> None:
     run, _ = boiling()
     run.take(Lift(), at=2.0, actor="me")
     assert run.cancelled_effects == {"r:1.0"}
@@ -102,7 +102,7 @@ def test_a_withdrawn_effect_stays_outstanding_until_its_own_outcome() -> None:
     assert list(run.outstanding) == ["r:2.0"]
 
 
-def test_the_outcome_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> None:
+def test_the_result_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> None:
     def forget(memory: Memory, event: Lift, context: StepContext) -> Kettle:
         context.abandon(memory.heating)
         return Kettle.HEATING
@@ -118,7 +118,7 @@ def test_the_outcome_of_an_abandoned_effect_settles_it_and_no_move_sees_it() -> 
     assert (run.outstanding, run.abandoned) == ({}, set())
 
 
-def test_an_outcome_that_a_state_has_no_row_for_settles_its_effect_and_changes_nothing() -> None:
+def test_a_result_without_a_row_in_a_state_settles_its_effect_and_changes_nothing() -> None:
     rows = {**TABLE, Kettle.COLD: {kind: it for kind, it in TABLE[Kettle.COLD].items() if kind is not Boiled}}
     run = Run(make_kettle(table=rows), "r")
     run.take(Press(), at=1.0, actor="me")
@@ -186,7 +186,7 @@ def test_an_effect_is_what_a_journal_gives_back_of_it() -> None:
     assert run.outstanding == {"r:1.0": Stir(what=["a", "b"])}
 
 
-def test_an_outcome_that_the_machine_has_no_row_for_never_reaches_the_journal() -> None:
+def test_a_result_without_any_row_never_reaches_the_journal() -> None:
     class Unheard(EffectResult, tag="unheard", frozen=True, kw_only=True):
         pass
 
@@ -230,7 +230,7 @@ def test_replay_of_a_part_gives_the_state_then() -> None:
     ]  # fmt: skip
 
 
-def test_recorded_facts_are_not_found_out_anew_on_replay() -> None:
+def test_recorded_side_effects_are_not_computed_again_on_replay() -> None:
     run = Run(KETTLE, "r")
     entry = run.take(Weigh(), at=1.0, actor="me")
     assert entry is not None
@@ -310,7 +310,7 @@ def test_a_note_that_moves_the_state_is_a_mismatch() -> None:
         replay(*entries[: noted.seq - 1], msgspec.structs.replace(noted, state="HOT"))
 
 
-def test_a_second_accepted_outcome_is_a_mismatch() -> None:
+def test_a_second_accepted_result_is_a_mismatch() -> None:
     _, entries = journal()
     noted = next(entry for entry in entries if entry.note)
     with pytest.raises(JournalMismatch, match=r"r:1\.0, which is not outstanding"):

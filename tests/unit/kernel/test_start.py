@@ -21,7 +21,7 @@ def test_a_definition_is_read_as_the_type_that_its_machine_gives_it() -> None:
     ("definition", "why"),
     [({}, "missing required field `name`"), ({"name": 5}, "Expected `str`, got `int`"), ({"name": "x", "nam": 1}, "unknown field `nam`")],
 )
-def test_a_definition_that_is_none_is_refused_in_words(definition: dict[str, object], why: str) -> None:
+def test_an_invalid_definition_is_refused_in_words(definition: dict[str, object], why: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^a run cannot be started: its definition is not a valid Defined: [^\n]*{why}"):
         StartRequest(definition=definition).defined_as(Defined)
 

@@ -27,7 +27,7 @@ def test_numbered_names_stay_apart() -> None:
     assert len({stem(name) for name in ("node1", "node11", "node111")}) == 3
 
 
-def test_names_are_taken_apart() -> None:
+def test_names_are_split() -> None:
     assert words("download_mnist downloadMnist download-mnist") == ["download", "mnist"] * 3
 
 

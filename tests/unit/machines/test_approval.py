@@ -53,7 +53,7 @@ def test_a_plan_that_was_given_is_approved_too() -> None:
     assert agent.running() == ["a"]
 
 
-def test_a_given_plan_that_is_rejected_fails_the_run_because_nobody_else_can_plan_it() -> None:
+def test_a_rejected_plan_that_came_with_the_request_fails_the_run() -> None:
     agent = Agent(plan("a"), approve_plan=True)
     agent.answers("reject", reason="no")
     assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "rejected", "the plan was not approved: me said no: no")
@@ -276,7 +276,7 @@ def test_a_restart_needs_a_yes_too() -> None:
     assert (agent.state, len(agent.memory.archive)) == ("START", 1)
 
 
-def test_finish_is_judged_when_the_edit_was_approved() -> None:
+def test_finish_is_checked_when_the_edit_is_approved() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always", approve_edits=True)
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"), status="FINISH")
@@ -285,7 +285,7 @@ def test_finish_is_judged_when_the_edit_was_approved() -> None:
     assert agent.state == "FINISH"
 
 
-def test_a_reply_that_gives_up_asks_nobody() -> None:
+def test_a_reply_that_gives_up_asks_no_person() -> None:
     agent = edited(status="FAIL")
     assert (agent.state, agent.outstanding(AskPerson)) == ("FAIL", {})
 
@@ -296,7 +296,7 @@ def test_a_run_that_waits_for_a_yes_alone_does_not_stir() -> None:
     assert not agent.memory.has_pending_work()
 
 
-def test_a_fork_asks_anew_about_what_waited_for_a_yes() -> None:
+def test_a_fork_asks_again_about_a_proposal_that_awaited_approval() -> None:
     agent = planned()
     agent.batch(Forked(origin="o", seq=3, idle_s=10))
     agent.call_off()

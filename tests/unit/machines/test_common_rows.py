@@ -104,7 +104,7 @@ def asked(run: InHand[Parcel]) -> list[tuple[str, str]]:
     return [(kind_of(effect), getattr(effect, "effect_id", "")) for effect in run.entries[-1].effects]
 
 
-def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
+def test_a_pause_and_an_unpause_are_recorded_and_signaled_to_children() -> None:
     run = courier()
     run.take(Pause())
     assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", True, [("signal_child", CHILD)])
@@ -112,7 +112,7 @@ def test_a_pause_and_what_ends_it_are_noted_and_told_to_children() -> None:
     assert (run.state, run.memory.paused, asked(run)) == ("CARRYING", False, [("signal_child", CHILD)])
 
 
-def test_a_child_that_has_ended_is_told_nothing() -> None:
+def test_a_child_that_has_ended_gets_no_signal() -> None:
     run = courier()
     run.take(ChildEnded(effect_id=CHILD, outcome="finished"))
     run.take(Pause())
@@ -129,14 +129,14 @@ def test_a_cancel_calls_off_everything_and_drops_what_comes_of_it() -> None:
     assert (run.state, run.memory.outcome()) == ("LOST", "cancelled")
 
 
-def test_a_defect_over_an_outcome_ends_the_run_by_name_and_calls_off_the_rest() -> None:
+def test_a_defect_in_handling_a_result_ends_the_run_by_name_and_cancels_all_effects() -> None:
     run = courier()
     run.take(TransitionFailed(effect_id=CARRY, event="carried", reason="KeyError: 'x'"))
     assert (run.state, run.memory.code, run.memory.reason) == ("LOST", "defect", "carried could not be taken: KeyError: 'x'")
     assert asked(run) == [("signal_child", CHILD), ("cancel_effect", QUESTION)]
 
 
-def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_settled() -> None:
+def test_an_answer_to_a_cancelled_question_is_refused_until_the_question_is_settled() -> None:
     run = courier()
     run.take(Cancel())
     with pytest.raises(Refused, match=f"{QUESTION} is not open any more"):
@@ -145,7 +145,7 @@ def test_an_answer_to_a_question_that_was_called_off_is_refused_until_it_is_sett
     assert QUESTION not in run.run.outstanding
 
 
-def test_a_run_that_has_ended_takes_no_command_and_makes_no_entry_of_a_look() -> None:
+def test_an_ended_run_accepts_no_command_and_makes_no_entry_for_batch_ended() -> None:
     run = courier()
     run.take(Carried(effect_id=CARRY))
     for command in (Pause(), Unpause(), Cancel()):
@@ -164,7 +164,7 @@ def test_a_fork_calls_off_the_children_that_are_its_origins() -> None:
     assert asked(run) == []  # the child is the origin's, and hears nothing of a fork
 
 
-def test_who_takes_a_run_over_asks_its_children_how_they_are() -> None:
+def test_a_new_owner_forgets_which_children_were_blocked() -> None:
     run = courier()
     run.take(ChildBlocked(effect_id=CHILD, blocked=True))
     assert run.memory.blocked_children == {CHILD}

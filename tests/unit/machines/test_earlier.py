@@ -28,13 +28,13 @@ def test_results_are_cut_with_a_note() -> None:
     assert result.endswith("… (10011 characters in all)")
 
 
-def test_of_many_tasks_the_first_are_kept_and_the_rest_counted() -> None:
+def test_of_many_tasks_the_first_are_listed_and_the_others_counted() -> None:
     ids = " ".join(f"t{number}" for number in range(MAX_TASKS + 5))
     found = digest(constellation(ids, f"t0>t1 t1>t{MAX_TASKS + 1}").to_dict())
     assert (len(found["tasks"]), found["left_out"], found["dependencies"]) == (MAX_TASKS, 5, [{"from": "t0", "to": "t1"}])
 
 
-def test_only_the_newest_rounds_and_generations_are_told() -> None:
+def test_only_the_newest_rounds_and_generations_are_listed() -> None:
     memory = ConstellationMemory()
     memory.previous_rounds = tuple({"run": f"r{number}"} for number in range(MAX_ROUNDS + 2))
     memory.archive = [constellation("a").to_dict() | {"generation": number} for number in range(MAX_ROUNDS + 2)]

@@ -34,7 +34,7 @@ def test_a_task_skipped_by_its_condition_is_a_good_end() -> None:
     assert result["summary"] == "2 tasks: 1 completed, 1 skipped; b (x>1 is false: x is 0)"
 
 
-def test_a_failure_that_nobody_handles_fails_the_run_by_name() -> None:
+def test_an_unhandled_failure_fails_the_run_by_name() -> None:
     agent = run("a b", "a>b", ("a", "raised"))
     assert (agent.state, agent.memory.outcome()) == ("FAIL", "failed")
     assert (agent.memory.code, agent.memory.reason) == ("task_failed", "a is FAILED: a: raised")

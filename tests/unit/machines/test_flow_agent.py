@@ -161,14 +161,14 @@ def test_running_is_journaled_before_the_body_is_entered() -> None:
     assert talk.states() == ["INITIALIZING", "RUNNING", "COMPLETED"]
 
 
-def test_a_handler_is_woken_when_the_last_transition_of_its_way_to_running_is_journaled() -> None:
+def test_a_handler_is_notified_when_its_last_transition_to_running_is_journaled() -> None:
     talk = Talk()
     talk.entered(S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL, S.RUNNING)
     wakes = {entry.state: entry.effects for entry in talk.entries if entry.effects and isinstance(entry.effects[0], NotifyHandler)}
     assert wakes == {S.RUNNING: (NotifyHandler(effect_id="r:2.0", entered=True),)}
 
 
-def test_a_handler_that_would_enter_after_a_cancel_is_called_off_and_makes_no_transition() -> None:
+def test_a_handler_about_to_enter_after_a_cancel_is_cancelled_without_a_transition() -> None:
     talk = Talk()
     talk.take(Cancel())
     assert talk.entered(S.RUNNING) == (NotifyHandler(effect_id="r:2.0", cancel_requested=True),)
@@ -185,7 +185,7 @@ def test_a_cancel_between_the_transitions_to_running_calls_the_handler_off() -> 
     assert last.effects == (NotifyHandler(effect_id=handler, cancel_requested=True),)
 
 
-def test_a_child_is_started_once_and_its_end_is_told_with_its_key() -> None:
+def test_a_child_is_started_once_and_its_end_is_reported_with_its_key() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     handler, start = talk.memory.handler_effect, StartChild(machine="flow agent", start=StartRequest(definition={}))
@@ -208,7 +208,7 @@ def test_no_child_is_started_after_a_cancel() -> None:
     assert talk.memory.children == {}
 
 
-def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> None:
+def test_a_handler_that_waits_for_a_failed_event_is_cancelled() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     handler = talk.memory.handler_effect
@@ -218,7 +218,7 @@ def test_a_handler_that_waits_for_what_could_not_be_taken_is_called_off() -> Non
     assert handler not in talk.run.outstanding
 
 
-def test_running_that_nobody_entered_is_entered() -> None:
+def test_running_is_entered_even_without_a_handler_that_led_there() -> None:
     talk = Talk()
     talk.handled(S.RUNNING)
     assert talk.handler == "on_running"
@@ -242,7 +242,7 @@ def test_a_message_goes_to_the_handler_of_its_state_and_the_question_is_closed()
     assert [(it.by, it.text) for it in talk.memory.history] == [("ada", "hello"), ("agent", "How many?"), ("ada", "4")]
 
 
-def test_messages_queue_while_a_handler_runs_and_are_taken_one_by_one() -> None:
+def test_messages_queue_while_a_handler_runs_and_are_handled_one_by_one() -> None:
     talk = Talk()
     talk.take(MessageReceived(text="one"))
     talk.take(MessageReceived(text="two"))
@@ -260,7 +260,7 @@ def test_a_message_to_no_question_closes_the_one_that_is_open() -> None:
     assert asked not in talk.run.outstanding
 
 
-def test_of_three_yes_at_once_one_is_taken() -> None:
+def test_of_three_simultaneous_approvals_one_is_accepted() -> None:
     talk = talk_in(S.WAITING_FOR_APPROVAL)
     asked = talk.memory.open_question
     talk.run.take(MessageReceived(text="yes", inquiry_id=asked), at=talk.now, actor="ada")
@@ -420,7 +420,7 @@ def test_an_interrupted_body_is_asked_about_and_not_repeated(words: dict[str, An
     assert bool(talk.memory.open_question) == (after == "")
 
 
-def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one() -> None:
+def test_a_fork_calls_an_unfinished_handler_again_and_asks_about_an_entered_one() -> None:
     talk = Talk()
     talk.take(Forked(origin="r0", seq=1, idle_s=5.0))
     assert talk.handler == "on_initializing"
@@ -431,7 +431,7 @@ def test_a_fork_calls_an_unfinished_handler_anew_and_asks_about_an_entered_one()
     assert talk.memory.interrupted
 
 
-def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> None:
+def test_a_fork_before_the_body_is_entered_calls_it_again_without_a_question() -> None:
     talk = Talk()
     talk.handled(S.RUNNING)
     assert talk.handler == "on_running"
@@ -440,7 +440,7 @@ def test_a_fork_before_the_body_is_entered_calls_it_anew_and_asks_nobody() -> No
     assert not talk.memory.interrupted
 
 
-def test_a_handler_that_was_called_off_enters_no_body() -> None:
+def test_a_cancelled_handler_enters_no_body() -> None:
     talk = Talk()
     old = talk.memory.handler_effect
     talk.take(Forked(origin="o", seq=1, idle_s=0))
@@ -466,7 +466,7 @@ def test_a_defect_of_ours_ends_it_by_name() -> None:
     assert (talk.states()[-1], talk.memory.code) == ("ERROR", "defect")
 
 
-def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way() -> None:
+def test_a_defect_in_handling_another_result_cancels_the_running_handler() -> None:
     talk = Talk()
     talk.entered(S.RUNNING)
     handle, run = talk.memory.handler_effect, talk.run
@@ -484,7 +484,7 @@ def test_a_defect_over_another_outcome_calls_off_the_handler_that_is_under_way()
     assert (talk.handler, str(run.state), talk.memory.prompt) == ("on_error", "ERROR", "")
 
 
-def test_on_error_is_called_though_a_defect_met_the_outcome_of_the_handler_that_was_called_off() -> None:
+def test_on_error_is_called_even_after_a_defect_in_the_result_of_a_cancelled_handler() -> None:
     talk = Talk()
     handle, run = talk.memory.handler_effect, talk.run
     wanted = run.take(

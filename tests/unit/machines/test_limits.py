@@ -119,7 +119,7 @@ def test_a_planner_that_would_go_past_the_limit_is_asked_again_with_a_higher_one
 
 
 @pytest.mark.parametrize("given", [(), (plan("a b", "a>b"),)])
-def test_a_question_that_was_put_off_is_the_same_question_when_it_is_put_again(given: tuple[Any, ...]) -> None:
+def test_a_deferred_request_is_the_same_request_when_it_is_made_again(given: tuple[Any, ...]) -> None:
     agent = Agent(*given, replan="always", max_tokens=1000, max_asks=1)
     if given:
         agent.ends("a")
@@ -156,7 +156,7 @@ def test_a_run_that_has_paused_itself_can_be_cancelled() -> None:
         ({"max_tokens": 50, "max_cost_usd": 0.25}, (0, 0.0)),
     ],
 )
-def test_what_is_left_is_told_to_the_planner(options: dict[str, Any], left: tuple[float, float] | None) -> None:
+def test_the_planner_gets_the_remaining_budget(options: dict[str, Any], left: tuple[float, float] | None) -> None:
     agent = Agent(plan("a b"), replan="always", **options)
     agent.ends("a")
     agent.plans(usage=used(60, 0.25))

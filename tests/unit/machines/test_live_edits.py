@@ -66,7 +66,7 @@ def test_a_batch_that_touches_what_has_started_is_refused_whole() -> None:
     assert "n" not in agent.constellation.tasks
 
 
-def test_an_edit_written_against_an_older_version_is_judged_by_what_it_touches() -> None:
+def test_an_edit_against_an_older_version_is_checked_by_the_parts_it_touches() -> None:
     agent = Agent(plan("a b"))
     agent.batch(Edited(actions=added("n"), base_version=1))
     agent.batch(Edited(actions=added("m"), base_version=1))
@@ -108,7 +108,7 @@ def test_a_paused_run_is_edited_and_starts_nothing() -> None:
     assert agent.running() == ["a", "n"]
 
 
-def test_an_open_question_stays_open_and_its_answer_is_judged_by_what_it_touches() -> None:
+def test_an_open_request_stays_open_and_its_answer_is_checked_by_the_parts_it_touches() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
     asked = agent.question()
@@ -133,7 +133,7 @@ def test_a_planner_may_not_finish_over_a_task_that_was_added_meanwhile() -> None
     assert (agent.state, agent.running()) == ("CONTINUE", ["n"])
 
 
-def test_a_verdict_gives_its_refusal_back() -> None:
+def test_a_verdict_contains_its_refusal() -> None:
     refusal = Refusal(code="cycle", what="a -> b -> a", why="no")
     assert refusal_of(EditRefused(refusal.code, refusal.what, refusal.why).verdict) == refusal
     assert refusal_of("constellation agent in START does not accept edited") is None

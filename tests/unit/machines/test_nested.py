@@ -130,7 +130,7 @@ def test_pause_and_unpause_are_relayed_to_every_child() -> None:
     assert relayed(it) == ["pause", "unpause"]
 
 
-def test_a_run_whose_children_rest_waits_until_it_is_claimed_anew_or_one_goes_on() -> None:
+def test_a_run_with_blocked_children_waits_until_its_owner_changes_or_one_goes_on() -> None:
     it = agent()
     effect_id, _ = started(it)
     assert status_of(it.run) == "active"
@@ -148,7 +148,7 @@ def test_a_run_whose_children_rest_waits_until_it_is_claimed_anew_or_one_goes_on
     assert it.state == "FINISH"
 
 
-def test_news_of_a_child_that_is_none_is_nothing() -> None:
+def test_a_report_about_an_unknown_child_is_ignored() -> None:
     assert agent().take(ChildBlocked(effect_id="r:9.9", blocked=True)) is None
 
 

@@ -154,7 +154,7 @@ def test_an_answer_to_what_is_no_question_is_refused() -> None:
         agent.take(Answered(effect_id=attempt, verb="approve"))
 
 
-def test_nobody_answering_is_a_no() -> None:
+def test_an_expired_question_counts_as_rejected() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     assert agent.inquiry().expires_at == 1060.0
     assert agent.memory.wake_at() == 1060.0
@@ -173,14 +173,14 @@ def test_a_retry_that_names_no_errors_repeats_nothing_that_may_have_happened(ski
     assert agent.task("a").status == status
 
 
-def test_nobody_answering_is_a_no_while_the_run_is_paused_too() -> None:
+def test_an_expired_question_counts_as_rejected_in_a_paused_run_too() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     agent.batch(Pause())
     agent.wait_until(1060.0)
     assert agent.task("a").status == "FAILED"
 
 
-def test_a_deadline_passes_while_nobody_answers() -> None:
+def test_a_deadline_passes_while_a_question_is_open() -> None:
     agent = Agent(careful(deadline_s=30))
     agent.wait_until(1030.0)
     error = agent.task("a").error
@@ -188,7 +188,7 @@ def test_a_deadline_passes_while_nobody_answers() -> None:
     assert (agent.task("a").status, error.code) == ("FAILED", "deadline")
 
 
-def test_an_answer_to_a_question_that_was_called_off_is_refused() -> None:
+def test_an_answer_to_a_cancelled_question_is_refused() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     late = agent.answer("approve")
     agent.wait_until(1060.0)
@@ -295,7 +295,7 @@ def test_an_answer_of_another_kind_is_refused() -> None:
         agent.take(agent.answer("edit", {"x": 2}))
 
 
-def test_the_rest_goes_on_while_a_person_thinks() -> None:
+def test_other_tasks_go_on_while_a_question_is_open() -> None:
     agent = Agent({"tasks": [*careful()["tasks"], {"task_id": "b", "device": "d"}, {"task_id": "c", "device": "d"}],
                    "dependencies": [{"from": "b", "to": "c"}]})  # fmt: skip
     agent.ends("b")
@@ -304,7 +304,7 @@ def test_the_rest_goes_on_while_a_person_thinks() -> None:
     assert agent.state == "CONTINUE"
 
 
-def test_a_question_that_was_withdrawn_has_no_consequence() -> None:
+def test_a_cancelled_question_has_no_consequence() -> None:
     agent = Agent(careful(), inquiry_timeout_s=60)
     agent.wait_until(1060.0)
     (withdraw,) = agent.outstanding(CancelEffect).values()

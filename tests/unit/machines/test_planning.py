@@ -321,7 +321,7 @@ def test_a_refused_edit_leaves_the_looked_up_skill_as_it_was() -> None:
 # -- the proposed status ---------------------------------------------------------------------------------
 
 
-def test_finish_is_taken_when_nothing_is_left() -> None:
+def test_finish_is_accepted_when_no_work_is_left() -> None:
     agent = Agent(plan("a"), replan="always")
     agent.ends("a")
     agent.plans(status="FINISH", result={"summary": "all well"})
@@ -363,7 +363,7 @@ def test_finish_is_refused_when_a_task_ended_after_the_question() -> None:
     assert asked(agent).batch == ("a", "b")
 
 
-def test_a_refused_finish_is_taken_as_continue_in_the_end() -> None:
+def test_a_finish_that_stays_refused_counts_as_continue() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always", max_reasks=2)
     agent.ends("a")
     for _ in range(3):
@@ -386,7 +386,7 @@ def test_the_planner_may_fail_the_run() -> None:
 # -- restart -----------------------------------------------------------------------------------------------
 
 
-def test_a_restart_archives_settles_and_plans_anew() -> None:
+def test_a_restart_archives_settles_and_plans_again() -> None:
     agent = Agent(plan("a b"), replan="always")
     agent.ends("a")
     agent.plans(status="START", thought="another way")
@@ -403,7 +403,7 @@ def test_a_restart_archives_settles_and_plans_anew() -> None:
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 
 
-def test_what_was_called_off_in_a_restart_does_not_touch_the_task_of_that_name_in_the_next() -> None:
+def test_an_attempt_cancelled_by_a_restart_does_not_touch_the_task_of_that_name_in_the_next() -> None:
     agent = Agent(plan("a b"), replan="always")
     agent.ends("a")
     late = agent.end_of("b", result="late")
@@ -429,7 +429,7 @@ def test_restarts_are_bounded() -> None:
     assert len(agent.memory.archive) == 2
 
 
-def test_a_restart_says_why_to_whoever_plans_anew_and_again_if_that_is_refused() -> None:
+def test_the_planner_gets_the_reason_of_a_restart_also_after_a_refusal() -> None:
     agent = Agent(plan("a"), replan="always")
     agent.ends("a", {"found": 1})
     agent.plans(status="START", thought="another way")
@@ -469,7 +469,7 @@ def test_a_restart_does_not_take_the_constellation_that_comes_with_it() -> None:
     ]
 
 
-def test_a_refusal_tells_what_has_moved_since_the_question() -> None:
+def test_a_refusal_lists_tasks_that_moved_since_the_request() -> None:
     agent = Agent(plan("a b c", "b>c"), replan="when_needed")
     agent.ends("a", {"replan": True})
     reply = agent.reply(A("update_task", task_id="c", name="new"))
@@ -478,7 +478,7 @@ def test_a_refusal_tells_what_has_moved_since_the_question() -> None:
     assert asked(agent).feedback.endswith(" Since you were asked: b is COMPLETED, c is RUNNING.")
 
 
-def test_a_refusal_of_what_was_wrong_from_the_start_tells_of_nothing_that_moved() -> None:
+def test_a_refusal_of_edits_wrong_from_the_start_lists_no_moved_tasks() -> None:
     agent = Agent(plan("a b c", "a>b"), replan="always", hold="none")
     agent.ends("a")
     agent.plans(A("remove_task", task_id="b"))

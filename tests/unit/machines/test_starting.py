@@ -170,7 +170,7 @@ def test_what_a_machine_starts_can_be_begun_with_what_it_was_given(start: Callab
 
 
 @pytest.mark.parametrize("odd", [{"request": 5}, {"inputs": []}, {"budget_s": 0}])
-def test_a_request_that_is_none_is_refused_in_words(odd: dict[str, Any]) -> None:
+def test_an_invalid_request_is_refused_in_words(odd: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=r"^a flow agent cannot be started with this request: Expected [^\n]+$"):
         child_start("flow agent", StartRequest(definition={}, **odd), "t")
 

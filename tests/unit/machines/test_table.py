@@ -120,7 +120,7 @@ def test_a_drain_at_the_end_makes_no_entry() -> None:
 
 
 @pytest.mark.parametrize("event", [Cancel(), Pause(), Unpause(), DeviceLost(device="d"), ConstellationSubmitted(request="x", fleet=FLEET)])
-def test_a_command_to_a_run_that_has_ended_raises_and_tells_the_story(event: Cancel) -> None:
+def test_a_command_to_an_ended_run_raises_with_the_history(event: Cancel) -> None:
     agent = finished()
     before = memory_of(agent.run)
     with pytest.raises(IllegalTransition, match="constellation agent in FINISH does not accept") as raised:
@@ -129,7 +129,7 @@ def test_a_command_to_a_run_that_has_ended_raises_and_tells_the_story(event: Can
     assert memory_of(agent.run) == before
 
 
-def test_a_claim_is_journaled_in_every_state() -> None:
+def test_a_change_of_owner_is_journaled_in_every_state() -> None:
     for agent in (Agent(), Agent(plan("a")), finished()):
         state = agent.state
         entry = agent.take(OwnershipAcquired(epoch=2, owner="p"))
@@ -137,7 +137,7 @@ def test_a_claim_is_journaled_in_every_state() -> None:
         assert entry.state == state
 
 
-def test_late_and_duplicate_outcomes_at_the_end_are_notes() -> None:
+def test_late_and_duplicate_results_after_the_end_are_notes() -> None:
     agent = Agent(plan("a"))
     late = agent.end_of("a", result=1)
     agent.batch(late)
@@ -158,7 +158,7 @@ def test_progress_of_a_running_attempt_is_journaled_and_of_another_is_not() -> N
     agent.ends("a")
 
 
-def test_a_defect_over_an_outcome_ends_the_run_by_name() -> None:
+def test_a_defect_in_handling_a_result_ends_the_run_by_name() -> None:
     agent = Agent(plan("a b c", "b>c"))
     agent.take(TransitionFailed(effect_id=agent.task("a").effect_id, event="attempt_ended", reason="ZeroDivisionError: x"))
     assert agent.state == "FAIL"
@@ -190,7 +190,7 @@ def test_a_defect_after_the_end_is_only_settled() -> None:
 # -- cancelling, the wall ------------------------------------------------------------------------------
 
 
-def test_cancel_settles_everything_and_ends_when_all_outcomes_are_in() -> None:
+def test_cancel_settles_everything_and_ends_with_the_last_result() -> None:
     agent = Agent(plan("a b c d", "a>c") | {"tasks": [*plan("a b c")["tasks"], {"task_id": "d", "device": "d", "requires_approval": True}]})
     assert agent.running() == ["a", "b", "d"]
     agent.take(Cancel(reason="enough"), actor="ann")
@@ -204,7 +204,7 @@ def test_cancel_settles_everything_and_ends_when_all_outcomes_are_in() -> None:
     assert not agent.run.abandoned
 
 
-def test_the_result_of_an_attempt_that_was_called_off_has_no_consequence() -> None:
+def test_the_result_of_a_cancelled_attempt_is_ignored() -> None:
     agent = Agent(plan("a"))
     ended = agent.end_of("a", result={"late": True})
     agent.take(Cancel())

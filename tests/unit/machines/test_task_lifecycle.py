@@ -60,7 +60,7 @@ def test_settled_is_terminal_and_only_what_has_not_started_is_editable() -> None
 
 
 @pytest.mark.parametrize("state", sorted(SETTLED))
-def test_a_settled_task_takes_nothing(state: TaskStatus) -> None:
+def test_a_settled_task_accepts_no_event(state: TaskStatus) -> None:
     with pytest.raises(IllegalTransition, match="accepted: nothing"):
         step(star(state), Completed(result=1))
 

@@ -253,7 +253,7 @@ def test_losing_devices_is_bounded() -> None:
     assert agent.outstanding(AskPerson)
 
 
-def test_a_new_owner_is_told_anew_what_is_lost() -> None:
+def test_a_new_owner_forgets_lost_devices() -> None:
     agent = Agent(plan("a b", "a>b"))
     agent.take(DeviceLost(device="d"))
     agent.take(OwnershipAcquired(epoch=2, owner="p"))
@@ -264,7 +264,7 @@ def test_a_new_owner_is_told_anew_what_is_lost() -> None:
 # -- what is recorded ----------------------------------------------------------------------------------
 
 
-def test_the_verdict_of_a_condition_is_recorded_and_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_evaluation_of_a_condition_is_recorded_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent(plan("a b", "a>b:x>1"))
     agent.ends("a", {"x": 2})
     assert [entry.side_effects for entry in agent.entries if entry.side_effects] == [{"a->b v1": {"satisfied": True, "reason": ""}}]
@@ -287,7 +287,7 @@ def test_a_result_that_asks_for_nothing_new_leaves_the_journal_readable() -> Non
     assert agent.replayed().memory.constellation.tasks["a"].result == [1, {"x": None}]
 
 
-def test_an_error_is_kept_as_it_came() -> None:
+def test_an_error_is_stored_unchanged() -> None:
     agent = Agent(one())
     agent.ends("a", error="crashed")
     assert agent.replayed().memory.constellation.tasks["a"].error == TaskError(code="crashed", message="a: crashed")

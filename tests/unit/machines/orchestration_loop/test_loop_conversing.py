@@ -35,7 +35,7 @@ def test_a_reply_without_calls_is_the_finding() -> None:
     assert (loop.memory.findings[0].output, loop.memory.tokens) == ("it is so", 7)
 
 
-def test_a_reply_that_comes_after_it_was_called_off_counts_with_its_tokens() -> None:
+def test_the_tokens_of_a_cancelled_reply_are_counted() -> None:
     loop = conversing()
     asked = loop.effect(AskModel)
     loop.batch(Cancel())
@@ -55,7 +55,7 @@ def test_calls_are_made_and_their_results_lead_to_the_next_reply() -> None:
     loop.assert_replays()
 
 
-def test_a_call_that_is_not_allowed_is_denied_without_a_question_and_the_model_is_told() -> None:
+def test_a_disallowed_call_is_denied_without_a_question_and_the_model_gets_the_reason() -> None:
     loop = conversing(call(denied="it is not on the list of model"))
     assert (loop.state, calling(loop)) == ("EXECUTING", [])
     assert [effect.round for effect in loop.outstanding(AskModel).values()] == [2]
@@ -87,7 +87,7 @@ def test_arguments_that_a_tool_does_not_have_are_refused_and_the_question_stays_
     loop.assert_replays()
 
 
-def test_a_tool_that_takes_any_argument_takes_any_edit() -> None:
+def test_a_tool_that_accepts_any_argument_accepts_any_edit() -> None:
     loop = conversing(call(tool="remove", gate="destructive", parameters={**SCHEMA, "additionalProperties": True}))
     loop.answers("edit", {"more": 1})
     assert calling(loop) == ["c1"]
@@ -168,7 +168,7 @@ def test_a_first_call_is_confirmed_and_the_second_is_not() -> None:
     assert calling(loop) == ["c2"]
 
 
-def test_what_needs_no_yes_goes_on_while_the_rest_is_asked() -> None:
+def test_calls_without_a_gate_go_on_while_others_await_confirmation() -> None:
     loop = conversing(call("c1"), call("c2", "remove", gate="destructive"))
     assert (loop.state, calling(loop), len(loop.asked())) == ("EXECUTING", ["c1"], 1)
     loop.returns("c1")
@@ -193,7 +193,7 @@ def test_a_call_that_may_have_been_made_is_asked_about() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_of_a_call_that_is_not_made_again_the_model_hears_that_it_may_have_been_carried_out(*, late: bool) -> None:
+def test_the_model_learns_that_an_interrupted_call_may_have_been_carried_out(*, late: bool) -> None:
     loop = Loop(*steps("a:model"), inquiry_timeout_s=60.0)
     loop.replies("", call(tool="send"))
     effect = loop.effect(CallTool)

@@ -176,7 +176,7 @@ def test_attempts_of_one_step_are_bounded_by_name() -> None:
     assert loop.memory.reason == "a was tried 2 times (max_attempts): still no"
 
 
-def test_a_step_that_nobody_else_can_do_ends_the_run() -> None:
+def test_a_step_without_an_alternative_worker_ends_the_run() -> None:
     loop = Loop(*steps("a"))
     loop.fails("a", "no")
     loop.says(strategy=Strategy.RETRY_ELSEWHERE)

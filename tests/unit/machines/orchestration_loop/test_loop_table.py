@@ -151,7 +151,7 @@ def test_a_command_out_of_place_raises_and_changes_nothing(state: State) -> None
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_an_outcome_that_nobody_waits_for_is_noted_and_changes_nothing(state: State) -> None:
+def test_an_unexpected_result_is_noted_and_changes_nothing(state: State) -> None:
     loop = in_state(state)
     before = msgspec.to_builtins(loop.memory)
     entry = loop.take(WorkerEnded(effect_id="r:99.0"))
@@ -195,7 +195,7 @@ def test_a_defect_ends_any_state_in_failed_by_name(state: State) -> None:
 
 
 @pytest.mark.parametrize("state", [state for state in State if state not in TERMINAL])
-def test_a_paused_loop_starts_nothing_and_goes_on_when_told(state: State) -> None:
+def test_a_paused_loop_starts_nothing_until_it_is_unpaused(state: State) -> None:
     loop = in_state(state)
     under_way = list(loop.run.outstanding)
     loop.batch(Pause(), OwnershipAcquired(epoch=2, owner="x"))

@@ -19,7 +19,7 @@ from tests.loops import Loop, steps
 # -- planning ----------------------------------------------------------------------------------------
 
 
-def test_a_plan_that_cannot_be_used_is_asked_for_again_and_told_why() -> None:
+def test_an_invalid_plan_is_requested_again_with_the_reason() -> None:
     loop = Loop()
     loop.plans(Step(worker="ghost", intent="haunt"))
     (asked,) = loop.outstanding(MakePlan).values()
@@ -74,7 +74,7 @@ def test_a_worker_sees_its_handoff_and_nothing_else() -> None:
 # -- one step ----------------------------------------------------------------------------------------
 
 
-def test_a_step_is_claimed_before_it_runs_and_its_result_comes_with_observing() -> None:
+def test_a_step_begins_before_it_runs_and_observing_records_its_finding() -> None:
     loop = Loop(*steps("a"))
     claim = loop.entries[-1]
     assert [kind_of(effect) for effect in claim.effects] == ["run_worker"]
@@ -94,7 +94,7 @@ def test_a_step_that_needs_a_yes_waits_for_it_and_then_runs_once() -> None:
     assert loop.states == ["EXECUTING", "WAITING", "EXECUTING", "OBSERVING", "REFLECTING"]
 
 
-def test_an_approval_may_change_what_the_worker_is_told() -> None:
+def test_an_approval_may_change_the_handoff() -> None:
     loop = Loop(*steps("a:asks"))
     loop.answers("edit", {"budget": 5})
     (effect,) = loop.outstanding(RunWorker).values()
@@ -166,7 +166,7 @@ def test_a_question_that_expires_is_a_no() -> None:
     loop.assert_replays()
 
 
-def test_a_result_that_comes_later_is_waited_for_and_taken_as_the_output() -> None:
+def test_a_later_result_is_awaited_and_becomes_the_output() -> None:
     loop = Loop(*steps("a"))
     loop.batch(WorkerEnded(effect_id=loop.effect(RunWorker), later=Later(key="job-7")))
     assert loop.state == "WAITING"
@@ -221,7 +221,7 @@ def test_five_at_once_one_fails_one_times_out_one_asks_and_one_reflection_sees_a
     loop.assert_replays()
 
 
-def test_work_at_once_is_bounded_and_the_rest_follows() -> None:
+def test_parallel_work_is_bounded_and_the_other_steps_follow() -> None:
     loop = Loop(*steps("a", "b", "c", group="g"), max_parallel=2)
     assert loop.working() == ["a", "b"]
     loop.ends("a")
@@ -261,7 +261,7 @@ def test_a_group_is_entered_before_its_workers_start() -> None:
 
 
 @pytest.mark.parametrize(("worker", "state"), [("w", "EXECUTING"), ("once", "WAITING")])
-def test_a_fork_repeats_what_is_harmless_and_asks_about_the_rest(worker: str, state: str) -> None:
+def test_a_fork_repeats_idempotent_work_and_asks_about_other_work(worker: str, state: str) -> None:
     loop = Loop(*steps(f"a:{worker}"))
     loop.batch(Forked(origin="o", seq=3, idle_s=10.0))
     loop.call_off()
