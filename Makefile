@@ -37,13 +37,13 @@ check: .venv/.ok ## format, lint, types, layers, shape, docs: all must be clean
 	.venv/bin/lint-imports
 	$(PY) -m pytest tests/architecture
 
-simulate: .venv/.ok ## search simulated worlds for broken invariants (SECONDS=60; ARGS="--profile talks")
+simulate: .venv/.ok ## search simulated worlds for violated invariants (SECONDS=60; ARGS="--profile conversations")
 	$(PY) -m tests.simulation --seconds $(SECONDS) $(ARGS)
 
-explore: .venv/.ok ## walk small worlds whole, state by state (ARGS="agent-4-edit"; without, their names)
+explore: .venv/.ok ## explore small worlds exhaustively (ARGS="agent-4-edit"; without ARGS: list the names)
 	$(PY) -m tests.simulation.explore $(ARGS)
 
-fuzz: .venv/.ok ## search for input that is neither taken nor refused (SECONDS=60; one round at least)
+fuzz: .venv/.ok ## search for input that is neither accepted nor rejected (SECONDS=60; at least one round)
 	$(PY) -m tests.fuzz $(SECONDS)
 
 bench: .venv/.ok ## measure, beside the floors; writes benchmarks/RESULTS.md (ARGS=--quick: one run of each)

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings for all tests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import signal
 
 from hypothesis import settings
 
-# What a developer plans with, and pays for, is no business of a test.
+# Tests must not use the models and keys of a developer.
 for name in [name for name in os.environ if name.startswith("ASTERISM_")]:
     del os.environ[name]
 
-# Tests start hundreds of processes: as for users, what was compiled once is not compiled again.
+# Tests start hundreds of processes, which share the compiled bytecode.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Whoever runs the tests in the background (a shell's `&`, nohup, CI) has these ignored, and so would every process that a test starts.
+# In the background (a shell's `&`, nohup, CI) these signals are ignored, also in every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

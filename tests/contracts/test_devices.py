@@ -55,7 +55,7 @@ def play_simulated(tmp_path: Path, scenario: Scenario) -> None:
         ledger = PerformanceLog(asyncio.get_running_loop().time)
         profile = AgentProfile(device_id="d", skills=tuple(Skill(name=name) for name in SKILLS))
         await scenario(FakeDevice(profile, ledger, by_skill(behaviours)))
-        assert ledger.performing == []
+        assert ledger.running_keys == []
 
     simulation.run(whole())
 

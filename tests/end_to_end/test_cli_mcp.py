@@ -20,8 +20,8 @@ from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
 from asterism.planner.editor import RESOURCE
+from tests.constellations import SEVEN
 from tests.end_to_end.desk import TIMEOUT_S, Desk
-from tests.stars import SEVEN
 
 GATE = {"task_id": "gate", "name": "wait", "device": "desk"}
 AFTER = {"task_id": "after", "name": "deploy", "device": "server"}

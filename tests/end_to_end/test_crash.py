@@ -23,7 +23,7 @@ from asterism.machines.run_control import Verb
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.stores.sqlite import SqliteStore
-from tests.stars import seed
+from tests.constellations import seed
 
 HERE = Path(__file__).parent
 NEVER = 10_000

@@ -14,8 +14,8 @@ from asterism.machines.constellation_agent.events import AskPlanner, Planned
 from asterism.planner import phases
 from asterism.runtime.ports.device import Attempt
 from asterism.simulation.model_wire import Say
+from tests.constellations import seed
 from tests.http_runs import SEED_FLEET, Lived, edit, ended, live, one_by_one
-from tests.stars import seed
 
 pytestmark = pytest.mark.usefixtures("key")
 

@@ -16,7 +16,7 @@ from asterism.kernel.journal import version_of
 from asterism.kernel.machine import Machine
 from asterism.kernel.packing import packer
 from asterism.stores.sqlite import SqliteStore
-from tests.upgrades import NAMES, by_rules, next_version
+from tests.program_versions import NAMES, by_rules, next_version
 
 ROOT = Path(__file__).parents[2]
 RUNS = sorted(f"{how}-{number}" for how in ("asks", "works") for number in range(len(NAMES)))

@@ -16,7 +16,7 @@ from asterism.bootstrap import MACHINES, open_store
 from asterism.errors import AsterismError
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import Store
-from tests.upgrades import NAMES, Hands, finish, next_version, runtime_of, submit
+from tests.program_versions import NAMES, Hands, finish, next_version, runtime_of, submit
 
 
 class Fatal:

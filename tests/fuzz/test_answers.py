@@ -27,11 +27,11 @@ from asterism.machines.orchestration_loop.model import ToolCall
 from asterism.planner.reply import InvalidReply, parse_reply
 from asterism.simulation.device import Behaviour
 from asterism.simulation.world import World
-from tests.agents import Agent, memory_of
-from tests.loops import Loop, steps
-from tests.simulation.scenes import fleet_of, tasks
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import plan
+from tests.loop_harness import Loop, steps
+from tests.simulation.demo_world import fleet_of, tasks
 from tests.simulation.test_forks import FLEET, House, play
-from tests.stars import plan
 
 WORDS = [
     "thought",

@@ -21,14 +21,14 @@ from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.planner import ScriptedPlanner
 from asterism.simulation.world import World
-from tests import stars
-from tests.agents import Agent
-from tests.simulation.scenes import DEMO, demo, fleet_of, lines, says, tasks
+from tests import constellations as stars
+from tests.constellation_harness import Agent
+from tests.constellations import action
+from tests.simulation.demo_world import DEMO, demo, fleet_of, lines, says, tasks
 from tests.simulation.test_decisions import ALL, approving, says_to_proposals
 from tests.simulation.test_forks import House, play
 from tests.simulation.test_live_edits import ADDED
 from tests.simulation.test_replanning import SEEDS_EDIT
-from tests.stars import action
 
 
 def told(it: Agent) -> list[Record]:
@@ -65,7 +65,7 @@ def interruption() -> Sequence[Record]:
 
 def approval() -> Sequence[Record]:
     """A yes after an hour, with other arguments; and a second one, which is stale."""
-    people = says(Answer(verb="edit", value={"x": 2}, after_s=3600), Answer(verb="approve", after_s=3600.3, by="bob", past_the_desk=True))
+    people = says(Answer(verb="edit", value={"x": 2}, after_s=3600), Answer(verb="approve", after_s=3600.3, by="bob", bypasses_client=True))
     plan = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}
     return World(1, fleet=fleet_of("d"), people=people).run(plan).records
 
@@ -89,7 +89,9 @@ def restart() -> Sequence[Record]:
 
 def cancel() -> Sequence[Record]:
     """Cancelled while two tasks run and a person is being asked."""
-    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, happenings=[ScheduledEvent(at_s=10, what="cancel")])
+    world = World(
+        1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=99)}, scheduled_events=[ScheduledEvent(at_s=10, what="cancel")]
+    )
     return world.run({"tasks": [*tasks("a", "b"), *tasks("c", requires_approval=True)]}).records
 
 
@@ -102,18 +104,18 @@ def _nested() -> Ending:
     """A task that is a constellation with a question inside, paused and taken up again."""
     inner = {"tasks": [*tasks("p", inputs={"x": "${inputs.x}"}), *tasks("q", requires_approval=True)], "dependencies": lines("p>q")}
     plan = {"tasks": [{"task_id": "b", "inputs": {"x": 1}, "constellation": inner}, *tasks("c")], "dependencies": lines("b>c")}
-    happenings = [ScheduledEvent(at_s=2, what="pause"), ScheduledEvent(at_s=20, what="unpause")]
-    world = World(1, fleet=fleet_of("d"), people=says(Answer(verb="approve", after_s=60)), happenings=happenings)
+    scheduled_events = [ScheduledEvent(at_s=2, what="pause"), ScheduledEvent(at_s=20, what="unpause")]
+    world = World(1, fleet=fleet_of("d"), people=says(Answer(verb="approve", after_s=60)), scheduled_events=scheduled_events)
     return world.run(plan)
 
 
 def edits() -> Sequence[Record]:
     """Somebody edits the run while it is under way: one edit is taken, one comes too late for its task."""
-    happenings = [
+    scheduled_events = [
         ScheduledEvent(at_s=5, what="edit", key="one", actions=ADDED),
         ScheduledEvent(at_s=15, what="edit", key="two", actions=(action("remove_task", task_id="b"),)),
     ]
-    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, happenings=happenings)
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=10)}, scheduled_events=scheduled_events)
     return world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}).records
 
 
@@ -136,7 +138,9 @@ def limits() -> Sequence[Record]:
         plan = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")} if question.mode == "CREATION" else None
         return Proposal(plan=parse_plan(plan) if plan else None, thought="because", **told)
 
-    world = World(1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), happenings=[ScheduledEvent(at_s=1000, what="allow")])
+    world = World(
+        1, fleet=fleet_of("d"), planner=ScriptedPlanner(script), scheduled_events=[ScheduledEvent(at_s=1000, what="raise_limits")]
+    )
     return world.run(None, options=RunOptions(replan="always", max_tokens=150)).records
 
 
@@ -200,10 +204,10 @@ def deadlines() -> Sequence[Record]:
     it = Agent({"tasks": tasks}, inquiry_timeout_s=60.0, wall_limit_s=500.0)
     it.ends("b", error="timeout")
     it.wait_until(1060.0)
-    it.call_off()
+    it.finish_cancellations()
     it.ends("c", error="deadline")
     it.wait_until(1500.0)
-    it.call_off()
+    it.finish_cancellations()
     return told(it)
 
 
@@ -215,7 +219,7 @@ def round_two() -> Sequence[Record]:
     it.plans(plan=stars.plan("b c", "b>c:x>1"), thought="as before")
     it.ends("b", {"x": 2})
     it.plans(status="FAIL", result={"summary": "it cannot be done"})
-    it.call_off()
+    it.finish_cancellations()
     return told(it)
 
 
@@ -223,7 +227,7 @@ def defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Agent(stars.plan("a b"))
     it.batch(TransitionFailed(effect_id=next(iter(it.run.outstanding)), event="attempt_ended", reason="KeyError: x"))
-    it.call_off()
+    it.finish_cancellations()
     return told(it)
 
 

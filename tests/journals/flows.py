@@ -18,7 +18,7 @@ from asterism.machines.flow_agent.events import (
 )
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Forked, TransitionFailed
-from tests.flows import talk
+from tests.conversation_harness import talk
 from tests.simulation.conversation_agents import Polite, Steps
 from tests.simulation.conversations import Conversation, hold
 from tests.unit.flows.test_children import LINES, Paint

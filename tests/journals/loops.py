@@ -18,7 +18,7 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.run_control import Cancel, Forked, Pause, TransitionFailed, Unpause
 from asterism.simulation.people import Crash, everyone_says
 from asterism.simulation.world import World
-from tests.loops import Loop, steps
+from tests.loop_harness import Loop, steps
 from tests.simulation.test_loops import research_and_write
 
 
@@ -144,7 +144,7 @@ def loop_cancel() -> Sequence[Record]:
     it.batch(Unpause())
     it.says()
     it.batch(Cancel(reason="enough"))
-    it.call_off()
+    it.finish_cancellations()
     return told(it)
 
 
@@ -152,7 +152,7 @@ def loop_fork() -> Sequence[Record]:
     """A copy of a run in the middle of a step that may have been done: a person says it is."""
     it = Loop(*steps("a:once"))
     it.batch(Forked(origin="r0", seq=2, idle_s=60.0))
-    it.call_off()
+    it.finish_cancellations()
     it.answers("respond", "it is done")
     return finish(it)
 
@@ -161,7 +161,7 @@ def loop_defect() -> Sequence[Record]:
     """A move of ours raised: it ends by name."""
     it = Loop(*steps("a"))
     it.batch(TransitionFailed(effect_id=it.effect(RunWorker), event="worker_ended", reason="KeyError: x"))
-    it.call_off()
+    it.finish_cancellations()
     return told(it)
 
 

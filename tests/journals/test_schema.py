@@ -13,7 +13,7 @@ from asterism.kernel.machine import Event, StepContext, row
 from tests.journals import schema
 from tests.journals.write import GOLDEN
 from tests.journals.write import path_of as journal_of
-from tests.kettle import KETTLE, TABLE, Kettle, Memory, make_kettle
+from tests.kettle_machine import KETTLE, TABLE, Kettle, Memory, make_kettle
 
 WHAT_TO_DO = """the form of journals is not the one that {file} records.
 Raise SCHEMA_VERSION in asterism.kernel.journal, add a step to UPGRADES in asterism.kernel.packing, and write the schema file of the

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.stars import action
+from tests.constellations import action
 
 IDS = [f"t{number}" for number in range(7)]
 KINDS = ["UNCONDITIONAL", "SUCCESS_ONLY", "COMPLETION_ONLY"]

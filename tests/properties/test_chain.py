@@ -11,8 +11,8 @@ import pytest
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.constellation.constellation import TaskConstellation
 from asterism.machines.run_control import Cancel
-from tests.agents import Agent, memory_of
-from tests.stars import action, edit, end, plan, ready
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import action, edit, end, plan, ready
 
 SIZE = 2000
 IDS = [f"t{number}" for number in range(SIZE)]
@@ -68,7 +68,7 @@ def test_a_failure_at_its_head_skips_it_to_the_end() -> None:
 def test_cancel_settles_all_of_it() -> None:
     agent = Agent(CHAIN)
     agent.take(Cancel())
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
     assert agent.memory.result()["cancelled"] == SIZE
 

@@ -15,8 +15,8 @@ from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Applied, EditRefused, parse_action
 from asterism.constellation.task import TaskStatus
+from tests.constellations import end, judge_all, ready
 from tests.properties.plans import batches, documents, ids, judged
-from tests.stars import end, judge_all, ready
 
 Graph = nx.DiGraph  # networkx' stubs make it generic, networkx itself does not
 

@@ -16,9 +16,9 @@ from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
-from tests.agents import FLEET, Agent, memory_of
+from tests.constellation_harness import FLEET, Agent, memory_of
+from tests.constellations import action
 from tests.properties.plans import batches, documents, edits
-from tests.stars import action
 
 ERRORS = [None, None, None, "raised", "timeout", "interrupted", "device_lost", "cancelled"]
 replies = st.one_of(st.just([]), st.lists(edits, min_size=1, max_size=1), batches)

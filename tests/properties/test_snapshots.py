@@ -13,7 +13,7 @@ from asterism.kernel.snapshot import restore_snapshot, take_snapshot
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.simulation.checks.checker import MACHINES
 from asterism.simulation.invariants import difference
-from tests.agents import memory_of
+from tests.constellation_harness import memory_of
 from tests.simulation.search.profiles import PROFILES, setting_of
 
 
@@ -34,7 +34,7 @@ def whole(run: Run[Any]) -> Any:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_run_restored_at_every_entry_does_the_same(profile: str) -> None:
     for seed in range(12):
-        _, ending = setting_of(profile, seed).play()
+        _, ending = setting_of(profile, seed).execute()
         machine = MACHINES[ending.row.machine]
         unpack = packer(machine).unpack
         straight: Run[Any] = Run(machine, ending.row.run_id)

@@ -19,7 +19,7 @@ from asterism.errors import AsterismError
 from asterism.flows import AgentResult, Orchestrator
 from asterism.flows.secret_store import SecretStore
 from asterism.runtime.runtime import Runtime
-from tests.flows import NEVER, Stage, act
+from tests.conversation_harness import NEVER, Stage, act
 from tests.simulation.conversation_agents import AGENTS, AT_THE_DESK
 
 PAGE = Path(__file__).with_name("conversations.txt")

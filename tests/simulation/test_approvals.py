@@ -10,7 +10,7 @@ from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, ScheduledEvent, everyone_says
 from asterism.simulation.world import World
-from tests.simulation.scenes import fleet_of, kinds, lines, says, started, statuses, tasks
+from tests.simulation.demo_world import fleet_of, kinds, lines, says, started, statuses, tasks
 
 PLAN = {"tasks": [*tasks("a", requires_approval=True, inputs={"x": 1}), *tasks("b")], "dependencies": lines("a>b")}
 
@@ -23,7 +23,7 @@ def live(*answers: Answer, seed: int = 1, options: RunOptions | None = None, **m
 def test_without_a_yes_nothing_runs_and_the_run_waits() -> None:
     world, ending = live()
     assert (ending.row.status, statuses(ending)["a"]) == ("waiting", "RUNNING")
-    assert not world.ledger.performances
+    assert not world.performance_log.performances
     assert ending.task("a").inquiry_id in world.memory.inquiries
 
 
@@ -31,7 +31,7 @@ def test_a_parked_run_is_answered_later_and_driven_on_by_another_process() -> No
     world, ending = live(Answer(verb="approve", after_s=3000))
     assert ending.outcome == "finished"
     assert [task for task, _ in started(world)] == ["a", "b"]
-    assert {performance.process for performance in world.ledger.performances} == {"process-2"}
+    assert {performance.process for performance in world.performance_log.performances} == {"process-2"}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -52,7 +52,7 @@ def test_a_stale_answer_is_refused() -> None:
 
 
 def test_a_second_yes_written_past_the_desk_is_noted_and_does_nothing() -> None:
-    world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=1.1, by="eve", past_the_desk=True))
+    world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=1.1, by="eve", bypasses_client=True))
     assert kinds(ending, "dispatch") == ["a", "b"]
     assert [entry.note != "" for entry in ending.entries if kind_of(entry.event) == "answered"] == [False, True]
     verdicts = [row.verdict for row in world.memory.inbox.values()]
@@ -63,7 +63,7 @@ def test_a_second_yes_written_past_the_desk_is_noted_and_does_nothing() -> None:
 def test_a_question_that_expires_is_a_no() -> None:
     world, ending = live(Answer(verb="approve", after_s=60), options=RunOptions(inquiry_timeout_s=30))
     assert ending.outcome in ("failed", "")  # parked, it is found to have expired by whoever drives next
-    assert not world.ledger.performances
+    assert not world.performance_log.performances
     assert "has expired" in world.refusals[0]
 
 
@@ -96,7 +96,7 @@ def test_a_no_cancels_the_task_and_names_who_said_it() -> None:
 def test_a_yes_while_the_run_is_paused_starts_nothing_before_it_goes_on() -> None:
     world, ending = live(
         Answer(verb="approve", after_s=20),
-        happenings=[ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")],
+        scheduled_events=[ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")],
     )
     assert ending.outcome == "finished"
     assert started(world)[0][0] == "a"
@@ -108,7 +108,7 @@ def test_a_crash_at_any_entry_neither_loses_nor_doubles_a_yes(after_s: float) ->
     for entry in range(2, 12):
         world, ending = live(Answer(verb="approve"), crashes=[Crash(entry=entry, after_s=after_s)])
         assert ending.outcome == "finished"
-        done = [performance.task_id for performance in world.ledger.performances if performance.how == "done"]
+        done = [performance.task_id for performance in world.performance_log.performances if performance.status == "done"]
         assert done == ["a", "b"], f"after entry {entry}"
 
 
@@ -126,7 +126,7 @@ def test_a_yes_to_run_again_on_a_device_is_not_one_for_a_stand_in() -> None:
         fleet=fleet_of("d", "e", idempotent=False),
         script={"do": Behaviour(duration_s=30)},
         people=lambda inquiry: [Answer(verb="approve", after_s=5)] if '"device":"d"' in inquiry.subject else [],
-        happenings=[ScheduledEvent(at_s=10, what="lose", device="d")],
+        scheduled_events=[ScheduledEvent(at_s=10, what="lose", device="d")],
     )
     ending = world.run({"tasks": tasks("a")})
     assert ending.row.status == "waiting"

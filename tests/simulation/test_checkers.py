@@ -1,4 +1,4 @@
-"""The checkers bite: bugs planted in the code they watch are found, with the seed that shows them."""
+"""The checkers find defects planted in the code under test, and report the seed."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ SEEDS = 1000
 
 def found(numbers: set[int], *profiles: str) -> Tally:
     tally = campaign(0, profiles, runs=SEEDS)
-    assert tally.broken is not None, f"not found in {SEEDS} seeds of {profiles}"
-    assert any(f"invariant {number} " in tally.broken[2] for number in numbers), tally.broken[2]
+    assert tally.failure is not None, f"not found in {SEEDS} seeds of {profiles}"
+    assert any(f"invariant {number} " in tally.failure[2] for number in numbers), tally.failure[2]
     return tally
 
 
-def test_an_edit_that_is_applied_to_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_of_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Batch, "_editable", lambda self, task_id: self._known(task_id))
     found({3}, "planner")
 
 
-def test_an_effect_that_is_performed_before_its_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_performed_before_its_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = RunExecutor._append
 
     async def too_late(self: RunExecutor, entries: Any, folded: Any) -> None:
@@ -77,10 +77,10 @@ def test_an_effect_that_is_performed_before_its_append_is_found(monkeypatch: pyt
     found({2, 6}, "crashes", "store")
 
 
-def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_approval_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real_take, real_answer = Run.take, tasks.take_answer
     said_yes: dict[int, dict[str, AttemptInquiry]] = {}
-    kept: list[ConstellationMemory] = []  # so that no two have one id
+    alive: list[ConstellationMemory] = []  # no two may have one id()
 
     def take(self: Run[Any], event: Any, *, at: float, actor: str, key: str = "") -> Any:
         if (
@@ -92,7 +92,7 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         return real_take(self, event, at=at, actor=actor, key=key)
 
     def answer(memory: ConstellationMemory, schedule: TaskSchedule, event: Answered, context: StepContext) -> None:
-        kept.append(memory)
+        alive.append(memory)
         known = said_yes.setdefault(id(memory), {})
         if event.effect_id in known:
             context.schedule(known[event.effect_id].attempt)
@@ -105,8 +105,8 @@ def test_a_yes_that_counts_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Run, "take", take)
     monkeypatch.setattr(table, "take_answer", answer)
     tally = found({6}, "people")
-    assert tally.broken is not None
-    assert "takes an outcome of" in tally.broken[2]
+    assert tally.failure is not None
+    assert "accepts a result of" in tally.failure[2]
 
 
 def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_command_that_never_reaches_a_child_is_found(monkeypatch: pytest.Monke
     found({6}, "trees")
 
 
-def test_a_handler_that_never_hears_what_it_waits_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_that_is_never_notified_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     async def deaf(self: NotifyPerformer, effect_id: str, request: Any, report: Any) -> HandlerNotified:
         return HandlerNotified(effect_id=effect_id)
 
@@ -125,15 +125,15 @@ def test_a_handler_that_never_hears_what_it_waits_for_is_found(monkeypatch: pyte
     found({8}, "failing moves")
 
 
-def test_a_cancel_that_is_accepted_and_ends_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accepted_cancel_without_effect_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(memory: FlowMemory, reason: str, context: StepContext) -> None:
         signal_children(memory.live_children(), Cancel(reason=reason), context)
 
     monkeypatch.setattr(flow_table, "request_cancel", deaf)
-    found({8}, "talks")
+    found({8}, "conversations")
 
 
-def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_started_again_after_a_crash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     times: Counter[str] = Counter()
 
     def another(effect_id: str) -> str:
@@ -144,33 +144,33 @@ def test_a_child_that_is_started_anew_after_a_crash_is_found(monkeypatch: pytest
     found({6}, "trees")
 
 
-def test_a_task_that_starts_while_an_edit_holds_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_started_while_on_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConstellationMemory, "held", lambda memory: set())
     found({2}, "planner")
 
 
-def test_a_dependency_that_is_not_waited_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_dependency_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRUTH_TABLE, DependencyType.SUCCESS_ONLY, TRUTH_TABLE[DependencyType.COMPLETION_ONLY])
     found({2}, "devices")
 
 
 @pytest.mark.parametrize("move", ["take_creation", "take_edit"])
-def test_a_plan_or_an_edit_that_nobody_was_asked_about_is_found(move: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_or_edit_without_approval_is_found(move: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, move, functools.partial(getattr(table, move), approved=True))
     found({9}, "decisions")
 
 
-def test_an_approval_that_is_not_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_without_its_approval_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_shown", lambda attempt: "")
     found({9}, "calm")
 
 
-def test_a_cycle_that_is_let_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_in_the_graph_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskConstellation, "cycle_through", lambda self, source, target: None)
     found({1}, "planner")
 
 
-def test_a_move_that_remembers_what_the_journal_does_not_say_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_not_in_the_journal_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.settle_task
 
     def settle(memory: ConstellationMemory, schedule: TaskSchedule, task: Any, event: Any, context: StepContext) -> None:
@@ -182,7 +182,7 @@ def test_a_move_that_remembers_what_the_journal_does_not_say_is_found(monkeypatc
     found({5}, "calm")
 
 
-def test_a_store_that_lets_two_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_with_two_concurrent_writers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = MemoryStore.append
 
     async def append(self: MemoryStore, commit: Commit) -> None:
@@ -196,7 +196,7 @@ def test_a_store_that_lets_two_write_is_found(monkeypatch: pytest.MonkeyPatch) -
         self.memory.runs[commit.run_id] = type(row)(**{**{name: getattr(row, name) for name in row.__struct_fields__}, "epoch": epoch})
 
     monkeypatch.setattr(MemoryStore, "append", append)
-    found({7}, "robbed")
+    found({7}, "fenced")
 
 
 def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_an_outcome_that_a_crash_loses_is_found(monkeypatch: pytest.MonkeyPatch)
     found({5, 6, 8}, "crashes")
 
 
-def test_an_inbox_row_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inbox_row_accepted_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = RunExecutor._append
 
     async def forgetful(self: RunExecutor, entries: Any, folded: Any) -> None:
@@ -227,18 +227,18 @@ def test_an_inbox_row_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPat
     found({6}, "storm")
 
 
-def test_chance_that_no_seed_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    lives = iter(range(10**9))
+def test_randomness_outside_the_seed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = iter(range(10**9))
     real = Driver.__init__
 
     def named(self: Driver, **options: Any) -> None:
-        real(self, **{**options, "owner": f"process {next(lives)}"})
+        real(self, **{**options, "owner": f"process {next(numbers)}"})
 
     monkeypatch.setattr(Driver, "__init__", named)
     found({10}, "calm")
 
 
-def test_a_task_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_with_too_many_attempts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.take_end
 
     def once_more(memory: ConstellationMemory, schedule: TaskSchedule, event: AttemptEnded, context: StepContext) -> None:
@@ -250,17 +250,17 @@ def test_a_task_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch
     found({8}, "devices")
 
 
-def test_a_task_that_does_not_wait_before_it_is_tried_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_without_backoff_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_backoff_s", lambda task, effect, context: 0.0)
     found({2}, "devices")
 
 
-def test_a_planner_that_is_asked_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planner_request_over_the_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner_requests, "over_limit", lambda memory: "")
     found({8}, "decisions")
 
 
-def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inquiry_open_after_its_expiry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = tasks.ask_person
 
     def unwoken(memory: ConstellationMemory, *about: Any) -> str:
@@ -271,19 +271,19 @@ def test_a_question_that_outlives_its_time_is_found(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(tasks, "ask_person", unwoken)
     asks = {"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}
-    works = {"task_id": "b", "device": "d", "skill": "once"}  # else nobody would drive it
+    works = {"task_id": "b", "device": "d", "skill": "once"}  # else no process would drive the run
     fleet = [AgentProfile(device_id="d", skills=(Skill(name="once"),))]
     world = World(fleet=fleet, script={"once": Behaviour(duration_s=60)})
-    with pytest.raises(InvariantViolated, match="its time is over"):
+    with pytest.raises(InvariantViolated, match="has expired, but is still open"):
         world.run({"tasks": [asks, works]}, options=RunOptions(inquiry_timeout_s=20, wall_limit_s=100))
 
 
-def test_children_that_do_not_hear_of_a_pause_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_not_forwarded_to_children_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common_rows, "signal_children", lambda children, command, context: None)
     found({6}, "trees")
 
 
-def test_a_device_that_is_given_more_than_it_can_do_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_over_its_concurrency_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = dispatcher._Lane.__init__
 
     def wide(self: dispatcher._Lane, device: Any, queue_limit: int) -> None:
@@ -294,7 +294,7 @@ def test_a_device_that_is_given_more_than_it_can_do_is_found(monkeypatch: pytest
     found({2}, "calm")
 
 
-def test_an_attempt_that_outlives_its_timeout_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_running_after_its_timeout_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = dispatcher.Dispatcher._stop
 
     def patient(self: dispatcher.Dispatcher, lane: Any, item: Any, error: TaskError) -> None:
@@ -305,7 +305,7 @@ def test_an_attempt_that_outlives_its_timeout_is_found(monkeypatch: pytest.Monke
     found({8}, "devices")
 
 
-def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_with_too_many_attempts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = reflection._again
 
     def anew(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity | None:
@@ -324,7 +324,7 @@ def test_a_step_that_is_tried_too_often_is_found(monkeypatch: pytest.MonkeyPatch
         (loop_steps, "begin_round", "max_rounds", "tools"),
     ],
 )
-def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
+def test_an_ignored_limit_of_a_loop_is_found(
     module: ModuleType, move: str, bound: str, profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = getattr(module, move)
@@ -337,10 +337,10 @@ def test_a_bound_of_a_loop_that_a_move_overlooks_is_found(
             memory.options = options
 
     monkeypatch.setattr(module, move, boundless)
-    assert bound in (found({8}, profile).broken or ("", "", ""))[2]
+    assert bound in (found({8}, profile).failure or ("", "", ""))[2]
 
 
-def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_fails_before_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = reflection._replan
 
     def hasty(memory: LoopMemory, told: str, context: StepContext) -> Any:
@@ -348,10 +348,10 @@ def test_a_loop_that_gives_up_before_a_bound_is_found(monkeypatch: pytest.Monkey
         return real(memory, told, context)
 
     monkeypatch.setattr(reflection, "_replan", hasty)
-    assert "max_replans, which is not used up" in (found({8}, "loops").broken or ("", "", ""))[2]
+    assert "max_replans, which is not reached" in (found({8}, "loops").failure or ("", "", ""))[2]
 
 
-def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_acts_again_after_an_interruption_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = moves.take_result
 
     def eager(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> None:
@@ -359,29 +359,29 @@ def test_a_conversation_that_acts_again_after_it_was_interrupted_is_found(monkey
         memory.last_running = "again" if memory.interrupted else memory.last_running
 
     monkeypatch.setattr(flow_table, "take_result", eager)
-    found({9}, "talks")
+    found({9}, "conversations")
 
 
-def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inquiry_open_after_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgotten(memory: FlowMemory, context: StepContext) -> None:
         memory.question = NoQuestion()
 
     monkeypatch.setattr(moves, "cancel_question", forgotten)
-    found({8}, "talks")
+    found({8}, "conversations")
 
 
-def test_a_child_that_outlives_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_running_after_its_conversation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moves, "signal_children", lambda children, command, context: None)
-    found({8}, "storm of talks")
+    found({8}, "storm of conversations")
 
 
 @pytest.mark.parametrize("module", [performer, agent_state])
-def test_a_secret_that_is_told_is_found(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_written_secret_is_found(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "hide", lambda value, *_: value)
-    found({11}, "talks")
+    found({11}, "conversations")
 
 
-def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
+def test_a_violation_is_reported_with_its_seed_its_history_and_the_command_to_reproduce_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(planning, "skip_unsatisfiable", lambda memory, schedule, context: False)
@@ -393,10 +393,10 @@ def test_a_violation_is_told_with_its_seed_its_story_and_how_to_see_it_again(
     assert " by system -> CONTINUE" in told
 
 
-def test_a_move_that_does_not_say_what_it_has_touched_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_with_a_missing_delta_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(schedule: TaskSchedule, task: Any, event: Any, context: StepContext) -> None:
         move_task(schedule, task, event, context)
         context.touched.pop(("task", task.task_id), None)
 
     monkeypatch.setattr("asterism.machines.constellation_agent.tasks.move_task", silent)
-    assert "task:" in (found({12}, "calm").broken or ("", "", ""))[2]
+    assert "task:" in (found({12}, "calm").failure or ("", "", ""))[2]

@@ -12,9 +12,9 @@ from asterism.machines.constellation_agent.events import RunOptions
 from asterism.machines.run_control import OwnershipAcquired
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.simulation.world import World
-from tests.simulation.scenes import fleet_of, lines, says, statuses, tasks
+from tests.simulation.demo_world import fleet_of, lines, says, statuses, tasks
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7
 APPROVED = says(Answer(verb="approve", after_s=30))
@@ -52,7 +52,7 @@ def end_of(ending: Ending) -> object:
 
 
 def done(it: World) -> Counter[str]:
-    return Counter(performance.task_id for performance in it.ledger.performances if performance.how == "done")
+    return Counter(performance.task_id for performance in it.performance_log.performances if performance.status == "done")
 
 
 UNDISTURBED = world(people=APPROVED).run(TREE)
@@ -89,13 +89,13 @@ def test_what_may_not_be_repeated_is_asked_about_by_the_run_it_belongs_to(run_id
     for entry in range(2, JOURNALS[run_id] + 1):
         it = world(idempotent=False, people=APPROVED, crashes=[Crash(entry=entry, after_s=after_s, run_id=run_id)])
         ending = it.run(TREE)
-        keys = [performance.key for performance in it.ledger.performances]
+        keys = [performance.key for performance in it.performance_log.performances]
         assert len(keys) == len(set(keys)), "never under the same key twice"
         assert ending.outcome == "finished"
         told = [inquiry for inquiry in it.memory.inquiries.values() if "interrupted" in inquiry.prompt]
         asked += len(told)
         for inquiry in told:
-            (run_of,) = {performance.run_id for performance in it.ledger.performances if performance.task_id == inquiry.prompt[0]}
+            (run_of,) = {performance.run_id for performance in it.performance_log.performances if performance.task_id == inquiry.prompt[0]}
             assert inquiry.run_id == run_of
     assert asked
 
@@ -118,25 +118,25 @@ def test_an_answer_to_a_child_is_never_left_lying(seed: int) -> None:
 
 @pytest.mark.parametrize("at_s", [0.5 + step for step in range(45)])
 def test_cancel_reaches_the_innermost_task(at_s: float) -> None:
-    it = world(people=APPROVED, happenings=[ScheduledEvent(at_s=at_s, what="cancel")])
+    it = world(people=APPROVED, scheduled_events=[ScheduledEvent(at_s=at_s, what="cancel")])
     ending = it.run(TREE)
     for run in (ending, *ending.children):
         assert run.row.status == "ended"
         assert all(task.settled for task in run.memory.constellation.tasks.values())
     if ending.outcome == "cancelled":
-        killed = [performance.how for performance in it.ledger.performances][-1:]
+        killed = [performance.status for performance in it.performance_log.performances][-1:]
         assert killed in (["killed"], ["done"], [])
-        assert not it.ledger.performing
+        assert not it.performance_log.running_keys
     else:
         assert end_of(ending) == end_of(UNDISTURBED)
 
 
 def test_a_cancel_while_the_innermost_task_runs_kills_it() -> None:
     plan = nested(nested({"tasks": tasks("p"), "dependencies": []}))
-    it = world(duration_s=1000.0, happenings=[ScheduledEvent(at_s=50.0, what="cancel")])
+    it = world(duration_s=1000.0, scheduled_events=[ScheduledEvent(at_s=50.0, what="cancel")])
     ending = it.run(plan)
     assert [run.outcome for run in (ending, *ending.children)] == ["cancelled"] * 3
-    assert [performance.how for performance in it.ledger.performances] == ["killed"]
+    assert [performance.status for performance in it.performance_log.performances] == ["killed"]
     assert ending.lasted_s < 60
 
 
@@ -144,11 +144,11 @@ def test_a_cancel_while_the_innermost_task_runs_kills_it() -> None:
 def test_a_cancel_survives_a_crash_on_its_way_down(after_s: float) -> None:
     plan = nested(nested({"tasks": tasks("p"), "dependencies": []}))
     cancel = ScheduledEvent(at_s=5.0, what="cancel")
-    whole = world(duration_s=1000.0, happenings=[cancel]).run(plan)
+    whole = world(duration_s=1000.0, scheduled_events=[cancel]).run(plan)
     for run in (whole, *whole.children):
         for entry in range(2, len(run.records) + 1):
             crash = Crash(entry=entry, after_s=after_s, run_id=run.row.run_id)
-            it = world(duration_s=1000.0, happenings=[cancel], crashes=[crash])
+            it = world(duration_s=1000.0, scheduled_events=[cancel], crashes=[crash])
             ending = it.run(plan)
             assert [it.outcome for it in (ending, *ending.children)] == ["cancelled"] * 3, f"{crash}"
 
@@ -156,17 +156,19 @@ def test_a_cancel_survives_a_crash_on_its_way_down(after_s: float) -> None:
 @pytest.mark.parametrize("at_s", [0.5 + step for step in range(0, 45, 2)])
 def test_pause_holds_the_whole_tree_and_unpause_lets_it_go_on(at_s: float) -> None:
     pause, unpause = ScheduledEvent(at_s=at_s, what="pause"), ScheduledEvent(at_s=at_s + 100, what="unpause")
-    it = world(people=APPROVED, happenings=[pause, unpause])
+    it = world(people=APPROVED, scheduled_events=[pause, unpause])
     ending = it.run(TREE)
     assert end_of(ending) == end_of(UNDISTURBED)
     paused = [
-        performance for performance in it.ledger.performances if pause.at_s + 2 < performance.started_at - 1_767_225_600.0 < unpause.at_s
+        performance
+        for performance in it.performance_log.performances
+        if pause.at_s + 2 < performance.started_at - 1_767_225_600.0 < unpause.at_s
     ]
     assert paused == []
 
 
 def test_a_paused_tree_is_let_go_of_and_stays_paused() -> None:
-    it = world(duration_s=10.0, happenings=[ScheduledEvent(at_s=12.0, what="pause")])
+    it = world(duration_s=10.0, scheduled_events=[ScheduledEvent(at_s=12.0, what="pause")])
     ending = it.run(TREE)
     assert [ending.row.status, *(child.row.status for child in ending.children)] == ["paused"] * 2
     assert sorted(done(it)) == ["a", "m"], "what ran may end"
@@ -180,7 +182,7 @@ def test_a_limit_of_the_outermost_task_reaches_the_innermost(limits: dict[str, f
     plan = nested(nested({"tasks": tasks("p"), "dependencies": []}), **limits)
     it = world(duration_s=1000.0)
     ending = it.run(plan)
-    assert [performance.how for performance in it.ledger.performances] == ["killed"]
+    assert [performance.status for performance in it.performance_log.performances] == ["killed"]
     error = ending.task("b").error
     assert error is not None
     assert (ending.outcome, error.code) == ("failed", code)
@@ -196,7 +198,7 @@ def test_a_child_has_no_more_time_than_the_run_has_left() -> None:
 
 def test_a_child_that_is_cancelled_by_itself_cancels_its_task_and_no_more() -> None:
     plan = {"tasks": [*nested({"tasks": tasks("p"), "dependencies": []})["tasks"], *tasks("z")], "dependencies": []}
-    it = world(duration_s=10.0, happenings=[ScheduledEvent(at_s=5.0, what="cancel", run_id="sim-1.3.0")])
+    it = world(duration_s=10.0, scheduled_events=[ScheduledEvent(at_s=5.0, what="cancel", run_id="sim-1.3.0")])
     ending = it.run(plan)
     assert statuses(ending) == {"b": "CANCELLED", "z": "COMPLETED"}
     error = ending.task("b").error
@@ -229,9 +231,9 @@ def test_a_child_that_needs_approval_is_shown_whole_and_not_started_before() -> 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_tree_under_a_troubled_store_with_rivals_ends_all_the_same(seed: int) -> None:
-    trouble = StoreTrouble(fails=0.05, lost_word=0.03, slow=0.1)
-    happenings = [ScheduledEvent(at_s=9.0, what="rival"), ScheduledEvent(at_s=15.0, what="crash")]
-    it = world(seed=seed, people=APPROVED, store=trouble, happenings=happenings, drivers=2)
+    trouble = StoreFaults(fails=0.05, lost_reply=0.03, slow=0.1)
+    scheduled_events = [ScheduledEvent(at_s=9.0, what="rival"), ScheduledEvent(at_s=15.0, what="crash")]
+    it = world(seed=seed, people=APPROVED, store=trouble, scheduled_events=scheduled_events, drivers=2)
     ending = it.run(TREE)
     assert end_of(ending) == end_of(UNDISTURBED)
     assert sorted(set(done(it))) == NAMES
@@ -239,7 +241,7 @@ def test_a_tree_under_a_troubled_store_with_rivals_ends_all_the_same(seed: int) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_an_owner_that_was_robbed_lets_go_of_the_children_too(seed: int) -> None:
-    it = world(seed=seed, people=APPROVED, happenings=[ScheduledEvent(at_s=7.0, what="rob")])
+    it = world(seed=seed, people=APPROVED, scheduled_events=[ScheduledEvent(at_s=7.0, what="fence")])
     assert it.run(TREE).outcome == "finished"
 
 

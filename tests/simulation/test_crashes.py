@@ -8,9 +8,9 @@ import pytest
 
 from asterism.kernel.machine import kind_of
 from asterism.simulation.ending import Ending
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults
 from asterism.simulation.world import World
-from tests.simulation.scenes import DEMO, demo, says, statuses
+from tests.simulation.demo_world import DEMO, demo, says, statuses
 
 JUST_BEFORE, WHILE_THEY_RUN, LATER = 0.0, 0.01, 1.7
 """After the append and before its effects; after the effects were started; some time into them."""
@@ -22,7 +22,7 @@ def end_of(ending: Ending) -> object:
 
 
 def performed(world: World) -> Counter[tuple[str, str]]:
-    return Counter((performance.task_id, str(performance.how)) for performance in world.ledger.performances)
+    return Counter((performance.task_id, str(performance.status)) for performance in world.performance_log.performances)
 
 
 @pytest.mark.parametrize("accuracy", [0.97, 0.92])
@@ -36,7 +36,7 @@ def test_a_crash_after_any_entry_changes_nothing_of_the_end(after_s: float, accu
         assert end_of(ending) == expected, f"after entry {entry}: {ending.history}"
         done = {task: count for (task, how), count in performed(world).items() if how == "done"}
         assert set(done.values()) == {1}, "no completed task runs again"
-        keys = {(performance.task_id, performance.key) for performance in world.ledger.performances}
+        keys = {(performance.task_id, performance.key) for performance in world.performance_log.performances}
         assert len(keys) == len(done), "what is redone is redone under the same key"
 
 
@@ -50,7 +50,7 @@ def test_what_may_not_be_repeated_is_interrupted_and_a_person_decides(after_s: f
         ending = world.run(DEMO)
         asked = list(world.memory.inquiries.values())
         assert len(asked) <= 1
-        keys = [performance.key for performance in world.ledger.performances]
+        keys = [performance.key for performance in world.performance_log.performances]
         assert len(keys) == len(set(keys)), "never under the same key twice"
         if asked:
             interruptions += 1
@@ -78,35 +78,35 @@ def test_of_two_drivers_that_resume_one_run_one_goes_on(seed: int) -> None:
     world = demo(seed=seed, drivers=2, crashes=[Crash(entry=5, after_s=2.0)])
     ending = world.run(DEMO)
     assert ending.outcome == "finished"
-    assert (world.counts["turned away"], world.counts["crashed"]) == (2, 1)
+    assert (world.counts["run owned"], world.counts["crashed"]) == (2, 1)
     claims = [entry for entry in ending.entries if kind_of(entry.event) == "ownership_acquired"]
     assert len(claims) == 2, "who is turned away writes nothing"
 
 
 def test_a_rival_of_a_living_driver_does_nothing() -> None:
-    world = demo(happenings=[ScheduledEvent(at_s=10, what="rival")])
+    world = demo(scheduled_events=[ScheduledEvent(at_s=10, what="rival")])
     ending = world.run(DEMO)
-    assert (ending.outcome, world.counts["turned away"]) == ("finished", 1)
-    assert {performance.process for performance in world.ledger.performances} == {"process-1"}
+    assert (ending.outcome, world.counts["run owned"]) == ("finished", 1)
+    assert {performance.process for performance in world.performance_log.performances} == {"process-1"}
 
 
 def test_an_owner_that_was_robbed_drops_the_run() -> None:
-    world = demo(happenings=[ScheduledEvent(at_s=10, what="rob")])
+    world = demo(scheduled_events=[ScheduledEvent(at_s=10, what="fence")])
     ending = world.run(DEMO)
-    assert (ending.outcome, world.counts["robbed"]) == ("finished", 1)
+    assert (ending.outcome, world.counts["fenced"]) == ("finished", 1)
 
 
 @pytest.mark.parametrize(
     ("trouble", "counted"),
     [
-        (StoreTrouble(fails=0.3, times=3), "store faults"),
-        (StoreTrouble(fails=0.3, times=9), "let go"),
-        (StoreTrouble(lost_word=0.3), "robbed"),
-        (StoreTrouble(slow=0.5), "processes"),
+        (StoreFaults(fails=0.3, times=3), "store faults"),
+        (StoreFaults(fails=0.3, times=9), "store unavailable"),
+        (StoreFaults(lost_reply=0.3), "fenced"),
+        (StoreFaults(slow=0.5), "processes"),
     ],
     ids=["fails for a while", "fails too long and is let go", "wrote and its word was lost", "is slow"],
 )
-def test_a_store_in_trouble_delays_and_loses_nothing(trouble: StoreTrouble, counted: str) -> None:
+def test_a_store_in_trouble_delays_and_loses_nothing(trouble: StoreFaults, counted: str) -> None:
     counts: Counter[str] = Counter()
     for seed in range(10):
         world = demo(store=trouble, seed=seed)

@@ -18,7 +18,7 @@ from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
-from tests.simulation.scenes import fleet_of, lines, started, statuses, tasks
+from tests.simulation.demo_world import fleet_of, lines, started, statuses, tasks
 
 SCHEDULES = 1000
 PRIORITY = ({"tool": "update_task", "parameters": {"task_id": "c", "priority": 9}},)
@@ -120,14 +120,14 @@ def test_a_crash_at_any_entry_neither_loses_nor_doubles_an_approval(after_s: flo
         ending = world.run(None, options=ALL)
         assert (ending.outcome, statuses(ending)) == ("finished", {"a": "COMPLETED", "b": "COMPLETED"}), f"after entry {entry}"
         assert (ending.task("b").priority, ending.memory.constellation.version) == (3, 2)
-        assert [performance.task_id for performance in world.ledger.performances if performance.how == "done"] == ["a", "b"]
+        assert [performance.task_id for performance in world.performance_log.performances if performance.status == "done"] == ["a", "b"]
         assert len(planner.questions) == 3
 
 
 def test_without_a_yes_nothing_runs_and_the_run_waits() -> None:
     world = World(1, fleet=fleet_of("d"), planner=approving())
     ending = world.run(None, options=ALL)
-    assert (ending.row.status, ending.row.state, world.ledger.performances) == ("waiting", "START", [])
+    assert (ending.row.status, ending.row.state, world.performance_log.performances) == ("waiting", "START", [])
 
 
 def test_a_parked_run_whose_edit_is_approved_later_is_driven_on_by_another_process() -> None:
@@ -184,7 +184,7 @@ def test_an_approval_that_nobody_gives_in_time_is_a_no() -> None:
     late = Answer(verb="approve", after_s=60)
     world = World(1, fleet=fleet_of("d"), planner=approving(), people=says_to_proposals(late))
     ending = world.run(None, options=RunOptions(approve_plan=True, inquiry_timeout_s=30))
-    assert not world.ledger.performances
+    assert not world.performance_log.performances
     assert ending.outcome in ("failed", "")  # parked, it is found to have expired by whoever drives next
 
 
@@ -195,9 +195,9 @@ def test_a_run_that_has_used_what_it_may_finishes_what_runs_and_goes_on_with_a_h
     spent = Usage(requests=1, input_tokens=100)
     planner = ScriptedPlanner(lambda _: Proposal(usage=spent))
     plan = {"tasks": tasks("a", "b", "c", "e"), "dependencies": lines("a>b", "b>c")}
-    happenings = [ScheduledEvent(at_s=1000, what="allow")]
+    scheduled_events = [ScheduledEvent(at_s=1000, what="raise_limits")]
     script = lambda attempt: Behaviour(duration_s=100.0 if attempt.task_id == "e" else 1.0)  # noqa: E731
-    world = World(1, fleet=fleet_of("d"), planner=planner, script=script, happenings=happenings)
+    world = World(1, fleet=fleet_of("d"), planner=planner, script=script, scheduled_events=scheduled_events)
     ending = world.run(plan, options=RunOptions(replan="always", max_tokens=100))
     at = dict(started(world))
     assert ending.outcome == "finished"

@@ -42,9 +42,9 @@ ENTRIES = 14
 class House:
     """A runtime with one device, and what it performed."""
 
-    def __init__(self, runtime: Runtime, ledger: PerformanceLog) -> None:
+    def __init__(self, runtime: Runtime, log: PerformanceLog) -> None:
         self.runtime = runtime
-        self.ledger = ledger
+        self.log = log
         self.asked: list[str] = []
 
     async def finish(self, run_id: str) -> RunRow:
@@ -64,20 +64,20 @@ class House:
         return await self.finish(await self.runtime.submit(CONSTELLATION_AGENT, first, title="x", actor="ada", run_id="origin"))
 
     def performed(self, run_id: str) -> list[str]:
-        return [performance.task_id for performance in self.ledger.performances if performance.run_id == run_id]
+        return [performance.task_id for performance in self.log.performances if performance.run_id == run_id]
 
 
 def play(scenario: Callable[[House], Awaitable[None]]) -> None:
     async def whole() -> None:
         clock = WorldClock()
-        ledger = PerformanceLog(clock.now)
+        log = PerformanceLog(clock.now)
         script = by_skill({name: Behaviour(duration_s=10, result={"accuracy": 0.97}) for name in ("again", "once")})
-        async with Dispatcher({"d": FakeDevice(FLEET, ledger, script)}, clock.now) as dispatcher:
+        async with Dispatcher({"d": FakeDevice(FLEET, log, script)}, clock.now) as dispatcher:
             machines = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}
             performers: Any = {Dispatch: AttemptPerformer(dispatcher)}
             driver = Driver(store=(store := MemoryStore()), clock=clock, machines=machines, performers=performers)
             async with driver.opened():
-                await scenario(House(Runtime(store, driver, clock), ledger))
+                await scenario(House(Runtime(store, driver, clock), log))
 
     run_in_virtual_time(whole())
 
@@ -149,8 +149,8 @@ def test_ids_of_forks_are_their_own() -> None:
         forks = [await house.runtime.fork("origin", at, machine=CONSTELLATION_AGENT, actor="bob") for at in (3, 5, 10)]
         for fork in forks:
             await house.finish(fork)
-        keys = [performance.key for performance in house.ledger.performances]
+        keys = [performance.key for performance in house.log.performances]
         assert len(keys) == len(set(keys))
-        assert all(performance.key.startswith(performance.run_id) for performance in house.ledger.performances)
+        assert all(performance.key.startswith(performance.run_id) for performance in house.log.performances)
 
     play(scenario)

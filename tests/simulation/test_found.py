@@ -1,18 +1,18 @@
-"""Defects that campaigns have found, each as the story in which it was one (docs/reliability.md names the seeds)."""
+"""Regression tests for defects found by campaigns (docs/reliability.md names the seeds)."""
 
 from __future__ import annotations
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError
 from asterism.simulation.device import Behaviour
-from asterism.simulation.people import Crash, ScheduledEvent, StoreTrouble, everyone_says
+from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.simulation.program import FailingMoves, Program
 from asterism.simulation.world import World
 
 FLEET = AgentProfile(device_id="d", skills=(Skill(name="once"),))
 
 
-def test_a_question_is_closed_when_the_run_breaks_over_its_answer() -> None:
+def test_an_inquiry_is_closed_when_the_run_fails_over_its_answer() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
     world = World(fleet=[FLEET], people=everyone_says("approve"), program=Program(defects=1000))
     ending = world.run(plan)
@@ -20,13 +20,13 @@ def test_a_question_is_closed_when_the_run_breaks_over_its_answer() -> None:
     assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
 
 
-def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> None:
+def test_a_command_that_meets_a_defect_is_rejected_and_may_be_sent_again() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
     for seed in range(10):
         world = World(
             fleet=[FLEET],
             script={"once": Behaviour(duration_s=50)},
-            happenings=[ScheduledEvent(at_s=2, what="cancel")],
+            scheduled_events=[ScheduledEvent(at_s=2, what="cancel")],
             program=Program(failing=FailingMoves(seed=seed, commands=0.5)),
             resends=5,
         )
@@ -37,51 +37,55 @@ def test_a_command_that_meets_a_defect_is_refused_and_may_be_sent_again() -> Non
         assert world.counts["sent again"] == len(verdicts) - 1
 
 
-def test_moves_fail_over_commands_and_outcomes_each_with_its_own_chance() -> None:
+def test_moves_fail_over_commands_and_results_with_separate_chances() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "requires_approval": True}]}
     pause = ScheduledEvent(at_s=0.2, what="pause")
-    outcomes = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(outcomes=1)))
+    outcomes = World(
+        fleet=[FLEET], people=everyone_says("approve"), scheduled_events=[pause], program=Program(failing=FailingMoves(outcomes=1))
+    )
     assert outcomes.run(plan).memory.reason.startswith("answered could not be taken: ")
     assert outcomes.refusals == []
-    commands = World(fleet=[FLEET], people=everyone_says("approve"), happenings=[pause], program=Program(failing=FailingMoves(commands=1)))
+    commands = World(
+        fleet=[FLEET], people=everyone_says("approve"), scheduled_events=[pause], program=Program(failing=FailingMoves(commands=1))
+    )
     assert commands.run(plan).outcome == "finished"
     assert [told.partition(" could")[0] for told in commands.refusals] == ["a defect of asterism: pause"]
 
 
-def test_a_letter_that_nobody_can_read_gets_its_verdict_when_it_comes_while_something_is_written() -> None:
+def test_an_unreadable_inbox_row_gets_a_verdict_when_it_arrives_during_a_write() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
-    letters = [ScheduledEvent(at_s=0.1 * number, what="letter", kind="Nonsense") for number in range(1, 40)]
-    world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=letters, store=StoreTrouble(fails=0.5, times=3))
+    rows = [ScheduledEvent(at_s=0.1 * number, what="inbox_row", kind="Nonsense") for number in range(1, 40)]
+    world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, scheduled_events=rows, store=StoreFaults(fails=0.5, times=3))
     assert world.run(plan).outcome == "finished"
     assert all(row.verdict for row in world.memory.inbox.values())
 
 
-def test_a_run_that_waited_to_try_again_can_be_forked() -> None:
+def test_a_run_in_backoff_can_be_forked() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once", "retry": {"max_attempts": 3, "backoff_s": 10, "on": ["raised"]}}]}
     fails = Behaviour(error=TaskError(code="raised", message="simulated"))
     origin = World(fleet=[FLEET], script={"once": fails}).run(plan)
-    for seed in range(10):  # each fork has another name, and so another chance
+    for seed in range(10):  # the draws depend on the name of the fork
         ending = World(seed, fleet=[FLEET], script={"once": Behaviour()}).run_fork(origin, len(origin.records), new=f"fork-{seed}")
         assert ending.task("a").attempts == 3
 
 
-def test_a_letter_that_nobody_can_read_does_not_keep_a_run_that_ended_while_it_came() -> None:
+def test_an_unreadable_inbox_row_does_not_block_a_run_that_has_just_ended() -> None:
     plan = {"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]}
     for after_ms in range(0, 1000, 50):
-        letter = ScheduledEvent(at_s=5 + after_ms / 1000, what="letter", kind="Nonsense")
-        world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, happenings=[letter], store=StoreTrouble(slow=1.0))
+        row = ScheduledEvent(at_s=5 + after_ms / 1000, what="inbox_row", kind="Nonsense")
+        world = World(fleet=[FLEET], script={"once": Behaviour(duration_s=5)}, scheduled_events=[row], store=StoreFaults(slow=1.0))
         assert world.run(plan).outcome == "finished"
 
 
-def test_a_child_that_a_robbed_owner_creates_meanwhile_is_taken_for_what_it_is() -> None:
+def test_a_child_created_by_a_fenced_owner_is_recognised() -> None:
     inner = {"tasks": [{"task_id": "b", "device": "d", "skill": "once"}]}
     plan = {"tasks": [{"task_id": "a", "constellation": inner}]}
-    for seed in range(20):  # the two look for the child, and write it, in any order
-        world = World(seed, fleet=[FLEET], happenings=[ScheduledEvent(at_s=0.9, what="rob")], store=StoreTrouble(slow=1.0))
+    for seed in range(20):  # the two owners search for and write the child in any order
+        world = World(seed, fleet=[FLEET], scheduled_events=[ScheduledEvent(at_s=0.9, what="fence")], store=StoreFaults(slow=1.0))
         assert world.run(plan).outcome == "finished"
 
 
-def test_a_new_task_under_the_id_of_one_that_may_have_finished_is_no_repetition_of_it() -> None:
+def test_a_new_task_under_the_id_of_a_removed_one_is_not_a_repetition() -> None:
     again = {"task_id": "a", "name": "another", "device": "d", "skill": "other"}
     changes = ({"tool": "remove_task", "parameters": {"task_id": "a"}}, {"tool": "add_task", "parameters": again})
     world = World(
@@ -89,7 +93,7 @@ def test_a_new_task_under_the_id_of_one_that_may_have_finished_is_no_repetition_
         script={"once": Behaviour(duration_s=5)},
         crashes=[Crash(entry=3, after_s=1)],
         people=everyone_says("approve", after_s=10),
-        happenings=[
+        scheduled_events=[
             ScheduledEvent(at_s=2, what="pause"),
             ScheduledEvent(at_s=20, what="edit", actions=changes),
             ScheduledEvent(at_s=40, what="unpause"),
@@ -97,4 +101,4 @@ def test_a_new_task_under_the_id_of_one_that_may_have_finished_is_no_repetition_
     )
     ending = world.run({"tasks": [{"task_id": "a", "device": "d", "skill": "once"}]})
     assert (ending.outcome, ending.task("a").name) == ("finished", "another")
-    assert [(it.skill, it.how) for it in world.ledger.performances] == [("once", "killed"), ("other", "done")]
+    assert [(it.skill, it.status) for it in world.performance_log.performances] == [("once", "killed"), ("other", "done")]

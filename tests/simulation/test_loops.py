@@ -46,16 +46,16 @@ def supervising(says: Callable[[LoopView], Any]) -> Any:
 def began(world: World) -> list[str]:
     """What was begun: the supervisor's functions, tools and workers by name."""
     names = {name: function for function, name in FUNCTIONS.items()}
-    return [names.get(it.task_id, it.skill or it.device_id) for it in world.ledger.performances]
+    return [names.get(it.task_id, it.skill or it.device_id) for it in world.performance_log.performances]
 
 
 def completed(world: World) -> list[str]:
     """Of that, what came to its end."""
-    return [name for name, it in zip(began(world), world.ledger.performances, strict=True) if it.how == "done"]
+    return [name for name, it in zip(began(world), world.performance_log.performances, strict=True) if it.status == "done"]
 
 
 def keys(world: World) -> list[str]:
-    return [it.key for it in world.ledger.performances if it.how == "done"]
+    return [it.key for it in world.performance_log.performances if it.status == "done"]
 
 
 def states(ending: Ending) -> list[str]:
@@ -224,18 +224,18 @@ def test_five_workers_of_which_one_fails_one_hangs_and_one_asks_are_seen_by_one_
 
 
 def test_a_cancel_while_five_are_at_work_stops_them_all() -> None:
-    world = World(happenings=[ScheduledEvent(at_s=20, what="cancel")])
+    world = World(scheduled_events=[ScheduledEvent(at_s=20, what="cancel")])
     ending = world.run_loop(five([]))
     assert (ending.row.state, ending.outcome) == ("CANCELLED", "cancelled")
-    assert {it.device_id for it in world.ledger.performances if it.how == "killed"} == {"hangs", "slow"}
+    assert {it.device_id for it in world.performance_log.performances if it.status == "killed"} == {"hangs", "slow"}
     cut = [entry.event.finding.reason for entry in ending.entries if isinstance(entry.event, WorkerEnded) and entry.event.interrupted]
     assert cut == [f"called off: {ending.memory.reason}"] * 2
 
 
 def test_of_two_processes_that_resume_one_loop_one_goes_on_before_any_effect_of_the_other() -> None:
-    world = World(happenings=[ScheduledEvent(at_s=2.5, what="rival")])
+    world = World(scheduled_events=[ScheduledEvent(at_s=2.5, what="rival")])
     assert world.run_loop(research_and_write()).outcome == "finished"
-    assert world.counts["turned away"] == 1
+    assert world.counts["run owned"] == 1
     assert began(world) == began(WHOLE)
 
 

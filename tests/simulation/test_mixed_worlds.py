@@ -109,7 +109,7 @@ def test_a_no_that_is_taken_for_a_yes_is_found(monkeypatch: pytest.MonkeyPatch) 
         return await agent.on_running(msg)
 
     monkeypatch.setattr("asterism.flows.agent.take_approval", eager)
-    found({9}, "talks")
+    found({9}, "conversations")
 
 
 def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeyp
         return await perform(self, effect_id, request, report)
 
     monkeypatch.setattr(HandlerPerformer, "perform", carefree)
-    found({6}, "talks")
+    found({6}, "conversations")
 
 
 def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
@@ -132,12 +132,12 @@ def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
         view = agent_view(agent)
         return type(view)(**{**{name: getattr(view, name) for name in view.__struct_fields__}, "fields": dict(agent._state.fields)})
 
-    monkeypatch.setattr(performer, "agent_view", naked)
-    seed = found({11}, "talks").broken
+    monkeypatch.setattr(performer, "view_of", naked)
+    seed = found({11}, "conversations").failure
     assert seed is not None
-    assert main(["--one", str(seed[0]), "--profile", "talks"]) == 1
+    assert main(["--one", str(seed[0]), "--profile", "conversations"]) == 1
     told = capsys.readouterr().err
-    assert f"again: python -m tests.simulation --profile talks --one {seed[0]}" in told
+    assert f"again: python -m tests.simulation --profile conversations --one {seed[0]}" in told
     assert "the shortest story of it" in told
     assert told.count("crashes: ") == 0
 

@@ -16,11 +16,11 @@ from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.runtime.registration import Registration
 from asterism.simulation.ending import Ending
 from asterism.simulation.invariants import InvariantViolated
-from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreTrouble, everyone_says
+from asterism.simulation.people import Answer, Crash, ScheduledEvent, StoreFaults, everyone_says
 from asterism.simulation.recovery import killed_at_every_entry
 from asterism.simulation.world import World
-from tests import ferry
-from tests.ferry import FERRY, Carried, Depart, registration
+from tests import ferry_machine as ferry
+from tests.ferry_machine import FERRY, Carried, Depart, registration
 
 WHOLE = Depart(parcels=("a", "b"), tows=("c",), rest_s=3600.0, asks=True)
 
@@ -35,7 +35,7 @@ def test_it_runs_in_virtual_time_with_its_child() -> None:
     assert (ending.outcome, ending.memory.result()["seen"]) == ("finished", ["a", "b"])
     assert [child.outcome for child in ending.children] == ["finished"]
     assert 3600 + 60 + 60 + 10 <= ending.lasted_s < 3800
-    assert [it.task_id for it in lived.ledger.performances] == ["carry", "carry", "carry"]
+    assert [it.task_id for it in lived.performance_log.performances] == ["carry", "carry", "carry"]
     assert [kind_of(entry.event) for entry in ending.entries][:2] == ["depart", "ownership_acquired"]
 
 
@@ -49,7 +49,7 @@ def test_it_ends_alike_when_it_is_killed_at_any_entry_of_its_own_or_of_its_child
 
 def test_it_ends_alike_when_what_it_has_frozen_is_thawed_at_every_entry() -> None:
     def frozen(crashes: Sequence[Crash]) -> World:
-        return world(crashes=crashes, spacing=1)
+        return world(crashes=crashes, interval_chars=1)
 
     assert killed_at_every_entry(frozen, lambda world: world.run_machine(FERRY, WHOLE)).outcome == "finished"
 
@@ -57,29 +57,29 @@ def test_it_ends_alike_when_what_it_has_frozen_is_thawed_at_every_entry() -> Non
 def test_a_crash_in_the_middle_of_an_effect_performs_it_again() -> None:
     lived = world(crashes=[Crash(during="carry", after_s=30.0)])
     assert lived.run_machine(FERRY, Depart(parcels=("a",))).outcome == "finished"
-    assert [it.how for it in lived.ledger.performances] == ["killed", "done"]
+    assert [it.status for it in lived.performance_log.performances] == ["killed", "done"]
 
 
 def test_an_effect_that_is_never_repeated_has_the_outcome_of_an_interruption() -> None:
     lived = world(crashes=[Crash(during="throw", after_s=30.0)])
     ending = lived.run_machine(FERRY, Depart(parcels=("!a",)))
     assert (ending.outcome, ending.row.state, ending.memory.code) == ("failed", "LEAKING", "lost")
-    assert [it.how for it in lived.ledger.performances] == ["killed"]
+    assert [it.status for it in lived.performance_log.performances] == ["killed"]
 
 
 def test_a_pause_starts_nothing_new_and_reaches_the_child() -> None:
-    happenings = [ScheduledEvent(at_s=30, what="pause"), ScheduledEvent(at_s=1000, what="unpause")]
-    ending = world(happenings=happenings).run_machine(FERRY, Depart(parcels=("a",), tows=("b",)))
+    scheduled_events = [ScheduledEvent(at_s=30, what="pause"), ScheduledEvent(at_s=1000, what="unpause")]
+    ending = world(scheduled_events=scheduled_events).run_machine(FERRY, Depart(parcels=("a",), tows=("b",)))
     assert ending.outcome == "finished"
     assert ending.lasted_s >= 1000
     assert "pause" in [record.kind for record in ending.children[0].records]
 
 
 def test_a_cancel_calls_off_what_is_under_way() -> None:
-    lived = world(happenings=[ScheduledEvent(at_s=30, what="cancel")])
+    lived = world(scheduled_events=[ScheduledEvent(at_s=30, what="cancel")])
     ending = lived.run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.outcome, ending.memory.reason) == ("cancelled", "cancelled by user: simulated")
-    assert [it.how for it in lived.ledger.performances] == ["killed"]
+    assert [it.status for it in lived.performance_log.performances] == ["killed"]
 
 
 def test_a_fork_is_driven_from_its_entry_on_and_people_are_asked_again() -> None:
@@ -96,14 +96,14 @@ def test_a_state_in_which_a_run_has_ended_may_be_left_as_its_table_says() -> Non
 
 @pytest.mark.parametrize("seed", range(10))
 def test_trouble_with_the_store_and_rivals_change_nothing(seed: int) -> None:
-    trouble = StoreTrouble(fails=0.2, lost_word=0.1, slow=0.2)
-    lived = World(seed, machines=[registration(5.0)], people=everyone_says("approve"), store=trouble, drivers=2, spacing=1)
+    trouble = StoreFaults(fails=0.2, lost_reply=0.1, slow=0.2)
+    lived = World(seed, machines=[registration(5.0)], people=everyone_says("approve"), store=trouble, drivers=2, interval_chars=1)
     assert lived.run_machine(FERRY, WHOLE).outcome == "finished"
 
 
 def test_an_answer_that_it_does_not_take_leaves_the_question_open() -> None:
     def people(_: object) -> list[Answer]:
-        return [Answer(verb="respond", past_the_desk=True), Answer(verb="approve", after_s=5.0)]
+        return [Answer(verb="respond", bypasses_client=True), Answer(verb="approve", after_s=5.0)]
 
     lived = world(people=people)
     assert lived.run_machine(FERRY, Depart(asks=True)).outcome == "finished"
@@ -164,7 +164,7 @@ def test_what_a_journal_would_not_give_back_is_a_failure_of_its_performer(result
 @pytest.mark.parametrize("said", [None, Carried(effect_id="sim-1:1.0"), Carried(effect_id="sim-1:3.0", parcel=7)])  # type: ignore[arg-type]
 def test_an_effect_that_cannot_say_how_it_comes_out_ends_the_run_by_name(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ferry.Carry, "interrupted", lambda *_: said)
-    ending = world(happenings=[ScheduledEvent(at_s=30, what="cancel")]).run_machine(FERRY, Depart(parcels=("a",)))
+    ending = world(scheduled_events=[ScheduledEvent(at_s=30, what="cancel")]).run_machine(FERRY, Depart(parcels=("a",)))
     assert (ending.row.state, ending.outcome) == ("SUNK", "cancelled")
     monkeypatch.setattr(ferry.Throw, "interrupted", lambda *_: said)
     ending = world(crashes=[Crash(during="throw", after_s=30.0)]).run_machine(FERRY, Depart(parcels=("!a",)))
@@ -214,7 +214,7 @@ def test_a_run_that_waits_for_nothing_is_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ferry.Hold, "wake_at", lambda memory: None)
     with pytest.raises(InvariantViolated, match="run sim-1: machine 'ferry' waits for nothing in RESTING") as found:
         world().run_machine(FERRY, Depart(rest_s=100.0))
-    assert found.value.story[-1] == "#3 batch_ended by system -> RESTING"
+    assert found.value.history[-1] == "#3 batch_ended by system -> RESTING"
 
 
 def test_a_child_that_waits_for_nothing_is_found_and_is_no_outcome_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_time_that_has_passed_is_looked_at_once_a_second_at_most(monkeypatch: 
 
     rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.RESTING], BatchEnded: row(idle)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.RESTING: rows})
-    with pytest.raises(InvariantViolated, match="it has not ended after 100 s"):
+    with pytest.raises(InvariantViolated, match="the run has not ended after 100 s"):
         world(limit_s=100.0).run_machine(FERRY, Depart())
     assert 100 <= looks <= 120
 
@@ -249,7 +249,7 @@ def test_a_move_that_looks_at_something_outside_is_found(monkeypatch: pytest.Mon
 
     rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], ChildEnded: row(fickle, internal=True)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
-    with pytest.raises(InvariantViolated, match='reason is "1" live, and "2" replayed'):
+    with pytest.raises(InvariantViolated, match='reason is "1" live, but "2" replayed'):
         world().run_machine(FERRY, Depart(tows=("a",)))
 
 
@@ -264,7 +264,7 @@ def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(ferry.Hold, "has_pending_work", lambda memory: True)
     rows: dict[type[Event], Row] = {**FERRY.table[ferry.State.SAILING], BatchEnded: row(asks, internal=True)}
     monkeypatch.setattr(FERRY, "table", {**FERRY.table, ferry.State.SAILING: rows})
-    with pytest.raises(InvariantViolated, match="is still asked, and its time is over"):
+    with pytest.raises(InvariantViolated, match="has expired, but is still open"):
         world(people=lambda _: ()).run_machine(FERRY, Depart(parcels=("a",)))
 
 
@@ -272,7 +272,7 @@ def test_a_question_that_is_asked_past_its_time_is_found(monkeypatch: pytest.Mon
 
 
 def test_a_machine_that_the_world_was_not_given_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"this world has no machine 'ferry'; give it one, World\(machines=\[Registration"):
+    with pytest.raises(InvalidInput, match=r"this world has no machine 'ferry'; register it: World\(machines=\[Registration"):
         World(7).run_machine(FERRY, WHOLE)
 
 
@@ -283,9 +283,9 @@ def test_a_fork_of_a_machine_that_the_world_was_not_given_is_refused() -> None:
 
 
 def test_what_is_no_registration_and_what_is_no_event_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="is no Registration"):
+    with pytest.raises(InvalidInput, match="is not of type Registration"):
         World(7, machines=[FERRY])  # type: ignore[list-item]
-    with pytest.raises(InvalidInput, match="first: 'a' is no Event"):
+    with pytest.raises(InvalidInput, match="first: 'a' is not of type Event"):
         world().run_machine(FERRY, "a")  # type: ignore[arg-type]
 
 

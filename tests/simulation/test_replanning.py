@@ -17,7 +17,7 @@ from asterism.simulation.ending import Ending
 from asterism.simulation.people import ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
-from tests.simulation.scenes import DEMO, demo, fleet_of, lines, started, statuses, tasks
+from tests.simulation.demo_world import DEMO, demo, fleet_of, lines, started, statuses, tasks
 
 RETRAIN = "Retrain with learning rate decay and data augmentation"
 SEEDS_EDIT = (
@@ -160,8 +160,8 @@ def test_a_removed_task_that_would_have_been_skipped_is_gone_when_the_skips_are_
 
 def test_a_question_that_a_pause_meets_is_put_when_the_run_goes_on() -> None:
     planner = ScriptedPlanner()
-    happenings = [ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")]
-    world = World(1, fleet=fleet_of("d"), planner=planner, script=durations(a=20), happenings=happenings)
+    scheduled_events = [ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=100, what="unpause")]
+    world = World(1, fleet=fleet_of("d"), planner=planner, script=durations(a=20), scheduled_events=scheduled_events)
     ending = world.run({"tasks": tasks("a", "b"), "dependencies": lines("a>b")}, options=RunOptions(replan="when_needed"))
     assert ending.outcome == "finished"
     assert dict(started(world))["b"] >= 100

@@ -32,7 +32,7 @@ for profile in sys.argv[1:]:
 
 def test_three_hundred_seeds_break_nothing() -> None:
     tally = campaign(0, PORT, runs=300)
-    assert tally.broken is None, tally.broken
+    assert tally.failure is None, tally.failure
     assert tally.runs == 300
     for injected in (
         "crashed",
@@ -40,12 +40,12 @@ def test_three_hundred_seeds_break_nothing() -> None:
         "lose",
         "pause",
         "cancel",
-        "turned away",
-        "robbed",
+        "run owned",
+        "fenced",
         "edit",
         "entry planning_failed",
         "noted",
-        "letter",
+        "inbox_row",
         "entry forked",
         "commands that met a defect",
         "sent again",
@@ -58,13 +58,13 @@ def test_three_hundred_seeds_break_nothing() -> None:
 @pytest.mark.timeout(600)
 def test_five_thousand_seeds_break_nothing() -> None:
     tally = campaign(1_000, runs=5_000)
-    assert tally.broken is None, tally.broken
+    assert tally.failure is None, tally.failure
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_same_seed_leaves_the_same_journal(profile: str) -> None:
     for seed in range(2 if profile in PIPELINE else 5):
-        assert setting_of(profile, seed).play()[1].journal == setting_of(profile, seed).play()[1].journal
+        assert setting_of(profile, seed).execute()[1].journal == setting_of(profile, seed).execute()[1].journal
 
 
 def test_two_processes_with_two_hash_seeds_leave_the_same_journals(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_pipeline_leaves_the_same_journals_without_assertions_and_docstrings
 
 def test_a_call_whose_arguments_are_no_object_is_read_alike_without_assertions(monkeypatch: pytest.MonkeyPatch) -> None:
     seed = 4_000_120  # asks for tasks with the arguments null, which pydantic-ai tells from an object by an assertion
-    journal = setting_of("model", seed).play()[1].journal
+    journal = setting_of("model", seed).execute()[1].journal
     asserted = ToolCallPart.args_as_dict
     optimized: list[bool] = []
 
@@ -89,12 +89,12 @@ def test_a_call_whose_arguments_are_no_object_is_read_alike_without_assertions(m
         return msgspec.json.decode(str(call.args)) if optimized[-1] else arguments
 
     monkeypatch.setattr(ToolCallPart, "args_as_dict", as_json)
-    assert setting_of("model", seed).play()[1].journal == journal
+    assert setting_of("model", seed).execute()[1].journal == journal
     assert True in optimized
 
 
 def _ours(profiles: Sequence[str]) -> list[str]:
-    return [hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest() for profile in profiles for seed in range(2)]
+    return [hashlib.sha256(setting_of(profile, seed).execute()[1].journal).hexdigest() for profile in profiles for seed in range(2)]
 
 
 def _digests(environment: Mapping[str, str], *profiles: str, python: Sequence[str] = (), folder: Path | None = None) -> list[str]:
@@ -115,7 +115,7 @@ def test_one_seed_in_twenty_goes_through_the_pipeline_and_the_seed_says_which() 
 def test_what_the_model_says_is_asked_for_refused_and_taken() -> None:
     told = b""
     for seed in range(12):
-        told += setting_of("model", seed).play()[1].journal
+        told += setting_of("model", seed).execute()[1].journal
     assert b'"planned"' in told
     assert b'"planning_failed"' in told
     assert b"reply refused" in told
@@ -136,11 +136,11 @@ def test_planning_that_breaks_ends_the_world_with_what_broke(monkeypatch: pytest
 
     monkeypatch.setattr("asterism.planner.strategies.parse_reply", broken)
     tally = campaign(0, ("model",), runs=20)
-    assert tally.broken is not None
-    assert "planning failed: KeyError" in tally.broken[2]
-    shrunk = shrink("model", tally.broken[0])
+    assert tally.failure is not None
+    assert "planning failed: KeyError" in tally.failure[2]
+    shrunk = shrink("model", tally.failure[0])
     assert shrunk is not None
-    assert any(line.startswith("uttered") for line in shrunk.told) or not shrunk.story.parts
+    assert any(line.startswith("uttered") for line in shrunk.description) or not shrunk.scenario.parts
 
 
 def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Shrinking, and bugs that are planted for the campaign to find: an edit of what runs, an effect before its entry, a second yes."""
+"""Shrinking, and three planted defects: an edit of a running task, an effect before its entry, a second approval."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from asterism.runtime.run_executor import RunExecutor
 from tests.simulation.__main__ import main
 from tests.simulation.search.campaign import campaign
 from tests.simulation.search.profiles import PROFILES, setting_of
-from tests.simulation.search.shrinking import fewest, shrink, told_of
+from tests.simulation.search.shrinking import record, shrink, smallest_failing
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def edit_of_what_runs(patch: pytest.MonkeyPatch) -> None:
+def edit_of_running_task(patch: pytest.MonkeyPatch) -> None:
     editable = _Batch._editable
 
     def lenient(batch: _Batch, task_id: str) -> TaskStar:
@@ -41,11 +41,11 @@ def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
     class Hasty(RunExecutor):
         def __init__(self, *given: Any, **more: Any) -> None:
             super().__init__(*given, **more)
-            self.begun: set[str] = set()
+            self.started: set[str] = set()
 
         def _perform(self, effect_id: str, effect: Effect) -> None:
-            if effect_id not in self.begun:
-                self.begun.add(effect_id)
+            if effect_id not in self.started:
+                self.started.add(effect_id)
                 super()._perform(effect_id, effect)
 
         async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
@@ -57,8 +57,8 @@ def effect_before_its_append(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("asterism.runtime.driver.RunExecutor", Hasty)
 
 
-def second_yes(patch: pytest.MonkeyPatch) -> None:
-    """The inbox, the journal and the table each refuse one, so all three must look away."""
+def second_approval(patch: pytest.MonkeyPatch) -> None:
+    """Disable all three checks that reject a second approval: inbox, journal and table."""
     take = Run.take
 
     def gullible(run: Run[Any], event: Event, *, at: float, actor: str, key: str = "") -> Entry | None:
@@ -74,64 +74,64 @@ def second_yes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(table, "take_answer", welcoming)
 
 
-def test_what_breaks_together_is_all_that_is_left() -> None:
+def test_only_the_parts_that_fail_together_remain() -> None:
     tried: list[Sequence[int]] = []
 
     def breaks(parts: Sequence[int]) -> bool:
         tried.append(parts)
         return {3, 41} <= set(parts)
 
-    assert fewest(range(64), breaks) == [3, 41]
+    assert smallest_failing(range(64), breaks) == [3, 41]
     assert len(tried) < 64
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_story_told_again_is_the_same_to_the_byte(profile: str) -> None:
+def test_a_recorded_scenario_gives_the_same_journal(profile: str) -> None:
     for seed in range(2):
         journals: list[bytes] = []
-        story = told_of(setting_of(profile, seed), lambda setting, journals=journals: journals.append(setting.play()[1].journal))  # type: ignore[misc]
-        assert [story.setting().play()[1].journal] == journals
+        scenario = record(setting_of(profile, seed), lambda setting, journals=journals: journals.append(setting.execute()[1].journal))  # type: ignore[misc]
+        assert [scenario.setting().execute()[1].journal] == journals
 
 
-def test_a_seed_that_breaks_nothing_has_no_story() -> None:
+def test_a_passing_seed_has_no_scenario() -> None:
     assert shrink("calm", 1) is None
 
 
-def test_the_story_of_a_loop_tells_its_bounds_and_only_the_steps_that_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenario_of_a_loop_has_its_options_and_only_the_failing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_steps, "_next_group", lambda memory: list(memory.plan[memory.position :]))
-    broken = campaign(0, ("loops",), runs=100).broken
+    broken = campaign(0, ("loops",), runs=100).failure
     assert broken is not None
     shrunk = shrink(broken[1], broken[0])
     assert shrunk is not None
-    assert shrunk.told[0].startswith("options: max_steps ")
-    assert [line.partition(" worker ")[0] for line in shrunk.told if line.startswith("plan ")] == [
+    assert shrunk.description[0].startswith("options: max_steps ")
+    assert [line.partition(" worker ")[0] for line in shrunk.description if line.startswith("plan ")] == [
         "plan 1:"
     ] * 2  # a step, and one after it
 
 
-def test_a_seed_that_breaks_is_told_with_its_shortest_story_and_the_command_that_lives_it_again(
+def test_a_failing_seed_is_reported_with_its_shortest_scenario_and_the_command_to_reproduce_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     effect_before_its_append(monkeypatch)
-    broken = campaign(0, ("calm",), runs=10).broken
+    broken = campaign(0, ("calm",), runs=10).failure
     assert broken is not None
     assert main(["--one", str(broken[0]), "--profile", broken[1]]) == 1
     told = capsys.readouterr().err
     assert f"--one {broken[0]}" in told
-    assert "the shortest story of it" in told
+    assert "shortest scenario" in told
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("plant", "kind"), [(edit_of_what_runs, "3"), (effect_before_its_append, "2"), (second_yes, "6")])
-def test_a_planted_bug_is_found_within_a_thousand_seeds_and_told_in_under_thirty_lines(
+@pytest.mark.parametrize(("plant", "kind"), [(edit_of_running_task, "3"), (effect_before_its_append, "2"), (second_approval, "6")])
+def test_a_planted_defect_is_found_within_a_thousand_seeds_and_reported_in_under_thirty_lines(
     plant: Plant, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    broken = campaign(0, runs=1000).broken
+    broken = campaign(0, runs=1000).failure
     assert broken is not None
     shrunk = shrink(broken[1], broken[0])
     assert shrunk is not None
-    print(broken[:2], shrunk.parts, "parts,", shrunk.lives, "lives", *shrunk.told, sep="\n")
-    assert shrunk.broke.kind == kind
-    assert len(shrunk.told) < 30
+    print(broken[:2], shrunk.parts, "parts,", shrunk.worlds, "worlds", *shrunk.description, sep="\n")
+    assert shrunk.failure.kind == kind
+    assert len(shrunk.description) < 30

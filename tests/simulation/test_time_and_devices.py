@@ -17,7 +17,7 @@ from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import ScheduledEvent
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.world import World
-from tests.simulation.scenes import DEMO, demo, fleet_of, kinds, lines, started, statuses, tasks
+from tests.simulation.demo_world import DEMO, demo, fleet_of, kinds, lines, started, statuses, tasks
 
 
 def takes(**seconds: float) -> Script:
@@ -34,7 +34,7 @@ def test_a_retry_comes_after_exactly_its_backoff() -> None:
     ending = world.run({"tasks": tasks("a", retry=retry)})
     assert (ending.outcome, ending.task("a").attempts) == ("finished", 4)
     expected, at = [0.0], 0.0
-    for performance, wait_s in zip(world.ledger.performances, (10, 20, 25), strict=False):
+    for performance, wait_s in zip(world.performance_log.performances, (10, 20, 25), strict=False):
         at += 2 + wait_s * (0.5 + zlib.crc32(performance.key.encode()) / 2**33)
         expected.append(at)
     assert [at for _, at in started(world)] == pytest.approx(expected, abs=0.002)
@@ -75,24 +75,24 @@ def test_a_deadline_passes_for_a_task_that_never_became_ready() -> None:
 
 def test_a_deadline_that_passed_while_an_attempt_was_being_lost_is_not_forgotten() -> None:
     stubborn = {"do": Behaviour(duration_s=60, ignores_cancel_s=5)}
-    world = World(1, fleet=fleet_of("d", "e"), script=stubborn, happenings=[ScheduledEvent(at_s=19, what="lose", device="d")])
+    world = World(1, fleet=fleet_of("d", "e"), script=stubborn, scheduled_events=[ScheduledEvent(at_s=19, what="lose", device="d")])
     ending = world.run({"tasks": tasks("a", deadline_s=20)})
     error = ending.task("a").error
     assert error is not None
     assert error.code == "deadline"
-    assert [performance.device_id for performance in world.ledger.performances] == ["d"]
+    assert [performance.device_id for performance in world.performance_log.performances] == ["d"]
 
 
 def test_a_run_past_its_wall_limit_fails_and_leaves_nothing_working() -> None:
     world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(hangs=True)})
     ending = world.run({"tasks": tasks("a", "b")}, options=RunOptions(wall_limit_s=50))
     assert (ending.memory.code, ending.row.status) == ("wall_limit", "ended")
-    assert [performance.how for performance in world.ledger.performances] == ["killed", "killed"]
+    assert [performance.status for performance in world.performance_log.performances] == ["killed", "killed"]
 
 
 @pytest.mark.parametrize("at_s", [0.0, 0.5, 4.999, 5.0, 5.001, 20.0, 65.0, 67.5, 69.99, 70.5])
 def test_a_cancel_at_any_time_ends_the_run_cancelled_unless_it_had_ended(at_s: float) -> None:
-    world = demo(happenings=[ScheduledEvent(at_s=at_s, what="cancel")])
+    world = demo(scheduled_events=[ScheduledEvent(at_s=at_s, what="cancel")])
     ending = world.run(DEMO)
     cancelled = any(record.kind == "cancel" and not record.note for record in ending.records)
     assert ending.outcome == ("cancelled" if cancelled else "finished")
@@ -103,14 +103,14 @@ def test_a_cancel_at_any_time_ends_the_run_cancelled_unless_it_had_ended(at_s: f
 
 def test_a_cancel_while_the_planner_thinks_calls_the_question_off() -> None:
     planner = ScriptedPlanner([Reply(after_s=1000)])
-    world = World(1, fleet=fleet_of("d"), planner=planner, happenings=[ScheduledEvent(at_s=10, what="cancel")])
+    world = World(1, fleet=fleet_of("d"), planner=planner, scheduled_events=[ScheduledEvent(at_s=10, what="cancel")])
     ending = world.run(None, request="anything")
     assert ending.outcome == "cancelled"
     assert ending.lasted_s == pytest.approx(10.2, abs=1)
 
 
 def test_a_cancel_of_a_run_that_waits_for_a_person_withdraws_the_question() -> None:
-    world = World(1, fleet=fleet_of("d"), happenings=[ScheduledEvent(at_s=100, what="cancel")])
+    world = World(1, fleet=fleet_of("d"), scheduled_events=[ScheduledEvent(at_s=100, what="cancel")])
     ending = world.run({"tasks": tasks("a", requires_approval=True)})
     assert ending.outcome == "cancelled"
     assert [inquiry.answer for inquiry in world.memory.inquiries.values()] == ["withdrawn"]
@@ -118,7 +118,7 @@ def test_a_cancel_of_a_run_that_waits_for_a_person_withdraws_the_question() -> N
 
 def test_a_device_that_ignores_its_cancel_is_answered_for_after_the_grace() -> None:
     script = {"do": Behaviour(hangs=True, ignores_cancel_s=25)}
-    world = World(1, fleet=fleet_of("d"), script=script, happenings=[ScheduledEvent(at_s=10, what="cancel")])
+    world = World(1, fleet=fleet_of("d"), script=script, scheduled_events=[ScheduledEvent(at_s=10, what="cancel")])
     ending = world.run({"tasks": tasks("a")})
     assert ending.outcome == "cancelled"
     cancelled = next(record for record in ending.records if record.kind == "cancel")
@@ -126,30 +126,33 @@ def test_a_device_that_ignores_its_cancel_is_answered_for_after_the_grace() -> N
 
 
 def test_a_pause_lets_what_runs_end_and_starts_nothing() -> None:
-    world = demo(happenings=[ScheduledEvent(at_s=10, what="pause")])
+    world = demo(scheduled_events=[ScheduledEvent(at_s=10, what="pause")])
     ending = world.run(DEMO)
     assert (ending.row.status, [task for task, _ in started(world)]) == ("paused", ["task_001", "task_002"])
     assert statuses(ending)["task_002"] == "COMPLETED"
 
 
 def test_an_unpause_goes_on_where_it_was() -> None:
-    world = demo(happenings=[ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=500, what="unpause")])
+    world = demo(scheduled_events=[ScheduledEvent(at_s=10, what="pause"), ScheduledEvent(at_s=500, what="unpause")])
     ending = world.run(DEMO)
     assert ending.outcome == "finished"
     assert dict(started(world))["task_003"] >= 500
 
 
 def test_a_lost_device_hands_an_idempotent_task_to_a_stand_in() -> None:
-    happenings = [ScheduledEvent(at_s=10, what="lose", device="d")]
-    world = World(1, fleet=fleet_of("d", "e"), script=takes(a=30), happenings=happenings)
+    scheduled_events = [ScheduledEvent(at_s=10, what="lose", device="d")]
+    world = World(1, fleet=fleet_of("d", "e"), script=takes(a=30), scheduled_events=scheduled_events)
     ending = world.run({"tasks": tasks("a")})
     assert ending.outcome == "finished"
-    assert [(performance.device_id, performance.how) for performance in world.ledger.performances] == [("d", "killed"), ("e", "done")]
+    assert [(performance.device_id, performance.status) for performance in world.performance_log.performances] == [
+        ("d", "killed"),
+        ("e", "done"),
+    ]
 
 
 def test_a_task_on_a_device_that_is_lost_and_has_no_stand_in_waits_for_it() -> None:
-    happenings = [ScheduledEvent(at_s=0, what="lose", device="d"), ScheduledEvent(at_s=300, what="find", device="d")]
-    world = World(1, fleet=fleet_of("d"), happenings=happenings)
+    scheduled_events = [ScheduledEvent(at_s=0, what="lose", device="d"), ScheduledEvent(at_s=300, what="find", device="d")]
+    world = World(1, fleet=fleet_of("d"), scheduled_events=scheduled_events)
     ending = world.run({"tasks": [*tasks("first"), *tasks("a")], "dependencies": lines("first>a")})
     assert ending.outcome == "finished"
     assert all(at >= 300 for _, at in started(world)[1:])
@@ -160,16 +163,16 @@ def test_a_lost_device_interrupts_what_may_not_be_repeated() -> None:
         1,
         fleet=fleet_of("d", "e", idempotent=False),
         script={"do": Behaviour(duration_s=30)},
-        happenings=[ScheduledEvent(at_s=10, what="lose", device="d")],
+        scheduled_events=[ScheduledEvent(at_s=10, what="lose", device="d")],
     )
     ending = world.run({"tasks": tasks("a")})
-    assert (ending.row.status, len(world.ledger.performances)) == ("waiting", 1)
+    assert (ending.row.status, len(world.performance_log.performances)) == ("waiting", 1)
 
 
 def test_a_device_that_comes_and_goes_is_given_up_after_a_bound() -> None:
     lost = [ScheduledEvent(at_s=at * 10.0, what="lose", device="d") for at in range(1, 40)]
-    happenings = [*lost, *(ScheduledEvent(at_s=happening.at_s + 5, what="find", device="d") for happening in lost)]
-    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=100)}, happenings=happenings)
+    scheduled_events = [*lost, *(ScheduledEvent(at_s=happening.at_s + 5, what="find", device="d") for happening in lost)]
+    world = World(1, fleet=fleet_of("d"), script={"do": Behaviour(duration_s=100)}, scheduled_events=scheduled_events)
     ending = world.run({"tasks": tasks("a")})
     assert ending.task("a").attempts == 10
     assert ending.row.status == "waiting"

@@ -12,7 +12,7 @@ from asterism.constellation.edits import EditRefused
 from asterism.errors import InvalidInput
 from asterism.simulation import world as module
 from asterism.simulation.world import World
-from tests.simulation.scenes import DEMO, demo, fleet_of, tasks
+from tests.simulation.demo_world import DEMO, demo, fleet_of, tasks
 
 
 def test_the_ten_lines_of_its_docstring_run() -> None:
@@ -21,7 +21,7 @@ def test_the_ten_lines_of_its_docstring_run() -> None:
     found: dict[str, Any] = {}
     exec(compile(textwrap.dedent(example), "the docstring", "exec"), found)  # noqa: S102 - it is our own page
     assert found["ending"].outcome == "finished"
-    assert [performance.how for performance in found["world"].ledger.performances] == ["killed", "done"]
+    assert [performance.status for performance in found["world"].performance_log.performances] == ["killed", "done"]
 
 
 def test_it_tells_the_story_of_a_run() -> None:

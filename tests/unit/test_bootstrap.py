@@ -26,7 +26,7 @@ from asterism.runtime.ports.store import Commit
 from asterism.runtime.registration import Registration
 from asterism.runtime.runtime import Runtime
 from asterism.telemetry import observer
-from tests.ferry import FERRY, Carried, Carry, Crew, Depart, Throw, registration
+from tests.ferry_machine import FERRY, Carried, Carry, Crew, Depart, Throw, registration
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
-"""The world in a box: the production machines under virtual time, seeded schedules and faults.
+"""Deterministic simulation: the production machines under virtual time, seeded schedules and faults.
 
-For tests of yours (docs/testing.md): ``world`` a run with all around it · ``device``, ``planner``, ``people``, ``program`` what
-is around it, which ``given`` checks · ``ending`` how it came out · ``recovery`` a run killed at every entry · ``scripted_model`` a
-model by a script · ``pipeline`` the whole planner in a world. Beneath: ``loop`` virtual time, ``clock``, ``desk`` how people reach
-it, ``crew`` and ``process`` who drives it, ``model_wire`` · ``invariants`` what may never be, and ``checks`` that ask it after
-every entry.
+For your own tests (docs/testing.md): ``world`` one run with its surroundings · ``device``, ``planner``, ``people``, ``program``
+the surroundings, whose arguments ``validation`` checks · ``ending`` the final state · ``recovery`` a crash at every entry ·
+``scripted_model`` a model that follows a script · ``pipeline`` the whole planner in a world. Beneath: ``loop`` virtual time,
+``clock``, ``simulated_client`` the client that people use, ``driver_processes`` and ``process`` the processes that drive runs,
+``model_wire`` · ``invariants``, and ``checks`` that evaluate them after every entry.
 """

@@ -6,19 +6,19 @@ import asyncio
 import itertools
 
 EPOCH = 1_767_225_600.0
-"""When every world begins: the first of January 2026, in seconds since the epoch."""
+"""Start time of every world: 1 January 2026, in seconds since the epoch."""
 
 
 class WorldClock:
-    """Virtual time since ``EPOCH``, and ids that are counted."""
+    """Virtual time since ``EPOCH``, and consecutive ids."""
 
     def __init__(self) -> None:
         self._ids = itertools.count(1)
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         return EPOCH + asyncio.get_running_loop().time()
 
     def new_id(self) -> str:
-        """The next id: ``sim-1``, then ``sim-2``."""
+        """Return the next id: ``sim-1``, then ``sim-2``."""
         return f"sim-{next(self._ids)}"

@@ -1,4 +1,4 @@
-"""How a run in a world came out."""
+"""Ending of a run in a world."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from asterism.runtime.ports.store import RunRow
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run in a world came out.
+    """Final state of a run in a world.
 
     Attributes:
-        row: the run as the store lists it.
-        machine: of the run.
+        row: the store's row of the run.
+        machine: machine of the run.
         records: its journal.
-        memory: what it remembers, from the journal: of a constellation, of a loop (``memory.answer``), of a conversation
-            (``memory.history``, ``memory.view.fields``).
-        lasted_s: virtual seconds.
-        children: of a root, all runs below it, in the order in which they were started.
+        memory: its memory, replayed from the journal: of a constellation, of a loop (``memory.answer``) or of a
+            conversation (``memory.history``, ``memory.view.fields``).
+        lasted_s: virtual seconds from the start of the world to its end.
+        children: all runs below a root run, in order of their start.
     """
 
     row: RunRow
@@ -37,32 +37,32 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """``finished``, ``failed``, ``cancelled``; empty while it waits."""
+        """Return ``finished``, ``failed`` or ``cancelled``; an empty text while the run waits."""
         return self.row.outcome
 
     @property
     def entries(self) -> list[Entry]:
-        """The journal's entries."""
+        """Return the entries of the journal."""
         return [packer(self.machine).unpack(record) for record in self.records]
 
     @property
     def history(self) -> list[str]:
-        """The journal, one line for each entry."""
+        """Return the journal as text, one line for each entry."""
         return [history_line(record) for record in self.records]
 
     @property
     def journal(self) -> bytes:
-        """The journal as JSON lines."""
+        """Return the journal as JSON lines."""
         return b"".join(msgspec.json.encode(record) + b"\n" for record in self.records)
 
     def task(self, task_id: str) -> TaskStar:
-        """A task of the last constellation."""
+        """Return a task of the last constellation."""
         found: TaskStar = self.memory.constellation.tasks[task_id]
         return found
 
 
 def ending_of(row: RunRow, machine: Machine[Any], records: Sequence[Record], lasted_s: float) -> Ending:
-    """How a run came out, from its journal."""
+    """Return the ending of a run, replayed from its journal."""
     replayed = Run(machine, row.run_id)
     replayed.replay(packer(machine).unpack(record) for record in records)
     return Ending(row=row, machine=machine, records=tuple(records), memory=replayed.memory, lasted_s=lasted_s)

@@ -1,7 +1,7 @@
-"""The invariants, and what each check of one run needs to know: small functions that judge for themselves.
+"""The invariants, and small functions that evaluate them on one run.
 
-They ask the journal's plain data and repeat the rules in their own words; where they lean on the code
-they check, they would believe its mistakes. Not here: when they are asked (``checkers``).
+The functions read the plain data of the journal and implement the rules a second time: if they called the code under
+test, they would share its defects. Not here: when the invariants are checked (``checks``).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ INVARIANTS = {
     3: "no read-only task is ever edited",
     4: "terminal states have no exits",
     5: "replay equals the live state",
-    6: "every effect has at most one accepted outcome, and none is lost across a crash",
+    6: "every effect has at most one accepted result, and none is lost across a crash",
     7: "one owner per run: two writers never both append",
     8: "every run ends, or waits on something it can name",
     9: "nothing runs that needed approval and did not get it",
     10: "the same seed gives the same journal",
-    11: "what is said in confidence is written nowhere",
-    12: "the rows that show a run are the same from its deltas and from its memory",
+    11: "no secret is ever written",
+    12: "the view rows of a run are the same from its deltas and from its memory",
 }
 
 SETTLED = ("COMPLETED", "FAILED", "CANCELLED", "SKIPPED")
@@ -52,24 +52,24 @@ _encode = msgspec.json.Encoder(enc_hook=lambda it: it.freeze()).encode
 
 
 class InvariantViolated(AsterismError):
-    """The world found what must never be.
+    """An invariant does not hold.
 
     Attributes:
-        number: of the invariant.
-        words: what was found.
-        story: the last entries of the run, one line each.
+        number: number of the invariant.
+        finding: description of the violation.
+        history: the last entries of the run, one line each.
     """
 
-    def __init__(self, number: int, words: str, story: Iterable[str] = ()) -> None:
+    def __init__(self, number: int, finding: str, history: Iterable[str] = ()) -> None:
         self.number = number
-        self.words = words
-        self.story = tuple(story)
-        told = "".join(f"\n  {line}" for line in self.story)
-        super().__init__(f"invariant {number} ({INVARIANTS[number]}) is violated: {words}{told}")
+        self.finding = finding
+        self.history = tuple(history)
+        lines = "".join(f"\n  {line}" for line in self.history)
+        super().__init__(f"invariant {number} ({INVARIANTS[number]}) is violated: {finding}{lines}")
 
 
-def cycle_of(constellation: TaskConstellation) -> Sequence[str] | None:
-    """A cycle among its dependencies, by another algorithm than its own; None where there is none."""
+def find_cycle(constellation: TaskConstellation) -> Sequence[str] | None:
+    """Return a cycle of dependencies, or None. The algorithm is not the constellation's own."""
     sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
     for line in constellation.lines.values():
         sorter.add(line.target, line.source)
@@ -81,12 +81,12 @@ def cycle_of(constellation: TaskConstellation) -> Sequence[str] | None:
     return None
 
 
-def why_not_startable(constellation: TaskConstellation, task: TaskStar) -> str:
-    """Which dependency of a task that has just started is not satisfied; empty when all are."""
+def unsatisfied_dependency(constellation: TaskConstellation, task: TaskStar) -> str:
+    """Return the unsatisfied dependency of a task that has just started; an empty text if there is none."""
     for line in constellation.lines_in(task.task_id):
         source = constellation.tasks[line.source]
         if not _is_satisfied(line, source):
-            return f"{task.task_id} started, and {line.line_id} ({line.type}) is not satisfied by {line.source}, which is {source.status}"
+            return f"{task.task_id} started, but {line.line_id} ({line.type}) is not satisfied: {line.source} is {source.status}"
     return ""
 
 
@@ -103,7 +103,7 @@ def _is_satisfied(line: TaskStarLine, source: TaskStar) -> bool:
 
 
 def held_by(memory: ConstellationMemory) -> set[str]:
-    """Tasks that may not start now, because the planner is being asked about what they depend on."""
+    """Return the tasks on hold while the planner decides about tasks they depend on."""
     if isinstance(memory.planning, NotPlanning) or memory.options.hold == "none":
         return set()
     if memory.options.hold == "all":
@@ -121,8 +121,8 @@ def held_by(memory: ConstellationMemory) -> set[str]:
     return held
 
 
-def frozen_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes, bytes]:
-    """What may not change in a read-only task: what was planned with what it waits for, and how it ended (empty until it has)."""
+def read_only_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes, bytes]:
+    """Return the parts of a read-only task that must not change: its plan with its dependencies, and its end (empty before it)."""
     planned = [getattr(task, name) for name in _SPEC]
     waits = sorted((line.line_id, line.source, line.type, line.condition) for line in constellation.lines_in(task.task_id))
     ended = (task.status, task.result, task.error, task.attempts, task.ended_at) if task.status in SETTLED else ()
@@ -130,7 +130,7 @@ def frozen_form(constellation: TaskConstellation, task: TaskStar) -> tuple[bytes
 
 
 def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]:
-    """What a person approves of an attempt at a task."""
+    """Return the subject that a person approves for an attempt at a task."""
     if isinstance(attempt, StartChild):
         plan = attempt.start.defined_as(ConstellationDefinition).plan
         return {"task_id": task.task_id, "constellation": msgspec.to_builtins(plan), "arguments": attempt.start.inputs}
@@ -138,18 +138,18 @@ def subject_of(attempt: Dispatch | StartChild, task: TaskStar) -> dict[str, Any]
 
 
 def difference(live: Run[Any], replayed: Run[Any]) -> str:
-    """The first thing in which a live run and a replay of its journal differ; empty when they agree."""
+    """Return the first difference between a live run and a replay of its journal; an empty text if they are equal."""
     ours, theirs = _facts(live), _facts(replayed)
     if _encode(ours) == _encode(theirs):
         return ""
     for name, value in ours.items():
         if _encode(_ordered(value)) != _encode(_ordered(theirs.get(name))):
-            return f"{name} is {_shown(value)} live, and {_shown(theirs.get(name))} replayed"
+            return f"{name} is {_shown(value)} live, but {_shown(theirs.get(name))} replayed"
     return ""
 
 
 def _ordered(value: Any) -> Any:
-    """Return the same as plain data, with every set in one order."""
+    """Return a value as plain data, with every set sorted."""
     match value:
         case msgspec.Struct():
             return {name: _ordered(getattr(value, name)) for name in value.__struct_fields__}
@@ -168,7 +168,7 @@ def _shown(value: Any) -> str:
 
 
 def _facts(run: Run[Any]) -> dict[str, Any]:
-    """Everything a run is, its timers included."""
+    """Return the complete state of a run, its timers included."""
     memory = msgspec.structs.asdict(run.memory)
     schedule = None
     if isinstance(run.memory, ConstellationMemory):
@@ -191,8 +191,8 @@ def _facts(run: Run[Any]) -> dict[str, Any]:
     return facts
 
 
-def unnamed_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
-    """Why a quiet run cannot say what it waits for; empty when it can: an effect, a person, a pause, a backoff, a device."""
+def unexplained_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
+    """Return the state of a quiet run that waits for nothing it can name: no effect, person, pause, backoff or device."""
     memory = run.memory
     if run.ended or run.outstanding or memory.paused:
         return ""
@@ -202,4 +202,4 @@ def unnamed_wait(run: Run[Any], now: float, lost: Collection[str]) -> str:
         able = [name for name, profile in memory.fleet.items() if name == task.device or profile.skill(task.resolved_skill)]
         if task.not_before > now or all(name in lost for name in able):
             return ""
-    return f"it is in {run.state}, nothing is outstanding, it is not paused, and no task waits for a backoff or a lost device"
+    return f"the run is in {run.state}, nothing is outstanding, it is not paused, and no task waits for a backoff or a lost device"

@@ -2,21 +2,21 @@
 
 ``SimLoop`` is a selector event loop with four parts exchanged:
 
-- its *selector* never waits. Where the loop would sleep until its next timer, it moves the clock there;
-  where nothing is runnable and there is no timer either, nothing will ever happen again: ``Deadlock``.
+- its *selector* never waits. Where the loop would sleep until its next timer, it moves the clock there.
+  Where nothing is runnable and there is no timer either, it raises ``Deadlock``.
 - its *ready queue* picks, among the task steps at its head, one by the seed. Other callbacks (timers,
   done callbacks) stay first in, first out, because asyncio itself relies on that order.
 - its *tasks* hash by a number counted per loop. Sets of tasks (a task group's, ``asyncio.wait``'s) would
   otherwise be walked in the order of memory addresses, which differ from process to process.
-- its *executor* runs the function on the spot: threads are not deterministic. pydantic-ai, which would have threads
-  of its own for plain functions, is told to use it.
+- its *executor* runs the function at once: threads are not deterministic. pydantic-ai, which would start its own
+  threads for plain functions, is configured to use it.
 
 So one seed is one schedule, under any PYTHONHASHSEED and in any process, as long as nothing under the
 loop reads a real clock, draws real chance, or waits for a real socket, pipe or thread.
 
-What it uses that asyncio does not promise: the attribute ``BaseEventLoop._ready`` (a deque, from 3.4 on,
+It uses three undocumented parts of asyncio: the attribute ``BaseEventLoop._ready`` (a deque, from 3.4 on,
 read with ``popleft``), ``BaseEventLoop._clock_resolution``, and ``CallHandler._callback``, whose ``__self__`` is
-the task when the handle is the step of a task. ``tests/unit/simulation/test_loop.py`` fails if one goes.
+the task when the handle is the step of a task. ``tests/unit/simulation/test_loop.py`` fails if one disappears.
 
 Not here: the simulated world (devices, faults, checkers).
 """
@@ -41,17 +41,17 @@ Ts = TypeVarTuple("Ts")
 
 DEFAULT_MAX_STEPS = 20_000_000
 TICK_DIGITS = 6
-"""The clock ticks in microseconds. Were it finer, whoever waits for the rest of a rounded time would spin: it does not move by itself."""
+"""Digits of a tick, a microsecond. With a finer clock, a task that waits for the rest of a rounded time would spin."""
 CHOICE_WINDOW = 64
-"""How far into the ready queue a choice looks; it bounds what one step costs when thousands are runnable."""
+"""Handles of the ready queue that a choice considers; it bounds the cost of a step when thousands are runnable."""
 
 
 class Deadlock(RuntimeError):
-    """Nothing is runnable and no timer is set; the text names every task that waits, and where."""
+    """Nothing is runnable and no timer is set; the text names every waiting task and its position."""
 
 
 class Endless(RuntimeError):
-    """The loop took more steps than it was allowed: something spins without an end."""
+    """The loop took more steps than allowed: a task spins."""
 
 
 class _Ready(collections.deque[asyncio.Handle]):
@@ -107,7 +107,7 @@ def _waiting(loop: SimLoop) -> str:
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """The coroutines from the task's outermost to the one that waits, with the line it waits at."""
+    """Return the coroutines from the task's outermost to the waiting one, with the line at which it waits."""
     awaited: Any = task.get_coro()
     names: list[str] = []
     line = 0
@@ -126,7 +126,7 @@ class _SimTask(asyncio.Task[T]):
         super().__init__(coro, **{**options, "name": options.get("name") or f"Task-{serial}"})
 
     def set_name(self, value: object) -> None:
-        """Name it; None, which Python 3.13 gives a task without a name, leaves it the number."""
+        """Set the name; None, which Python 3.13 passes for a task without a name, keeps the number."""
         if value is not None:
             super().set_name(value)
 
@@ -138,8 +138,8 @@ class SimLoop(asyncio.SelectorEventLoop):
     """An event loop in virtual time.
 
     Args:
-        seed: the schedule; or a ``random.Random`` to draw it from (hypothesis has one that shrinks).
-        max_steps: bound on the steps of its life; past it ``Endless`` is raised.
+        seed: seed of the schedule; or a ``random.Random`` to draw it from (hypothesis has one that shrinks).
+        max_steps: maximum number of steps; one more raises ``Endless``.
     """
 
     _ready: collections.deque[asyncio.Handle]
@@ -157,7 +157,7 @@ class SimLoop(asyncio.SelectorEventLoop):
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return virtual seconds since the loop was created."""
         return self._now
 
     def advance(self, duration_s: float) -> None:
@@ -165,14 +165,14 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._now = round(self._now + duration_s, TICK_DIGITS)
 
     def call_at(self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> asyncio.TimerHandle:
-        """As every loop does, with the time put on a tick: one that lies ahead is never reached without the clock moving."""
+        """Schedule a callback at a time rounded to a tick. A time ahead of the clock stays at least one tick ahead."""
         tick = round(when, TICK_DIGITS)
         if tick <= self._now < when:
             tick = round(self._now + 10.0**-TICK_DIGITS, TICK_DIGITS)
         return super().call_at(tick, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Run the function now, in this thread; its future is done when this returns."""
+        """Run the function now, in this thread; the returned future is done."""
         del executor
         future: asyncio.Future[T] = self.create_future()
         try:
@@ -186,13 +186,13 @@ class SimLoop(asyncio.SelectorEventLoop):
 
 
 def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_steps: int = DEFAULT_MAX_STEPS) -> T:
-    """``asyncio.run`` on a fresh ``SimLoop``: same coroutine, same seed, same everything.
+    """Run a coroutine on a new ``SimLoop``, as ``asyncio.run`` does; the same seed gives the same schedule.
 
     Raises:
-        Deadlock, Endless: as ``SimLoop`` does; else what the coroutine raises.
+        Deadlock, Endless: as in ``SimLoop``; also every error of the coroutine.
     """
     collects = gc.isenabled()
-    gc.disable()  # it would finalize in the middle of the schedule, at a moment that no seed has chosen
+    gc.disable()  # it would finalize at a moment that no seed has chosen
     try:
         with _threadless(), asyncio.Runner(loop_factory=lambda: SimLoop(seed, max_steps=max_steps)) as runner:
             return runner.run(coro)
@@ -202,9 +202,9 @@ def run(coro: Coroutine[Any, Any, T], seed: int | random.Random = 0, *, max_step
 
 
 def _threadless() -> contextlib.AbstractContextManager[None]:
-    """Has pydantic-ai, if anybody has loaded it, ask the loop for its threads: virtual time would be over before a real one has begun."""
+    """Make pydantic-ai, if it is imported, use the loop's executor: virtual time would pass before a real thread starts."""
     if "pydantic_ai" not in sys.modules:
         return contextlib.nullcontext()
     from pydantic_ai import Agent  # noqa: PLC0415 - takes a second, and is an extra
 
-    return Agent.using_thread_executor(concurrent.futures.Executor())  # any will do: the loop does not use it
+    return Agent.using_thread_executor(concurrent.futures.Executor())  # the loop ignores the executor

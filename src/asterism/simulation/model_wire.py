@@ -1,11 +1,11 @@
-"""What a model is asked and what it says, in the three wire formats that ``ScriptedModel`` speaks.
+"""Requests and replies of a model in the three wire formats of ``ScriptedModel``.
 
-- ``chat``: OpenAI's chat completions, which every "OpenAI-compatible" server speaks, too;
+- ``chat``: OpenAI's chat completions, also the format of every "OpenAI-compatible" server;
 - ``responses``: OpenAI's responses;
 - ``messages``: Anthropic's messages.
 
-Each knows how to write a reply whole, as a stream of server-sent events, and as an error. Written after the providers'
-public references; the real client libraries read them in ``tests/unit/simulation/test_scripted_model.py``.
+Each format has a whole reply, a stream of server-sent events, and an error. They follow the providers' public
+references; the real client libraries parse them in ``tests/unit/simulation/test_scripted_model.py``.
 Not here: sockets, scripts, faults.
 """
 
@@ -19,19 +19,19 @@ import msgspec
 
 WireName = Literal["chat", "responses", "messages"]
 PIECES = 20
-"""Into about so many pieces a streamed reply is cut."""
+"""Approximate number of pieces of a streamed reply."""
 
 
 class Say(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model says.
+    """One reply of a model.
 
     Attributes:
-        text: in words; may be as wrong as you like.
-        calls: tools it calls, as (name, arguments); arguments given as a string are sent as they are, JSON or not.
-        input_tokens, output_tokens: what it says it has used.
-        cut_off: it stopped at its limit of tokens.
-        after_s: how long it thinks; ``math.inf``: until the client gives up.
-        drop_at: the connection is dropped when this fraction of the reply has been sent (0: nothing of it); None: never.
+        text: text of the reply, valid or not.
+        calls: tool calls as (name, arguments); arguments given as a string are sent unchanged, JSON or not.
+        input_tokens, output_tokens: reported usage.
+        cut_off: True if the reply stopped at its token limit.
+        after_s: seconds until the reply; ``math.inf`` to wait until the client gives up.
+        drop_at: fraction of the reply after which the connection is closed, 0 for at once; None for never.
     """
 
     text: str = ""
@@ -44,11 +44,11 @@ class Say(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it came in. Headers are not kept: a key would be among them.
+    """One received request. Headers are not stored, because they contain the key.
 
     Attributes:
-        number: from 1.
-        wire: in which format.
+        number: number of the request, from 1.
+        wire: wire format.
         body: the JSON object that was sent.
     """
 
@@ -58,17 +58,17 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def model(self) -> str:
-        """The name of the model that was asked."""
+        """Return the name of the requested model."""
         return str(self.body.get("model", ""))
 
     @property
     def streams(self) -> bool:
-        """Whether a stream was asked for."""
+        """Return True if a stream was requested."""
         return bool(self.body.get("stream"))
 
     @property
     def messages(self) -> list[str]:
-        """The text of each message, oldest first, the system's words in front."""
+        """Return the text of each message, oldest first, the system prompt in front."""
         said = [self.body.get(name) for name in ("system", "instructions")]
         listed = self.body.get("input" if self.wire == "responses" else "messages", [])
         said += listed if isinstance(listed, list) else [listed]
@@ -76,17 +76,17 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Every word of it."""
+        """Return the text of all messages."""
         return "\n".join(self.messages)
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools it may call."""
+        """Return the names of the offered tools."""
         return [str(tool.get("function", tool).get("name", "")) for tool in self.body.get("tools") or []]
 
     @property
     def forced_tool(self) -> str:
-        """The tool that must be called (the first, where it may choose); empty where text will do."""
+        """Return the tool that must be called (the first if any will do); empty if text is allowed."""
         choice = self.body.get("tool_choice") or "auto"
         if isinstance(choice, str):
             return self.tools[0] if choice == "required" and self.tools else ""
@@ -95,7 +95,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _texts(value: Any) -> list[str]:
-    """The words within a part of a prompt, wherever its format keeps them."""
+    """Return the texts within a part of a prompt, in any of the formats."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
@@ -212,7 +212,7 @@ def _responses(request: ModelRequest, say: Say) -> dict[str, Any]:
 
 def _responses_stream(request: ModelRequest, say: Say) -> Iterator[bytes]:
     whole = _responses(request, say)
-    begun = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    started = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     written = 0
 
     def event(kind: str, **data: Any) -> bytes:
@@ -220,8 +220,8 @@ def _responses_stream(request: ModelRequest, say: Say) -> Iterator[bytes]:
         written += 1
         return _event({"type": kind, "sequence_number": written - 1, **data}, kind)
 
-    yield event("response.created", response=begun)
-    yield event("response.in_progress", response=begun)
+    yield event("response.created", response=started)
+    yield event("response.in_progress", response=started)
     for at, item in enumerate(whole["output"]):
         place = {"output_index": at, "item_id": item["id"]}
         if item["type"] == "message":
@@ -247,8 +247,8 @@ def _responses_stream(request: ModelRequest, say: Say) -> Iterator[bytes]:
 def _messages(request: ModelRequest, say: Say) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": say.text}] if say.text or not say.calls else []
     for at, (name, arguments) in enumerate(say.calls):
-        given = arguments if isinstance(arguments, dict) else {"raw": arguments}  # this format carries an object, never its text
-        content.append({"type": "tool_use", "id": f"toolu_{request.number}_{at}", "name": name, "input": given})
+        inputs = arguments if isinstance(arguments, dict) else {"raw": arguments}  # this format has no arguments as text
+        content.append({"type": "tool_use", "id": f"toolu_{request.number}_{at}", "name": name, "input": inputs})
     return {
         "id": f"msg_{request.number}",
         "type": "message",
@@ -267,8 +267,8 @@ def _messages_stream(request: ModelRequest, say: Say) -> Iterator[bytes]:
     def event(kind: str, **data: Any) -> bytes:
         return _event({"type": kind, **data}, kind)
 
-    begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
-    yield event("message_start", message=begun)
+    started = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    yield event("message_start", message=started)
     for at, block in enumerate(whole["content"]):
         if block["type"] == "text":
             yield event("content_block_start", index=at, content_block={"type": "text", "text": ""})
@@ -292,17 +292,17 @@ _STREAM = {"chat": _chat_stream, "responses": _responses_stream, "messages": _me
 
 
 def whole_reply(request: ModelRequest, say: Say) -> bytes:
-    """The body of a reply in one piece."""
-    return json.dumps(_WHOLE[request.wire](request, say), ensure_ascii=False).encode(errors="backslashreplace")  # half a character: escaped
+    """Return the body of a whole reply."""
+    return json.dumps(_WHOLE[request.wire](request, say), ensure_ascii=False).encode(errors="backslashreplace")  # escapes lone surrogates
 
 
 def streamed_reply(request: ModelRequest, say: Say) -> list[bytes]:
-    """The same as server-sent events, one by one."""
+    """Return a reply as a list of server-sent events."""
     return list(_STREAM[request.wire](request, say))
 
 
 def error_reply(wire: WireName, status: int, message: str) -> bytes:
-    """The body of an error, as the provider writes it."""
+    """Return the body of an error in the format of the provider."""
     kinds = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
     error = {"type": kinds.get(status, "api_error"), "message": message}
     document: dict[str, Any] = (

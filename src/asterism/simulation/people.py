@@ -1,4 +1,4 @@
-"""The people of a simulated world, and what else happens to it from outside. Plain data."""
+"""People of a simulated world, and scheduled events, crashes and store faults: plain data."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.machines.run_control import Verb
 from asterism.runtime.ports.store import InquiryRow
-from asterism.simulation import given
+from asterism.simulation import validation
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody says to a question.
+    """One answer of a person to an inquiry.
 
     Attributes:
-        after_s: seconds after it was asked.
-        by: who says it.
-        past_the_desk: written straight into the inbox under a key of its own, as no honest program does.
+        after_s: seconds from the inquiry to the answer.
+        by: name of the person.
+        bypasses_client: write the answer directly into the inbox under a new key, as no well-behaved program does.
     """
 
     verb: Verb
@@ -28,45 +28,45 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     value: Any = None
     reason: str = ""
     by: str = "ada"
-    past_the_desk: bool = False
+    bypasses_client: bool = False
 
     def __post_init__(self) -> None:
-        given.one_of("an answer's verb", self.verb, get_args(Verb))
-        given.seconds("an answer's after_s", self.after_s)
+        validation.check_one_of("answer: verb", self.verb, get_args(Verb))
+        validation.check_seconds("answer: after_s", self.after_s)
 
 
-What = Literal["cancel", "pause", "unpause", "edit", "allow", "lose", "find", "crash", "rival", "rob", "letter"]
+ScheduledKind = Literal["cancel", "pause", "unpause", "edit", "raise_limits", "lose", "find", "crash", "rival", "fence", "inbox_row"]
 
 Answerer = Callable[[InquiryRow], Iterable[Answer]]
-"""What is said to each question: nothing, once, twice, too late."""
+"""Function from an inquiry to its answers: none, one, several, or some too late."""
 
 
-def answerer(people: object) -> Answerer:
-    """The same. Raises InvalidInput where it is no function."""
+def check_answerer(people: object) -> Answerer:
+    """Return ``people`` if it is a function; else raise InvalidInput."""
     if not callable(people):
-        raise InvalidInput(f"people: {people!r} is no function of a question; say everyone_says('approve'), or lambda inquiry: [Answer(…)]")
+        raise InvalidInput(f"people: {people!r} is not a function; use everyone_says('approve') or lambda inquiry: [Answer(…)]")
     return people
 
 
 def nobody(_: InquiryRow) -> Iterable[Answer]:
-    """Nobody ever answers."""
+    """Return no answers."""
     return ()
 
 
 def everyone_says(verb: Verb, *, after_s: float = 1.0, value: Any = None) -> Answerer:
-    """One person who says the same to every question."""
+    """Return a function that gives every inquiry the same answer."""
     return lambda _: (Answer(verb=verb, after_s=after_s, value=value),)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody says to a conversation.
+    """One message of a user to a conversation.
 
     Attributes:
-        text: the words.
-        values: fields by name, in place of words.
-        command: in place of words: ``Pause()``, ``Unpause()``, ``Cancel()``.
-        after_s: seconds after the conversation has come to rest, which is when it asks something, is paused, or has ended.
-        waits: False for what is said whether or not it rests: so many seconds after the line before.
+        text: text of the message.
+        values: fields by name, in place of text.
+        command: ``Pause()``, ``Unpause()`` or ``Cancel()``, in place of text.
+        after_s: seconds to wait after the conversation has asked something, has paused or has ended.
+        waits: False sends the line ``after_s`` seconds after the previous one, whatever the conversation does.
     """
 
     text: str = ""
@@ -76,29 +76,31 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = True
 
     def __post_init__(self) -> None:
-        given.seconds("a line's after_s", self.after_s)
+        validation.check_seconds("line: after_s", self.after_s)
         if self.command is not None:
-            given.of_kind("a line's command", self.command, Event, "say Pause(), Unpause() or Cancel()")
+            validation.check_type("line: command", self.command, Event, "use Pause(), Unpause() or Cancel()")
 
 
-def said(lines: object) -> list[Line]:
-    """Lines, or the texts of them, or the only one. Raises InvalidInput where there is none, or one is something else."""
-    found = given.each("lines", [Line(text=line) if isinstance(line, str) else line for line in given.each("lines", lines, object)], Line)
+def check_lines(lines: object) -> list[Line]:
+    """Return lines from texts, from lines, or from a single one. Raises InvalidInput if there is none or one is invalid."""
+    listed = validation.check_each("lines", lines, object)
+    found = validation.check_each("lines", [Line(text=line) if isinstance(line, str) else line for line in listed], Line)
     if not found:
-        raise InvalidInput("lines: there is none, and the first begins the conversation")
+        raise InvalidInput("lines: empty; the first line starts the conversation")
     return found
 
 
 class Crash(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that drives the run dies once, as by kill -9.
+    """One crash of the process that drives the run, as by kill -9.
 
     Attributes:
-        entry: seq of the entry after whose append it dies.
-        during: in place of an entry: what it dies in, after that has begun: the name of a task or of a device, of a step or of a
-            worker or a tool, of a handler, ``on_running`` whichever handler has entered it, or what else a loop asks for
-            (``make_plan``, ``reflect``, …). A name that nothing has kills nobody.
-        after_s: 0: at once, before what the entry asks for is performed; else so many seconds later.
-        run_id: whose entry; empty for the root's, ``*`` for anybody's.
+        entry: seq of the entry after whose append the process is killed.
+        during: in place of an entry, the name of the work during which the process is killed: a task, device, step,
+            worker, tool or handler, ``on_running`` for any handler that has entered it, or another call of a loop
+            (``make_plan``, ``reflect``, …). A name that never occurs is ignored.
+        after_s: seconds from the entry, or the start of the work, to the crash. With 0 and an entry, the effects
+            of the entry are not performed.
+        run_id: run of the entry; empty for the root, ``*`` for any run.
     """
 
     entry: int = 0
@@ -107,29 +109,31 @@ class Crash(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = ""
 
     def __post_init__(self) -> None:
-        given.seconds("a crash's after_s", self.after_s)
-        if bool(self.during) == bool(given.whole("a crash's entry", self.entry, least=0)):
-            raise InvalidInput("a crash: say entry, from 1 on, or during; not both")
+        validation.check_seconds("crash: after_s", self.after_s)
+        if bool(self.during) == bool(validation.check_int("crash: entry", self.entry, least=0)):
+            raise InvalidInput("crash: give either entry (from 1) or during")
 
 
 class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something from outside at a time.
+    """One event from outside at a given time.
 
-    ``cancel``, ``pause``, ``unpause``, ``edit`` and ``allow`` (planning may use any number of tokens) come from a person; ``lose`` and
-    ``find`` befall a device; ``crash`` kills who drives; ``rival`` is another process that wants to drive; ``rob`` is the same
-    after the driver was declared dead while it lived, which no lock of ours allows; a ``letter`` is put into the inbox as it is,
-    past the desk.
+    A person sends ``cancel``, ``pause``, ``unpause``, ``edit`` and ``raise_limits`` (no limit on tokens). ``lose`` and
+    ``find`` concern a device. ``crash`` kills the driving process. ``rival`` starts another process that tries to drive
+    the run. ``fence`` does so after the living owner was declared dead, which no lock of ours allows. ``inbox_row``
+    writes a row directly into the inbox, valid or not.
 
     Attributes:
-        device: the one that is lost or found.
-        actions: of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
-        run_id: who is commanded, edited, or to be driven; empty for the root, ``*`` for the youngest run that has not ended.
-        kind, body: of a letter.
-        key: of its inbox row, so that the same can be sent twice; a fresh one if empty.
+        at_s: virtual seconds from the start of the world.
+        what: kind of event.
+        device: device that is lost or found.
+        actions: actions of an edit, as one batch, ``{"tool": …, "parameters": {…}}`` each.
+        run_id: run concerned; empty for the root, ``*`` for the newest run that has not ended.
+        kind, body: kind and body of the inbox row.
+        key: key of the inbox row, to send the same row twice; a new key if empty.
     """
 
     at_s: float
-    what: What
+    what: ScheduledKind
     device: str = ""
     run_id: str = ""
     actions: tuple[dict[str, Any], ...] = ()
@@ -138,28 +142,29 @@ class ScheduledEvent(msgspec.Struct, frozen=True, kw_only=True):
     body: str = "{}"
 
     def __post_init__(self) -> None:
-        given.one_of("a happening's what", self.what, get_args(What))
-        given.seconds("a happening's at_s", self.at_s)
-        given.each("a happening's actions", self.actions, dict)
+        validation.check_one_of("scheduled event: what", self.what, get_args(ScheduledKind))
+        validation.check_seconds("scheduled event: at_s", self.at_s)
+        validation.check_each("scheduled event: actions", self.actions, dict)
         if bool(self.actions) != (self.what == "edit"):
-            raise InvalidInput('a happening: an edit has actions, [{"tool": …, "parameters": {…}}], and nothing else has')
+            raise InvalidInput('scheduled event: give actions, [{"tool": …, "parameters": {…}}], for an edit and only for an edit')
 
 
-class StoreTrouble(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with the store, by chance, for each append (and ``slow`` for each look into the inbox, too).
+class StoreFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """Random faults of the store, drawn for each append; ``slow`` also for each read of the inbox.
 
     Attributes:
-        fails: chance that it begins to fail, for ``times`` tries in a row.
-        lost_word: chance that it is written, and says that it failed.
-        slow: chance that its answer takes up to a second.
+        fails: chance that appends start to fail, ``times`` in a row.
+        times: number of failures in a row.
+        lost_reply: chance that an append is written but reported as failed.
+        slow: chance that the reply takes up to a second.
     """
 
     fails: float = 0.0
     times: int = 2
-    lost_word: float = 0.0
+    lost_reply: float = 0.0
     slow: float = 0.0
 
     def __post_init__(self) -> None:
-        given.whole("a store's times", self.times, least=1)
-        for chance in (self.fails, self.lost_word, self.slow):
-            given.chances("a store's trouble", [chance])
+        validation.check_int("store faults: times", self.times, least=1)
+        for chance in (self.fails, self.lost_reply, self.slow):
+            validation.check_chances("store faults", [chance])

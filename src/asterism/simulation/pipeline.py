@@ -1,7 +1,7 @@
 """The production planner over a scripted model, without a socket: prompts, client, retries, parsing and editor are the real ones.
 
-What a ``ScriptedModel`` says is carried to the providers' clients in virtual time, so a world is a seed with this planner, too.
-Needs the ``llm`` extra. Not here: what the model says (``search.random_model``, or a script of yours).
+The replies of a ``ScriptedModel`` reach the providers' clients in virtual time, so a world with this planner is reproducible too.
+Needs the ``llm`` extra. Not here: the replies themselves, which are a script of yours.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable,
 from asterism.simulation.scripted_model import KEY, Answering, HttpReply, ScriptedModel
 
 HOST = "http://model.invalid"
-MAX_TOLD = 1_000
-"""Characters that are told of what should hold no key."""
+MAX_SHOWN = 1_000
+"""Characters shown of a text that contains the key."""
 
 
 class PipelinePlanner:
-    """``Planner``: the four phases, and a model by a script.
+    """``Planner`` with the four real phases and a scripted model.
 
     Args:
-        script: what the model says, and its backup, which is the same service.
-        choice: which wire is spoken (``openai`` or ``anthropic``), and how patient to be.
+        script: replies of the model and of its backup, which is the same service.
+        choice: wire format (``openai`` or ``anthropic``), timeouts and retries.
 
     Attributes:
-        broken: how planning broke, in words, which no reply whatever may lead to; or that the key was told.
+        failures: planning errors that no reply may cause, and texts that contain the key.
     """
 
     def __init__(self, script: Answering, choice: ModelChoice) -> None:
         self.script = script
         self.choice = choice
-        self.broken: list[str] = []
+        self.failures: list[str] = []
         client = httpx2.AsyncClient(transport=_Transport(ScriptedModel(script)))
         secrets = Secrets([KEY])
         names = [name for name in (choice.model, choice.backup) if name]
-        models = [PatientModel(_made(name, client), name, choice, secrets) for name in names]
+        models = [PatientModel(_open_model(name, client), name, choice, secrets) for name in names]
         self._processor = ConstellationAgentProcessor(ModelAccess(models, choice, secrets))
 
     async def propose(self, question: PlannerQuestion) -> Proposal:
@@ -55,17 +55,17 @@ class PipelinePlanner:
             proposal = await self._processor.propose(question)
         except PlanningUnavailable as unavailable:
             if unavailable.code == "broken":
-                self.broken.append(str(unavailable))
+                self.failures.append(str(unavailable))
             self._look_for_key(str(unavailable), *unavailable.notes)
             raise
         self._look_for_key(repr(proposal))
         return proposal
 
-    def _look_for_key(self, *told: str) -> None:
-        self.broken += [f"the key is told: {text[:MAX_TOLD]}" for text in told if KEY in text]
+    def _look_for_key(self, *texts: str) -> None:
+        self.failures += [f"the key is shown: {text[:MAX_SHOWN]}" for text in texts if KEY in text]
 
 
-def _made(named: str, client: httpx2.AsyncClient) -> Model:
+def _open_model(named: str, client: httpx2.AsyncClient) -> Model:
     provider, name = split_model(named)
     if provider == "anthropic":
         return AnthropicModel(name, provider=AnthropicProvider(base_url=HOST, api_key=KEY, http_client=client))
@@ -73,7 +73,7 @@ def _made(named: str, client: httpx2.AsyncClient) -> Model:
 
 
 class _Transport(httpx2.AsyncBaseTransport):
-    """Takes a request to the model and back, and as long as the model does."""
+    """Carries a request to the model and its reply back, after the delay of the reply."""
 
     def __init__(self, model: ScriptedModel) -> None:
         self._model = model
@@ -84,12 +84,12 @@ class _Transport(httpx2.AsyncBaseTransport):
             await asyncio.get_running_loop().create_future()
         await asyncio.sleep(reply.after_s)
         if reply.drop_at == 0:
-            raise httpx2.RemoteProtocolError("simulated: it hung up instead of answering", request=request)
+            raise httpx2.RemoteProtocolError("simulated: the connection was closed before the reply", request=request)
         return httpx2.Response(reply.status, headers=reply.head, stream=_Sent(reply, request), request=request)
 
 
 class _Sent(httpx2.AsyncByteStream):
-    """The body of a reply, as far as it comes."""
+    """The body of a reply, up to the point where it is dropped."""
 
     def __init__(self, reply: HttpReply, request: httpx2.Request) -> None:
         self._reply = reply
@@ -102,4 +102,4 @@ class _Sent(httpx2.AsyncByteStream):
             yield part[: int(min(left, len(part)))]
             left -= len(part)
             if left < 0:
-                raise httpx2.ReadError("simulated: it hung up within its answer", request=self._request)
+                raise httpx2.ReadError("simulated: the connection was closed within the reply", request=self._request)

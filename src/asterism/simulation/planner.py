@@ -1,6 +1,6 @@
-"""ScriptedPlanner: a planner of the simulated world, which answers what a script says.
+"""ScriptedPlanner: a planner that replies by a script.
 
-It stands for a model service: it outlives the processes that ask it, and the same key gets the same answer.
+Like a model service it outlives the processes that call it; the same key always gets the same reply.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable,
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of a scripted planner.
+    """One reply of a scripted planner.
 
     Attributes:
-        proposal: what it proposes.
-        after_s: how long it thinks.
-        unavailable: instead of answering it raises PlanningUnavailable with this text; empty for no.
-        code: of that.
-        breaks: instead of answering it raises RuntimeError, against the contract of the port; empty for no.
+        proposal: the proposal.
+        after_s: seconds until the reply.
+        unavailable: text of a PlanningUnavailable to raise in place of a reply; empty for none.
+        code: code of that error.
+        breaks: text of a RuntimeError to raise, against the contract of the port; empty for none.
     """
 
     proposal: Proposal = Proposal()
@@ -32,13 +32,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScriptedPlanner:
-    """``Planner`` by a script.
+    """``Planner`` that follows a script.
 
     Args:
-        script: replies in the order of the questions (then CONTINUE without edits), or a function of the question.
+        script: replies in the order of the questions (afterwards CONTINUE without edits), or a function of the question.
 
     Attributes:
-        questions: what it was asked, each key once, in order.
+        questions: the questions in order, each key once.
     """
 
     def __init__(self, script: Iterable[Reply | Proposal] | Callable[[PlannerQuestion], Reply | Proposal] = ()) -> None:
@@ -59,7 +59,7 @@ class ScriptedPlanner:
         return reply.proposal
 
     def reply_to(self, question: PlannerQuestion) -> Reply:
-        """What its script says to a question."""
+        """Return the reply of the script to a question."""
         reply = self._script(question)
         return reply if isinstance(reply, Reply) else Reply(proposal=reply)
 

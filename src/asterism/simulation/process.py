@@ -1,7 +1,7 @@
-"""A process of the simulated world: its own store handle, its own devices, one driver; it can be killed.
+"""A simulated process: one driver with its own store handle and its own devices. It can be killed.
 
-It is put together as ``bootstrap`` does it, from fakes. When it crashes, its store handle dies at that
-instant, its devices let go, and whatever of its tasks is still unwinding can write and perform nothing.
+It is wired as ``bootstrap`` wires a real one, from fakes. At a crash its store handle closes, its devices stop,
+and tasks that still unwind can neither write nor perform anything.
 """
 
 from __future__ import annotations
@@ -34,48 +34,47 @@ from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.runtime.registration import Registration
 from asterism.simulation.checks.checker import MACHINES, Checker
-from asterism.simulation.device import How as Performed
-from asterism.simulation.device import PerformanceLog
-from asterism.simulation.people import StoreTrouble
-from asterism.simulation.program import Program, Watcher
+from asterism.simulation.device import PerformanceLog, PerformanceStatus
+from asterism.simulation.people import StoreFaults
+from asterism.simulation.program import CountingObserver, Program
 from asterism.stores.memory import Memory, MemoryStore
 
 POLL_S = 1.0
-"""How often a process looks into the inbox; as seldom as this because it is most of what an idle world does."""
+"""Seconds between two reads of the inbox; polling is most of the work of an idle world."""
 
-How = Literal["", "done", "crashed", "turned away", "robbed", "let go"]
-"""``done``: the run has ended, or only people can move it. ``let go``: the store failed too long."""
+ExitReason = Literal["", "done", "crashed", "run owned", "fenced", "store unavailable"]
+"""``done``: the run has ended or waits for people. ``run owned``: another process owned it. ``store unavailable``: for too long."""
 
 
-class Surroundings(Protocol):
-    """What a process knows of its world."""
+class ProcessEnvironment(Protocol):
+    """The parts of a world that a process uses."""
 
     clock: Clock
     memory: Memory
-    ledger: PerformanceLog
+    performance_log: PerformanceLog
     planner: Planner
-    vault: SecretStore
-    away: Mapping[str, str]
-    spacing: int
+    secret_store: SecretStore
+    lost_devices: Mapping[str, str]
+    interval_chars: int
     program: Program
     registrations: Sequence[Registration]
     checker: Checker
     counts: collections.Counter[str]
 
     def devices(self, process: str) -> Mapping[str, Device]:
-        """The devices of a process of that name."""
+        """Return the devices of the process of this name."""
         ...
 
     def submitted(self, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
-        """A process has written a child run with the questions that it begins with, and does not know it yet."""
+        """Record a child run with its first inquiries, before the process has had the reply of the store."""
         ...
 
     def committed(self, process: Process, commit: Commit) -> None:
-        """A process has written something, and does not know it yet."""
+        """Check a commit, before the process has had the reply of the store."""
         ...
 
     def entered(self, process: Process, run_id: str) -> None:
-        """A handler of a conversation that a process drives is in the body of ``on_running``."""
+        """Note that a handler of the process has entered ``on_running``."""
         ...
 
 
@@ -83,25 +82,28 @@ class Process:
     """One process.
 
     Args:
-        name: unique in its world.
-        world: where it lives.
-        trouble: what is wrong with its store.
-        rng: chance.
+        name: unique name in its world.
+        world: the surroundings of the process.
+        store_faults: random faults of its store handle.
+        rng: source of its random draws.
+        changed: called when the process ends.
 
     Attributes:
-        store: its handle.
-        watcher: told of everything it writes.
-        how: how it came to an end; empty while it has not.
-        faults: how often its store failed it.
+        store: its store handle.
+        observer: observer of its entries.
+        exit_reason: reason why it ended; empty while it runs.
+        store_failures: number of failed writes.
     """
 
-    def __init__(self, name: str, world: Surroundings, trouble: StoreTrouble, rng: random.Random, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, world: ProcessEnvironment, store_faults: StoreFaults, rng: random.Random, changed: Callable[[], None]
+    ) -> None:
         self.name = name
-        self.how: How = ""
-        self.faults = 0
+        self.exit_reason: ExitReason = ""
+        self.store_failures = 0
         self.world = world
-        self.store = _Handle(self, trouble, rng)
-        self.watcher = Watcher(world.program.deaf_after)
+        self.store = _StoreHandle(self, store_faults, rng)
+        self.observer = CountingObserver(world.program.observer_fails_after)
         self.dispatcher: Dispatcher | None = None
         self._driver: Driver | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -109,16 +111,16 @@ class Process:
 
     @property
     def crashed(self) -> bool:
-        """True once it was killed."""
-        return self.how == "crashed"
+        """Return True if the process was killed."""
+        return self.exit_reason == "crashed"
 
     def live(self, run_id: str) -> Run[Any] | None:
-        """Its state of a run; None where it does not drive it."""
+        """Return its live state of a run; None if it does not drive the run."""
         return self._driver.live(run_id) if self._driver else None
 
     def crash(self) -> None:
-        """Die as by kill -9."""
-        if self.how:
+        """Stop at once, as by kill -9."""
+        if self.exit_reason:
             return
         self._end("crashed")
         self.store.crash()
@@ -126,31 +128,31 @@ class Process:
             self._task.cancel()
 
     async def drive(self, run_id: str) -> None:
-        """Take a run as far as it goes. Raises what no process may end with."""
+        """Drive a run as far as possible. Raises errors that no process may end with."""
         self._task = asyncio.current_task()
         try:
-            await self._live(run_id)
+            await self._run_driver(run_id)
         except (asyncio.CancelledError, AsterismError, BaseExceptionGroup):
             if not self.crashed:
                 raise
         finally:
             await self.store.close()
 
-    async def _live(self, run_id: str) -> None:
+    async def _run_driver(self, run_id: str) -> None:
         world = self.world
         opened = {name: device for name, device in world.devices(self.name).items() if name not in world.program.unopened}
         queue_limit = world.program.queue_limit
         async with Dispatcher(opened, world.clock.now, queue_limit=queue_limit) as dispatcher, open_performers() as loops:
             self.dispatcher = dispatcher
             for device in opened:
-                if device in world.away:
-                    dispatcher.lose(device, world.away[device])
-            flows = flow_performers(world.vault, fleet=[device.profile for device in opened.values()])
+                if device in world.lost_devices:
+                    dispatcher.lose(device, world.lost_devices[device])
+            flows = flow_performers(world.secret_store, fleet=[device.profile for device in opened.values()])
             performers: dict[type[Effect], Performer] = {
                 Dispatch: AttemptPerformer(dispatcher),
-                AskPlanner: PlannerPerformer(_WhileAlive(self)),
-                **{kind: _Recorded(self, kind, performer) for kind, performer in {**loops, **flows}.items() if kind is not NotifyHandler},
-                NotifyHandler: _Entering(self, flows[NotifyHandler]),
+                AskPlanner: PlannerPerformer(_ProcessPlanner(self)),
+                **{kind: _RecordedPerformer(self, kind, performer) for kind, performer in {**loops, **flows}.items()},
+                NotifyHandler: _EntryReporter(self, flows[NotifyHandler]),
             }
             driver = Driver(
                 store=self.store,
@@ -161,89 +163,89 @@ class Process:
                 news=lambda: lost_now(dispatcher, opened),
                 owner=self.name,
                 poll_s=POLL_S,
-                spacing=world.spacing,
+                spacing=world.interval_chars,
             )
 
             dispatcher.subscribe(announcing(driver.announce))
             self._driver = driver
-            driver.observe(self.watcher)
+            driver.observe(self.observer)
             async with driver.opened():
-                self._end(await self._driven(driver, run_id))
-            driver.unobserve(self.watcher)
+                self._end(await self._drive(driver, run_id))
+            driver.unobserve(self.observer)
 
-    def _registered(self, given: Registration) -> Registration:
-        """Return a machine of the user's with its performers, as this process has them."""
-        performers = {kind: _Recorded(self, kind, performer) for kind, performer in given.performers.items()}
-        return Registration(self.world.program.machine(given.machine), performers)
+    def _registered(self, registration: Registration) -> Registration:
+        """Return a registered machine with performers that belong to this process."""
+        performers = {kind: _RecordedPerformer(self, kind, performer) for kind, performer in registration.performers.items()}
+        return Registration(self.world.program.machine(registration.machine), performers)
 
-    async def _driven(self, driver: Driver, run_id: str) -> How:
+    async def _drive(self, driver: Driver, run_id: str) -> ExitReason:
         try:
             await (driver.start(run_id) if self.world.program.starts else driver.drive(run_id))
         except RunOwned:
-            return "turned away"
+            return "run owned"
         except StaleOwner:
-            return "robbed"
+            return "fenced"
         except StoreUnavailable:
-            return "let go"
+            return "store unavailable"
         return "done"
 
-    def _end(self, how: How) -> None:
-        if not self.how:
-            self.how = how
+    def _end(self, reason: ExitReason) -> None:
+        if not self.exit_reason:
+            self.exit_reason = reason
             self._changed()
 
 
-class _Handle(MemoryStore):
-    """A handle that takes its time, fails by chance, and tells the world what it has written."""
+class _StoreHandle(MemoryStore):
+    """A store handle with random delays and failures, which reports every write to the world."""
 
-    def __init__(self, process: Process, trouble: StoreTrouble, rng: random.Random) -> None:
-        super().__init__(process.world.memory, name=process.name, fail=self._why_failed)
+    def __init__(self, process: Process, faults: StoreFaults, rng: random.Random) -> None:
+        super().__init__(process.world.memory, name=process.name, fail=self._failure)
         self._process = process
-        self._trouble = trouble
+        self._faults = faults
         self._rng = rng
         self._failing = 0
 
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
-        await self._travel()
+        await self._delay()
         await super().submit(row, first, *more, opened=opened)
         self._process.world.submitted(row, [first, *more], opened)
-        await self._travel()
+        await self._delay()
 
     async def append(self, commit: Commit) -> None:
         await super().append(commit)
         self._process.world.committed(self._process, commit)
         if self._process.crashed:
-            await asyncio.get_running_loop().create_future()  # the dead get no answer
-        await self._travel()
-        if self._rng.random() < self._trouble.lost_word:
-            self._process.faults += 1
-            raise StoreUnavailable("simulated: written, and the word of it was lost")
+            await asyncio.get_running_loop().create_future()  # a crashed process gets no reply
+        await self._delay()
+        if self._rng.random() < self._faults.lost_reply:
+            self._process.store_failures += 1
+            raise StoreUnavailable("simulated: the write succeeded but its reply was lost")
 
     async def inbox(self, runs: Any) -> list[InboxRow]:
         found = await super().inbox(runs)
-        await self._travel()
+        await self._delay()
         return found
 
-    async def _travel(self) -> None:
+    async def _delay(self) -> None:
         for _ in range(self._rng.randrange(4)):
             await asyncio.sleep(0)
-        if self._rng.random() < self._trouble.slow:
+        if self._rng.random() < self._faults.slow:
             await asyncio.sleep(self._rng.random())
 
-    def _why_failed(self, write: str) -> Exception | None:
+    def _failure(self, write: str) -> Exception | None:
         if write != "append":
             return None
-        if not self._failing and self._rng.random() < self._trouble.fails:
-            self._failing = self._trouble.times
+        if not self._failing and self._rng.random() < self._faults.fails:
+            self._failing = self._faults.times
         if not self._failing:
             return None
         self._failing -= 1
-        self._process.faults += 1
+        self._process.store_failures += 1
         return StoreUnavailable("simulated: the disk is full")
 
 
-class _WhileAlive:
-    """The planner, as a process that may be dead asks it."""
+class _ProcessPlanner:
+    """The planner of the world, which does not reply to a crashed process."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -254,22 +256,22 @@ class _WhileAlive:
         return await self._process.world.planner.propose(question)
 
 
-class _Entering:
-    """The performer of ``NotifyHandler``: whoever is woken when its entry is in the journal enters ``on_running``."""
+class _EntryReporter:
+    """A performer of ``NotifyHandler`` that reports when a handler enters ``on_running``."""
 
     def __init__(self, process: Process, performer: Performer) -> None:
         self._process = process
         self._performer = performer
 
     async def perform(self, effect_id: str, request: HandlerNotification, report: Report) -> EffectResult:
-        outcome = await self._performer.perform(effect_id, request, report)
+        result = await self._performer.perform(effect_id, request, report)
         if request.effect.entered:
             self._process.world.entered(self._process, run_id_of(effect_id))
-        return outcome
+        return result
 
 
-class _Recorded:
-    """A performer of user code, as a process that may be dead has it, with everything it begins in the world's ledger."""
+class _RecordedPerformer:
+    """A performer of user code that logs its performances, and performs nothing after a crash."""
 
     def __init__(self, process: Process, kind: type[Effect], performer: Performer) -> None:
         self._process = process
@@ -277,21 +279,21 @@ class _Recorded:
         self._performer = performer
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
-        ledger = self._process.world.ledger
-        how: Performed = "killed"
+        log = self._process.world.performance_log
+        status: PerformanceStatus = "killed"
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
-        entry = ledger.begin(effect_id, self._process.name, **_what(self._kind, request))
+        entry = log.begin(effect_id, self._process.name, **_log_fields(self._kind, request))
         try:
-            outcome = await self._performer.perform(effect_id, request, report)
-            how = "done"
-            return outcome
+            result = await self._performer.perform(effect_id, request, report)
+            status = "done"
+            return result
         finally:
-            ledger.end(entry, how)
+            log.end(entry, status)
 
 
-def _what(kind: type[Effect], request: Any) -> dict[str, Any]:
-    """What is performed, in the words of the ledger."""
+def _log_fields(kind: type[Effect], request: Any) -> dict[str, Any]:
+    """Return the fields of the performance log for a request."""
     match request:
         case WorkerCall() | ModelCall():
             return {"task_id": request.effect.step_id, "device_id": request.effect.worker}

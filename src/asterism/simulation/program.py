@@ -1,4 +1,4 @@
-"""What is peculiar about the program that drives the runs of a world: how it was installed, built and started."""
+"""Properties of the program that drives the runs of a world: its limits, its defects, its observer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from asterism.kernel.packing import event_body
 from asterism.machines.children import ChildEnded
 from asterism.machines.constellation_agent.events import AttemptEnded, Edited, Planned
 from asterism.machines.run_control import Answered, EffectCancelled, TransitionFailed, Unpause
-from asterism.simulation import given
+from asterism.simulation import validation
 
 _BREAKABLE = (Answered, ChildEnded, Edited, Planned, AttemptEnded, Unpause, EffectCancelled)
-"""Events that a defect may be in the way of. Outcomes and commands: over anything else the program would end."""
+"""Events over which a move may fail: results and commands. A failure over any other event would end the program."""
 
 
 class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
-    """Defects in moves, by chance, drawn for each place in a journal: a command that is sent again may be taken.
+    """Random defects in moves, drawn for each place in a journal, so that a resent command may be accepted.
 
     Attributes:
-        seed: of the chances.
-        commands: chance that a move fails over a command or a message, which is then refused.
-        outcomes: chance that it fails over the outcome of an effect, an answer included, which ends the run.
+        seed: seed of the draws.
+        commands: chance that a move fails over a command or a message, which is then rejected.
+        outcomes: chance that a move fails over an effect result, an answer included, which ends the run.
     """
 
     seed: int = 0
@@ -38,75 +38,75 @@ class FailingMoves(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for chance in (self.commands, self.outcomes):
-            given.chances("failing moves", [chance])
+            validation.check_chances("failing moves", [chance])
 
-    def befall(self, event: Event, context: StepContext) -> bool:
-        """Whether a move fails over this event; over what is neither a command nor an outcome the program would end."""
-        is_outcome = isinstance(event, EffectResult) and not isinstance(event, TransitionFailed)
-        chance = self.outcomes if is_outcome else self.commands if event.from_outside else 0.0
+    def fails_on(self, event: Event, context: StepContext) -> bool:
+        """Return True if the move fails over this event: a command or an effect result, never another event."""
+        is_result = isinstance(event, EffectResult) and not isinstance(event, TransitionFailed)
+        chance = self.outcomes if is_result else self.commands if event.from_outside else 0.0
         drawn = random.Random(f"{self.seed}:{context.run_id}:{context.seq}:{kind_of(event)}")
         return bool(chance) and not context.replayed and drawn.random() < chance
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What is peculiar about a program.
+    """Properties of the program that all processes of a world run.
 
     Attributes:
-        queue_limit: how many attempts may wait for one device.
-        unopened: devices of the fleet that it cannot open.
-        defects: of how many thousand events a move of its machine fails over one; 0 for a sound machine.
-        failing: defects over commands, messages and outcomes of every kind.
-        deaf_after: entries after which whoever watches it fails; 0 for never.
-        starts: it drives in the background, as a server does.
+        queue_limit: number of attempts that may wait for one device.
+        unopened: devices of the fleet that the program cannot open.
+        defects: of 1,000 events, the number over which a move fails; 0 for none.
+        failing: random defects over commands, messages and effect results of every kind.
+        observer_fails_after: number of entries after which the observer raises an error; 0 for never.
+        starts: True to drive runs in the background, as a server does.
     """
 
     queue_limit: int = DEFAULT_QUEUE_LIMIT
     unopened: tuple[str, ...] = ()
     defects: int = 0
     failing: FailingMoves = FailingMoves()
-    deaf_after: int = 0
+    observer_fails_after: int = 0
     starts: bool = False
 
     def machine(self, sound: Machine[Any]) -> Machine[Any]:
-        """A machine as this program has it."""
+        """Return a machine with the defects of this program."""
         is_sound = not (self.defects or self.failing.commands or self.failing.outcomes)
-        return sound if is_sound else _Flawed(sound, self._is_fatal)
+        return sound if is_sound else _DefectiveMachine(sound, self._fails_on)
 
-    def _is_fatal(self, event: Event, context: StepContext) -> bool:
+    def _fails_on(self, event: Event, context: StepContext) -> bool:
         hashed = isinstance(event, _BREAKABLE) and zlib.crc32(event_body(event).encode()) % 1000 < self.defects
-        return hashed or self.failing.befall(event, context)
+        return hashed or self.failing.fails_on(event, context)
 
 
-class _Flawed(Machine[Any]):
+class _DefectiveMachine(Machine[Any]):
     """A machine whose moves fail over some events."""
 
-    def __init__(self, sound: Machine[Any], is_fatal: Callable[[Event, StepContext], bool]) -> None:
+    def __init__(self, sound: Machine[Any], fails_on: Callable[[Event, StepContext], bool]) -> None:
         vars(self).update(vars(sound))
-        self._is_fatal = is_fatal
+        self._fails_on = fails_on
 
     def step(self, state: enum.StrEnum, memory: Any, event: Event, context: StepContext) -> enum.StrEnum | None:
-        if self._is_fatal(event, context):
+        if self._fails_on(event, context):
             raise RuntimeError("simulated: a defect in the move")
         return super().step(state, memory, event, context)
 
 
-class Watcher:
-    """``Observer``: counts what it is told, until it fails.
+class CountingObserver:
+    """``Observer`` that counts entries, and may fail after some.
 
     Attributes:
-        heard: entries.
-        troubles: what was said aloud.
+        entries: number of observed entries.
+        warnings: observed warnings.
     """
 
-    def __init__(self, deaf_after: int) -> None:
-        self.heard = 0
-        self.troubles: list[str] = []
-        self._deaf_after = deaf_after
+    def __init__(self, fails_after: int) -> None:
+        self.entries = 0
+        self.warnings: list[str] = []
+        self._fails_after = fails_after
 
-    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - whose does not matter
-        self.heard += len(entries)
-        if self._deaf_after and self.heard >= self._deaf_after:
-            raise RuntimeError("simulated: the watcher failed")
+    def appended(self, run_id: str, entries: Sequence[Entry]) -> None:  # noqa: ARG002 - counts all runs together
+        self.entries += len(entries)
+        if self._fails_after and self.entries >= self._fails_after:
+            raise RuntimeError("simulated: the observer failed")
 
     def trouble(self, run_id: str, message: str) -> None:
-        self.troubles.append(f"{run_id}: {message}")
+        self.warnings.append(f"{run_id}: {message}")

@@ -1,6 +1,6 @@
-"""A model by a script: an HTTP server on loopback that speaks the wire formats of OpenAI and Anthropic.
+"""A scripted model: an HTTP server on loopback with the wire formats of OpenAI and Anthropic.
 
-So the client library, its timeouts, its retries and its parsing are the real ones, and only the model is not::
+The client library, its timeouts, its retries and its parsing are real; only the model is simulated::
 
     from asterism.simulation.model_wire import Say
     from asterism.simulation.scripted_model import Fault, ScriptedModel
@@ -11,7 +11,7 @@ So the client library, its timeouts, its retries and its parsing are the real on
         ...
     assert [request.model for request in model.requests] == ["gpt-4o", "gpt-4o", "gpt-4o"]
 
-Not here: what a reply looks like on the wire (``model_wire``). Providers with another wire are not covered.
+Not here: the wire formats (``model_wire``). Providers with another format are not covered.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from asterism.simulation.model_wire import ModelRequest, Say, WireName, error_re
 
 PATHS: dict[str, WireName] = {"/v1/chat/completions": "chat", "/v1/responses": "responses", "/v1/messages": "messages"}
 KEY = "sk-simulated-and-told-to-nobody"
-"""What a world sends with each request; a model may quote it, and nothing may keep it."""
+"""API key of every request in a world. A model may quote it; it must never be stored."""
 MAX_BODY = 64 * 2**20
-"""Bytes of one request."""
+"""Maximum bytes of one request."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes back instead of a reply.
+    """An HTTP error or invalid body in place of a reply.
 
     Attributes:
-        status: of HTTP; 200 with a body that is rubbish is a fault, too.
-        headers: beside the usual ones, such as ``{"retry-after": "7"}``.
-        message: the error in words, in the provider's form.
-        body: sent as it is, instead of the error in the provider's form; may be empty.
-        after_s: how long that takes.
+        status: HTTP status; 200 with an invalid body is a fault, too.
+        headers: additional headers, such as ``{"retry-after": "7"}``.
+        message: error message, sent in the provider's format.
+        body: bytes to send in place of the provider's format; may be empty.
+        after_s: seconds until the response.
     """
 
     status: int = 500
@@ -55,17 +55,17 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HANG = Say(after_s=math.inf)
-"""It never answers."""
+"""A reply that never comes."""
 DROP = Say(drop_at=0.0)
-"""It hangs up instead of answering."""
+"""A connection that is closed without a reply."""
 
 ModelAnswer = str | dict[str, Any] | Say | Fault
-"""Text; or a structured answer, which is given as a call of the tool that must be called, or else as JSON text; or in full."""
+"""Text; a dict, sent as a call of the forced tool or else as JSON text; or a complete reply or fault."""
 Answering = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
 
 class HttpReply(msgspec.Struct, frozen=True):
-    """What is sent back to a request: ``parts`` one after the other, after ``after_s``; dropped within them where ``drop_at`` says so."""
+    """An HTTP response: after ``after_s`` its ``parts`` in order, up to the fraction ``drop_at`` of their bytes."""
 
     status: int
     parts: list[bytes]
@@ -76,39 +76,39 @@ class HttpReply(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> dict[str, str]:
-        """Its headers."""
+        """Return all headers, the content type included."""
         return {"content-type": "text/event-stream" if self.streams else "application/json", **self.headers}
 
 
 class ScriptedModel:
-    """The server; enter it as a context.
+    """The server; use it as an async context manager.
 
-    A script that raises ends the context with its error (in an exception group, as every task's). A request past the end of
-    a script is answered with status 400, which no client tries again.
+    An error of the script ends the context, in an exception group like that of every task. A request past the end of
+    the script gets status 400, which no client retries.
 
     Args:
-        script: answers in the order of the requests, or a function of the request, which may be a coroutine function.
+        script: answers in the order of the requests, or a function of the request, which may be async.
 
     Attributes:
-        requests: what it was asked, in order.
+        requests: received requests, in order.
     """
 
     def __init__(self, script: Iterable[ModelAnswer] | Answering = ()) -> None:
         self._script: Answering = script if callable(script) else _in_order(script)
         self.requests: list[ModelRequest] = []
         self._group = asyncio.TaskGroup()
-        self._talks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server
         self._address = ""
 
     @property
     def openai_url(self) -> str:
-        """The base URL for clients of OpenAI's formats."""
+        """Return the base URL for clients of OpenAI's formats."""
         return f"{self._address}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """The base URL for clients of Anthropic's format."""
+        """Return the base URL for clients of Anthropic's format."""
         return self._address
 
     async def __aenter__(self) -> Self:
@@ -119,61 +119,61 @@ class ScriptedModel:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._server.close()
-        for talk in self._talks:
-            talk.cancel()
-        await self._group.__aexit__(None, None, None)  # an error of the body leaves as it is, not in a group
+        for connection in self._connections:
+            connection.cancel()
+        await self._group.__aexit__(None, None, None)  # an error of the body is raised unchanged, not in a group
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = self._group.create_task(self._talk(reader, writer))
-        self._talks.add(talk)
-        talk.add_done_callback(self._talks.discard)
+        connection = self._group.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: request after request, until either side hangs up."""
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection until either side closes it."""
         try:
-            while (asked := await _read(reader)) is not None:
-                path, body = asked
+            while (received := await _read(reader)) is not None:
+                path, body = received
                 if not await self._respond(path, body, reader, writer):
                     return
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            return  # the client has gone, or is none
+            return  # the client has gone, or does not speak HTTP
         finally:
             writer.close()
 
     async def _respond(self, path: str, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; False when the connection is to be dropped."""
+        """Respond to one request; return False to close the connection."""
         reply = await self.reply(path, body)
-        return await _thought(reply.after_s, reader) and await _send(writer, reply)
+        return await _wait(reply.after_s, reader) and await _send(writer, reply)
 
     async def reply(self, path: str, body: bytes) -> HttpReply:
-        """What is sent back to one request, whatever carries it."""
+        """Return the response to one request, independent of the transport."""
         wire = PATHS.get(path.partition("?")[0])
         if wire is None:
-            return HttpReply(404, [error_reply("chat", 404, f"there is no {path}; there are {', '.join(PATHS)}")])
+            return HttpReply(404, [error_reply("chat", 404, f"unknown path {path}; known: {', '.join(PATHS)}")])
         try:
             document = json.loads(body)
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            return HttpReply(400, [error_reply(wire, 400, "the body is no JSON object")])
+            return HttpReply(400, [error_reply(wire, 400, "the body is not a JSON object")])
         request = ModelRequest(number=len(self.requests) + 1, wire=wire, body=document)
         self.requests.append(request)
-        given = self._script(request)
-        answer = await given if inspect.isawaitable(given) else given
-        said = answer if isinstance(answer, Say | Fault) else _spoken(answer, request)
+        returned = self._script(request)
+        answer = await returned if inspect.isawaitable(returned) else returned
+        said = answer if isinstance(answer, Say | Fault) else _as_say(answer, request)
         if isinstance(said, Fault):
-            told = error_reply(wire, said.status, said.message) if said.body is None else said.body
-            return HttpReply(said.status, [told], headers=said.headers, after_s=said.after_s)
+            content = error_reply(wire, said.status, said.message) if said.body is None else said.body
+            return HttpReply(said.status, [content], headers=said.headers, after_s=said.after_s)
         parts = streamed_reply(request, said) if request.streams else [whole_reply(request, said)]
         return HttpReply(200, parts, streams=request.streams, after_s=said.after_s, drop_at=said.drop_at)
 
 
 def _in_order(answers: Iterable[ModelAnswer]) -> Answering:
     left = iter(answers)
-    return lambda request: next(left, Fault(status=400, message=f"the script is over; this is request {request.number}"))
+    return lambda request: next(left, Fault(status=400, message=f"the script has no answer to request {request.number}"))
 
 
-def _spoken(answer: str | dict[str, Any], request: ModelRequest) -> Say:
+def _as_say(answer: str | dict[str, Any], request: ModelRequest) -> Say:
     if isinstance(answer, str):
         return Say(text=answer)
     if request.forced_tool:
@@ -182,7 +182,7 @@ def _spoken(answer: str | dict[str, Any], request: ModelRequest) -> Say:
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes] | None:
-    """The path and body of the next request; None when there is none, or it cannot be read."""
+    """Return the path and body of the next request; None for an invalid request."""
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     length = next((value.strip() for name, _, value in (line.partition(":") for line in lines) if name.lower() == "content-length"), "0")
@@ -192,20 +192,20 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes] | None:
     return words[1], await reader.readexactly(int(length))
 
 
-async def _thought(after_s: float, reader: asyncio.StreamReader) -> bool:
-    """Take a while; False if the client hangs up meanwhile."""
+async def _wait(after_s: float, reader: asyncio.StreamReader) -> bool:
+    """Wait for the delay of the reply; return False if the client closes the connection meanwhile."""
     if not after_s:
         return True
     try:
         async with asyncio.timeout(None if after_s == math.inf else after_s):
-            await reader.read(1)  # a client that waits says nothing: this is its end, or a request sent too early
+            await reader.read(1)  # a waiting client sends nothing: this is the end of the connection, or an early request
     except TimeoutError:
         return True
     return False
 
 
 async def _send(writer: asyncio.StreamWriter, reply: HttpReply) -> bool:
-    """A reply, whole or in parts; False if the connection is to be dropped within it."""
+    """Send a response; return False if the connection is to be closed within it."""
     parts, size = reply.parts, sum(map(len, reply.parts))
     framing = {"content-length": str(size)}
     if reply.streams:

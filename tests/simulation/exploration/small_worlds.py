@@ -35,11 +35,11 @@ from asterism.machines.run_control import Answered, AskPerson, BatchEnded
 from asterism.simulation.invariants import (
     EDITABLE,
     InvariantViolated,
-    cycle_of,
-    frozen_form,
+    find_cycle,
     held_by,
-    unnamed_wait,
-    why_not_startable,
+    read_only_form,
+    unexplained_wait,
+    unsatisfied_dependency,
 )
 from tests.simulation.exploration.small_run import NOW, Budget, Move, Situation, SmallRun
 
@@ -112,7 +112,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
 
     def why_quiet(self, run: Run[ConstellationMemory]) -> str:
         """As the world's checker judges it."""
-        return unnamed_wait(run, NOW, run.memory.lost)
+        return unexplained_wait(run, NOW, run.memory.lost)
 
     # -- what can happen ---------------------------------------------------------------------------
 
@@ -178,16 +178,16 @@ class AgentSpace(SmallRun[ConstellationMemory]):
 
 def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str], frozen: dict[str, tuple[bytes, bytes]]) -> None:
     constellation = run.memory.constellation
-    if cycle := cycle_of(constellation):
+    if cycle := find_cycle(constellation):
         raise InvariantViolated(1, " -> ".join(cycle), run.history)
     for task_id, (planned, ended) in frozen.items():
         task = constellation.tasks.get(task_id)
-        now = frozen_form(constellation, task) if task else (b"", b"")
+        now = read_only_form(constellation, task) if task else (b"", b"")
         if now[0] != planned or (ended and now[1] != ended):
             raise InvariantViolated(3, f"{task_id} was changed while it was read-only", run.history)
     begun = [task for task in constellation.tasks.values() if task.status == "RUNNING" and task.task_id not in running]
     for task in begun:
-        if why := why_not_startable(constellation, task):
+        if why := unsatisfied_dependency(constellation, task):
             raise InvariantViolated(2, why, run.history)
         if task.task_id in held:
             raise InvariantViolated(2, f"{task.task_id} started while it was held", run.history)
@@ -199,7 +199,7 @@ def _check_tasks(run: Run[ConstellationMemory], running: set[str], held: set[str
 
 def _frozen(memory: ConstellationMemory) -> dict[str, tuple[bytes, bytes]]:
     constellation = memory.constellation
-    return {task.task_id: frozen_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
+    return {task.task_id: read_only_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
 
 
 def _told(actions: Sequence[dict[str, Any]]) -> str:

@@ -1,5 +1,5 @@
-"""The search for a seed that breaks something (docs/reliability.md).
+"""Random search for a seed that violates an invariant (docs/reliability.md).
 
-``profiles`` and ``shapes`` (``loop_shapes``, ``flow_shapes``, ``random_model``) make a ``setting`` of a seed · ``campaign`` lives seed
-after seed · ``story``, ``trimmed`` and ``shrinking`` tell the shortest that breaks.
+``profiles`` and ``shapes`` (``loop_shapes``, ``flow_shapes``, ``random_model``) build a ``setting`` from a seed · ``campaign`` runs
+seed after seed · ``scenario``, ``reduced_setting`` and ``shrinking`` find the shortest failing scenario.
 """

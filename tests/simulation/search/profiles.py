@@ -1,4 +1,4 @@
-"""Profiles: kinds of trouble, each of which makes a world of a seed."""
+"""Profiles: named sets of faults, each of which builds a world from a seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from asterism.machines.usage import Usage
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.snapshots import INTERVAL_CHARS
 from asterism.simulation.device import Faults
-from asterism.simulation.people import Crash, ScheduledEvent, StoreTrouble
+from asterism.simulation.people import Crash, ScheduledEvent, StoreFaults
 from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.program import FailingMoves, Program
 from tests.simulation.search import shapes
@@ -28,22 +28,22 @@ from tests.simulation.search.random_model import RandomModel
 from tests.simulation.search.setting import FlowSetting, LoopSetting, MixedSetting, Setting
 from tests.simulation.search.shapes import likely
 
-Trouble = Callable[[random.Random, Setting], None]
+FaultInjector = Callable[[random.Random, Setting], None]
 
 
 def _devices(rng: random.Random, setting: Setting) -> None:
     chances = {name: rng.choice((0.0, 0.05, 0.15)) for name in ("raised", "crashed", "hangs", "slow", "stubborn", "breaks")}
-    chances |= {name: rng.choice((0.0, 0.05)) for name in ("sore", "odd")}
+    chances |= {name: rng.choice((0.0, 0.05)) for name in ("breaks_on_cancel", "unserializable")}
     setting.world["faults"] = Faults(seed=setting.seed, **chances)
     names = [profile.device_id for profile in setting.world["fleet"]]
     for device in names if likely(rng, 0.1) else ():
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 30), 1), what="lose", device=device))
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(30, 90), 1), what="find", device=device))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 30), 1), what="lose", device=device))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(30, 90), 1), what="find", device=device))
     for _ in range(rng.choice((0, 0, 1, 2))):
         device, at_s = rng.choice(names), round(rng.uniform(0, 60), 1)
-        _happen(setting, ScheduledEvent(at_s=at_s, what="lose", device=device))
+        _schedule(setting, ScheduledEvent(at_s=at_s, what="lose", device=device))
         if likely(rng, 0.8):
-            _happen(setting, ScheduledEvent(at_s=at_s + rng.choice((0.0, 1.0, 50.0)), what="find", device=device))
+            _schedule(setting, ScheduledEvent(at_s=at_s + rng.choice((0.0, 1.0, 50.0)), what="find", device=device))
 
 
 def _crashes(rng: random.Random, setting: Setting) -> None:
@@ -53,17 +53,17 @@ def _crashes(rng: random.Random, setting: Setting) -> None:
     ]
     setting.world["drivers"] = rng.choice((1, 1, 2))
     if likely(rng, 0.2):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="rival"))
-    setting.world["spacing"] = rng.choice((1, 3_000, INTERVAL_CHARS))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="rival"))
+    setting.world["interval_chars"] = rng.choice((1, 3_000, INTERVAL_CHARS))
 
 
 def _planner(rng: random.Random, setting: Setting) -> None:
     setting.world["planner"] = ScriptedPlanner(shapes.RandomPlanner(setting.seed, setting.world["fleet"]))
-    _asked(rng, setting)
+    _planner_options(rng, setting)
 
 
 def _model(rng: random.Random, setting: Setting) -> None:
-    """The planner is the whole pipeline, and what is scripted is its model."""
+    """Use the whole pipeline as planner, with a random model."""
     from asterism.simulation.pipeline import PipelinePlanner  # noqa: PLC0415 - heavy, and an extra
 
     model, backup = rng.sample(("openai:simulated", "anthropic:simulated"), 2)
@@ -77,16 +77,16 @@ def _model(rng: random.Random, setting: Setting) -> None:
     )
     script = RandomModel(setting.seed, setting.world["fleet"], trouble=rng.choice((0.0, 0.1, 0.4)), odd=rng.choice((0.0, 0.2, 0.5)))
     setting.world["planner"] = PipelinePlanner(script, choice)
-    if setting.plan and likely(rng, 0.2):  # more than a prompt holds, so that a model must read on
+    if setting.plan and likely(rng, 0.2):  # longer than a prompt may be, so that the model must read more
         wordy = [msgspec.structs.replace(spec, name=f"{spec.task_id} " * rng.choice((100, 3_000))) for spec in setting.plan.tasks]
         setting.plan = msgspec.structs.replace(setting.plan, tasks=tuple(wordy))
-    _asked(rng, setting)
+    _planner_options(rng, setting)
     if likely(rng, 0.2):
         setting.options = msgspec.structs.replace(setting.options, max_tokens=rng.choice((150, 5_000, 400_000)))
 
 
-def _asked(rng: random.Random, setting: Setting) -> None:
-    """When the planner is asked."""
+def _planner_options(rng: random.Random, setting: Setting) -> None:
+    """Choose when the planner is asked."""
     if likely(rng, 0.3):
         setting.plan = None
     setting.options = msgspec.structs.replace(
@@ -104,12 +104,12 @@ def _people(rng: random.Random, setting: Setting) -> None:
     setting.options = msgspec.structs.replace(setting.options, inquiry_timeout_s=rng.choice((None, 20.0, 200.0)))
     for what in ("pause", "unpause", "pause", "unpause", "cancel"):
         if likely(rng, 0.15 if what == "cancel" else 0.4):
-            _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 90), 1), what=what))
+            _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 90), 1), what=what))
 
 
 def _decisions(rng: random.Random, setting: Setting) -> None:
     plans = shapes.RandomPlanner(setting.seed, setting.world["fleet"])
-    setting.world["planner"] = ScriptedPlanner(lambda question: _counted(plans(question)))
+    setting.world["planner"] = ScriptedPlanner(lambda question: _with_usage(plans(question)))
     setting.options = msgspec.structs.replace(
         setting.options,
         approve_plan=likely(rng, 0.4),
@@ -118,35 +118,35 @@ def _decisions(rng: random.Random, setting: Setting) -> None:
         max_cost_usd=rng.choice((None, None, 0.05)),
     )
     if likely(rng, 0.7):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(10, 90), 1), what="allow"))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(10, 90), 1), what="raise_limits"))
 
 
-def _counted(reply: Reply) -> Reply:
+def _with_usage(reply: Reply) -> Reply:
     usage = Usage(model="simulated", requests=1, input_tokens=90, output_tokens=10, cost_usd=0.01)
     return msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, usage=usage))
 
 
 def _editors(rng: random.Random, setting: Setting) -> None:
-    """Somebody edits the live run, now and then with what has started meanwhile, and now and then sends the same twice."""
+    """Edit the live run, sometimes tasks that have started, and sometimes send the same edit twice."""
     planned = setting.plan or shapes.plan(rng, setting.world["fleet"], most=8)
     there = TaskConstellation.from_dict(msgspec.to_builtins(planned)).to_dict()
     for number in range(rng.randint(1, 4)):
         actions = tuple(shapes.edit(rng, setting.world["fleet"], there, wild=0.5) for _ in range(rng.choice((1, 1, 2, 3))))
         edit = ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="edit", actions=actions, key=f"edit-{number}")
-        _happen(setting, edit)
+        _schedule(setting, edit)
         if likely(rng, 0.3):
-            _happen(setting, msgspec.structs.replace(edit, at_s=edit.at_s + rng.choice((0.0, 5.0))))
+            _schedule(setting, msgspec.structs.replace(edit, at_s=edit.at_s + rng.choice((0.0, 5.0))))
 
 
 def _store(rng: random.Random, setting: Setting) -> None:
-    setting.world["store"] = StoreTrouble(
-        fails=rng.choice((0.0, 0.1)), times=rng.choice((1, 3, 9)), lost_word=rng.choice((0.0, 0.0, 0.05)), slow=rng.choice((0.0, 0.3))
+    setting.world["store"] = StoreFaults(
+        fails=rng.choice((0.0, 0.1)), times=rng.choice((1, 3, 9)), lost_reply=rng.choice((0.0, 0.0, 0.05)), slow=rng.choice((0.0, 0.3))
     )  # fmt: skip
 
 
-def _robbers(rng: random.Random, setting: Setting) -> None:
+def _fencing(rng: random.Random, setting: Setting) -> None:
     for _ in range(rng.randint(1, 2)):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 40), 1), what="rob"))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 40), 1), what="fence"))
 
 
 def _program(rng: random.Random, setting: Setting) -> None:
@@ -155,19 +155,19 @@ def _program(rng: random.Random, setting: Setting) -> None:
         queue_limit=rng.choice((0, 1, 2, 10_000)),
         unopened=(rng.choice(names),) if likely(rng, 0.3) else (),
         defects=rng.choice((0, 0, 30, 150)),
-        deaf_after=rng.choice((0, 5, 30)),
+        observer_fails_after=rng.choice((0, 5, 30)),
         starts=likely(rng, 0.5),
     )
 
 
 def _failing_moves(rng: random.Random, setting: Setting) -> None:
-    """Moves fail over what people send, and people send it again; each kind of run is sent all that its machine takes."""
+    """Let moves fail over commands that people send and resend; each kind of run gets every command of its machine."""
     setting.world["program"] = Program(
         failing=FailingMoves(seed=setting.seed, commands=rng.choice((0.1, 0.5, 0.9)), outcomes=rng.choice((0.0, 0.0, 0.01, 0.05)))
     )
     setting.world["resends"] = rng.choice((0, 1, 5))
     for what in ("pause", "unpause") * rng.choice((1, 2, 4)):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=what, run_id=rng.choice(("", "", "*"))))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=what, run_id=rng.choice(("", "", "*"))))
     if likely(rng, 0.2):
         _crashes(rng, setting)
     if isinstance(setting, LoopSetting):
@@ -178,8 +178,8 @@ def _failing_moves(rng: random.Random, setting: Setting) -> None:
         _editors(rng, setting)
 
 
-def _letters(rng: random.Random, setting: Setting) -> None:
-    """Somebody writes into the inbox past the desk: what nobody can read, what was settled long ago, what is written against a version."""
+def _malformed_inbox(rng: random.Random, setting: Setting) -> None:
+    """Write rows directly into the inbox: unreadable ones, late answers, and edits against a base version."""
     update = {"tool": "update_task", "parameters": {"task_id": "t0", "priority": 3}}
     events: tuple[Event, ...] = (
         ConstellationSubmitted(request="again", fleet=()),
@@ -190,10 +190,10 @@ def _letters(rng: random.Random, setting: Setting) -> None:
         Edited(actions=(update,) * 2_001),
         *(Edited(actions=(update,), base_version=version) for version in range(6)),
     )
-    letters = [("Nonsense", "{}"), ("pause", "{"), ("pause", "[]"), ("answered", '{"effect_id": 7}'), ("cancel", '{"reason": "\\ud800"}')]
-    letters += [(kind_of(event), event_body(event)) for event in events]
-    for kind, body in rng.choices(letters, k=rng.randint(1, 6)):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="letter", kind=kind, body=body))
+    rows = [("Nonsense", "{}"), ("pause", "{"), ("pause", "[]"), ("answered", '{"effect_id": 7}'), ("cancel", '{"reason": "\\ud800"}')]
+    rows += [(kind_of(event), event_body(event)) for event in events]
+    for kind, body in rng.choices(rows, k=rng.randint(1, 6)):
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what="inbox_row", kind=kind, body=body))
 
 
 def _trees(rng: random.Random, setting: Setting) -> None:
@@ -203,21 +203,21 @@ def _trees(rng: random.Random, setting: Setting) -> None:
         Crash(entry=rng.randint(2, 15), after_s=rng.choice((0.0, 0.01, 3.0)), run_id="*") for _ in range(rng.choice((0, 1, 1, 3)))
     ]
     if likely(rng, 0.2):
-        _happen(
+        _schedule(
             setting,
-            ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "rob")), run_id=rng.choice(("", "*"))),
+            ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "rival", "fence")), run_id=rng.choice(("", "*"))),
         )
     if likely(rng, 0.2):
-        _happen(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "pause", "unpause")), run_id="*"))
+        _schedule(setting, ScheduledEvent(at_s=round(rng.uniform(0, 60), 1), what=rng.choice(("cancel", "pause", "unpause")), run_id="*"))
 
 
 def _forks(rng: random.Random, setting: Setting) -> None:
-    """The fleet is another one than the origin's, but its devices have the same names."""
+    """Fork the run of another setting; the fleet differs, but its devices have the same names."""
     setting.forks = setting_of(rng.choice(FORKED), setting.seed), rng.random()
 
 
-def _deaths(rng: random.Random, setting: Setting) -> None:
-    """The driver dies in the middle of what a loop or a conversation does."""
+def _crashes_during(rng: random.Random, setting: Setting) -> None:
+    """Crash the driver during a function of a loop or a conversation."""
     names = ("good", "once", "asks", "model", "reflect", "make_plan", "on_running", "on_running", "on_waiting_for_input", "write", "reach")
     for _ in range(rng.choice((0, 1, 2))):
         crash = Crash(during=rng.choice(names), after_s=rng.choice((0.0, 0.0, 0.5)), run_id=rng.choice(("", "*")))
@@ -225,22 +225,34 @@ def _deaths(rng: random.Random, setting: Setting) -> None:
 
 
 def _one_by_one(rng: random.Random, setting: Setting) -> None:
-    """A loop is taken one transition at a time for a while, and mostly let go on in the end."""
+    """Step a loop one transition at a time for a while, and usually let it continue afterwards."""
     steps = sorted(round(rng.uniform(0, 60), 1) for _ in range(rng.choice((0, 0, 0, 2, 8))))
     for at_s in steps:
-        _happen(setting, ScheduledEvent(at_s=at_s, what="letter", kind=kind_of(StepOnce), body=event_body(StepOnce())))
+        _schedule(setting, ScheduledEvent(at_s=at_s, what="inbox_row", kind=kind_of(StepOnce), body=event_body(StepOnce())))
     if steps and likely(rng, 0.8):
-        _happen(setting, ScheduledEvent(at_s=steps[-1] + 5.0, what="unpause"))
+        _schedule(setting, ScheduledEvent(at_s=steps[-1] + 5.0, what="unpause"))
 
 
-def _happen(setting: Setting, happening: ScheduledEvent) -> None:
-    setting.world.setdefault("happenings", []).append(happening)
+def _schedule(setting: Setting, event: ScheduledEvent) -> None:
+    setting.world.setdefault("scheduled_events", []).append(event)
 
 
-FORKED = ("people", "planner", "decisions", "devices", "trees", "letters", "loops", "tools", "talks", "storm of loops", "storm of talks")
+FORKED = (
+    "people",
+    "planner",
+    "decisions",
+    "devices",
+    "trees",
+    "malformed inbox",
+    "loops",
+    "tools",
+    "conversations",
+    "storm of loops",
+    "storm of conversations",
+)
 """Profiles whose runs are forked."""
 
-PROFILES: Mapping[str, tuple[Trouble, ...]] = {
+PROFILES: Mapping[str, tuple[FaultInjector, ...]] = {
     "calm": (),
     "devices": (_devices,),
     "crashes": (_crashes,),
@@ -249,37 +261,40 @@ PROFILES: Mapping[str, tuple[Trouble, ...]] = {
     "decisions": (_planner, _people, _decisions),
     "store": (_store,),
     "edits": (_planner, _editors, _crashes),
-    "robbed": (_robbers, _people),
+    "fenced": (_fencing, _people),
     "trees": (_people, _trees),
     "forest": (_devices, _people, _editors, _store, _trees),
     "storm": (_devices, _crashes, _planner, _people, _editors, _store),
     "storm of decisions": (_devices, _crashes, _planner, _people, _decisions, _editors, _store),
     "forks": (_devices, _crashes, _planner, _people, _editors, _forks),
     "programs": (_devices, _program, _people, _editors, _trees),
-    "letters": (_planner, _people, _decisions, _letters, _store),
+    "malformed inbox": (_planner, _people, _decisions, _malformed_inbox, _store),
     "model": (_model,),
     "storm of models": (_devices, _crashes, _model, _people, _editors, _store),
-    "loops": (_people, _crashes, _deaths, _one_by_one),
-    "tools": (_people, _crashes, _deaths, _one_by_one),
-    "talks": (_crashes, _deaths),
-    "storm of loops": (_devices, _people, _trees, _deaths, _store, _robbers, _one_by_one),
-    "storm of talks": (_devices, _people, _trees, _deaths, _store, _robbers),
-    "mixed": (_devices, _people, _trees, _deaths),
+    "loops": (_people, _crashes, _crashes_during, _one_by_one),
+    "tools": (_people, _crashes, _crashes_during, _one_by_one),
+    "conversations": (_crashes, _crashes_during),
+    "storm of loops": (_devices, _people, _trees, _crashes_during, _store, _fencing, _one_by_one),
+    "storm of conversations": (_devices, _people, _trees, _crashes_during, _store, _fencing),
+    "mixed": (_devices, _people, _trees, _crashes_during),
     "failing moves": (_devices, _people, _trees, _failing_moves),
 }
-"""By name: what troubles a world of that profile."""
+"""Fault injectors by name of the profile."""
 
 
 def _of_any_machine(*, seed: int, **given: Any) -> Setting:
-    """A run of any machine, mostly with children below it."""
+    """Return a run of any machine, usually with child runs."""
     rng = random.Random(f"machine:{seed}")
-    loop, talk = functools.partial(LoopSetting, children=likely(rng, 0.7)), functools.partial(FlowSetting, children=likely(rng, 0.9))
+    loop, conversation = (
+        functools.partial(LoopSetting, children=likely(rng, 0.7)),
+        functools.partial(FlowSetting, children=likely(rng, 0.9)),
+    )
     subjects: tuple[Callable[..., Setting], ...] = (
         Setting,
         MixedSetting,
         functools.partial(loop, models=likely(rng, 0.3)),
-        functools.partial(talk, bounded=False),
-        functools.partial(talk, bounded=False),
+        functools.partial(conversation, bounded=False),
+        functools.partial(conversation, bounded=False),
     )
     return rng.choice(subjects)(seed=seed, **given)
 
@@ -287,37 +302,40 @@ def _of_any_machine(*, seed: int, **given: Any) -> Setting:
 SUBJECTS: Mapping[str, Callable[..., Setting]] = {
     "loops": LoopSetting,
     "tools": functools.partial(LoopSetting, models=True),
-    "talks": FlowSetting,
+    "conversations": FlowSetting,
     "storm of loops": functools.partial(LoopSetting, children=True),
-    "storm of talks": functools.partial(FlowSetting, children=True),
+    "storm of conversations": functools.partial(FlowSetting, children=True),
     "mixed": MixedSetting,
     "failing moves": _of_any_machine,
 }
-"""By profile: what is lived, where it is not a plan."""
+"""Kind of run by profile, where it is not a plan."""
+
+SEED_NAMES = {"fenced": "robbed", "malformed inbox": "letters", "conversations": "talks", "storm of conversations": "storm of talks"}
+"""Former names of profiles, which remain part of the random seed: a published seed must keep its world."""
 
 PIPELINE = ("model", "storm of models")
-"""Those whose planner is the whole pipeline. They need the ``llm`` extra, and take ten times as long."""
+"""Profiles with the whole pipeline as planner. They need the ``llm`` extra, and take ten times as long."""
 PIPELINE_EVERY = 20
-"""One seed of so many is of them, and the others answer at the planner's port."""
+"""One seed in this many uses the pipeline."""
 
 
 def has_pipeline() -> bool:
-    """Whether what the pipeline needs is installed."""
+    """Return True if the packages of the pipeline are installed."""
     return all(importlib.util.find_spec(name) for name in ("pydantic_ai", "openai", "anthropic", "mcp"))
 
 
 def profile_of(seed: int, profiles: Sequence[str]) -> str:
-    """The one of these profiles that is the seed's."""
-    through = [name for name in profiles if name in PIPELINE]
+    """Return the profile of a seed among these profiles."""
+    pipeline = [name for name in profiles if name in PIPELINE]
     port = [name for name in profiles if name not in PIPELINE]
-    if through and (not port or seed % PIPELINE_EVERY == 0):
-        return through[seed // (PIPELINE_EVERY if port else 1) % len(through)]
+    if pipeline and (not port or seed % PIPELINE_EVERY == 0):
+        return pipeline[seed // (PIPELINE_EVERY if port else 1) % len(pipeline)]
     return port[seed % len(port)]
 
 
 def setting_of(profile: str, seed: int) -> Setting:
-    """The world of a seed under a profile."""
-    rng = random.Random(f"{profile}:{seed}")
+    """Return the world of a seed under a profile."""
+    rng = random.Random(f"{SEED_NAMES.get(profile, profile)}:{seed}")
     fleet = shapes.fleet(rng)
     setting = SUBJECTS.get(profile, Setting)(
         seed=seed,
@@ -325,6 +343,6 @@ def setting_of(profile: str, seed: int) -> Setting:
         plan=shapes.plan(rng, fleet, most=rng.choice((4, 12, 12, 25))),
         options=RunOptions(wall_limit_s=rng.choice((100.0, 300.0, 900.0))),
     )
-    for trouble in PROFILES[profile]:
-        trouble(rng, setting)
+    for inject in PROFILES[profile]:
+        inject(rng, setting)
     return setting

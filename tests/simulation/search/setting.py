@@ -1,4 +1,4 @@
-"""Settings: what a seed and a profile make, ready to be lived, as often as one likes."""
+"""Settings: worlds built from a seed and a profile, which can run any number of times."""
 
 from __future__ import annotations
 
@@ -28,16 +28,20 @@ from tests.simulation.search.loop_shapes import RandomLoop
 from tests.simulation.search.shapes import likely
 
 CHILD_S = 900.0
-"""Time of a conversation below one whose handler has none."""
+"""Time limit of a child conversation whose parent handler has none, in seconds."""
 
-Life = tuple[World, Ending]
+Execution = tuple[World, Ending]
 
 
 class Setting(msgspec.Struct, kw_only=True):
-    """What a seed and a profile make: the arguments of a world and of its run.
+    """Arguments of a world and of its run.
 
     Attributes:
-        forks: in place of a run of its own a copy of this one's, up to that fraction of its entries.
+        seed: seed of the world.
+        world: other arguments of the world.
+        plan: plan of the run, or None to ask the planner.
+        options: options of the run.
+        forks: setting whose run is forked, and the fraction of its entries to copy; None for a new run.
     """
 
     seed: int
@@ -46,50 +50,50 @@ class Setting(msgspec.Struct, kw_only=True):
     options: RunOptions
     forks: tuple[Setting, float] | None = None
 
-    def play(self) -> Life:
-        """Live it.
+    def execute(self) -> Execution:
+        """Run the world.
 
         Raises:
-            InvariantViolated: the world found what must never be.
-            RuntimeError: planning broke over what a model said.
+            InvariantViolated: an invariant does not hold.
+            RuntimeError: planning failed over a reply of the model.
         """
-        # An error of a loop's functions is journaled with its line of user code; a line of these files would change with them.
+        # The journal would otherwise contain line numbers of these files in errors of a loop's functions.
         with mock.patch.object(source, "_is_user_code", return_value=False):
-            return self._play()
+            return self._execute()
 
-    def _play(self) -> Life:
+    def _execute(self) -> Execution:
         ending: Ending
         if self.forks is None:
             world = World(self.seed, **self.world)
             ending = world.run(self.plan, options=self.options)
         else:
             forked, fraction = self.forks
-            _, origin = forked.play()
+            _, origin = forked.execute()
             world = World(self.seed, **self.world, loops=forked.loops())
             ending = world.run_fork(origin, 1 + int(fraction * (len(origin.records) - 1)))
-        for told in getattr(self.world.get("planner"), "broken", ()):
-            raise RuntimeError(told)
+        for failure in getattr(self.world.get("planner"), "failures", ()):
+            raise RuntimeError(failure)
         return world, ending
 
     def loops(self) -> list[OrchestrationLoop]:
-        """The loops that a fork of its run needs, made anew with its agents: they remember how often they were asked."""
+        """Return new loops for a fork of the run; the functions count their calls, so they cannot be shared."""
         return []
 
 
 class MixedSetting(Setting, kw_only=True):
-    """A plan, some of whose tasks loops and conversations carry out."""
+    """A plan with some tasks on devices that are loops or conversations."""
 
-    def _play(self) -> Life:
+    def _execute(self) -> Execution:
         rng = random.Random(f"mixed:{self.seed}")
         loop = RandomLoop(rng, self.seed)
         talker = flow_shapes.agent(rng, self.seed)
         specs = {"writer": ("agent", loop.child().spec), "talker": ("flow", as_child(talker))}
         devices = [AgentProfile(device_id=name, kind=kind, natural_language=True, child=spec) for name, (kind, spec) in specs.items()]
         world = World(self.seed, **{**self.world, "fleet": [*self.world["fleet"], *devices], "loops": [loop.loop]})
-        return world, world.run(self._carried_out(rng, list(specs)), options=self.options)
+        return world, world.run(self._with_runs_as_devices(rng, list(specs)), options=self.options)
 
-    def _carried_out(self, rng: random.Random, names: list[str]) -> PlanDocument | None:
-        """The plan, with some of the tasks whose results nobody asks for on those devices."""
+    def _with_runs_as_devices(self, rng: random.Random, names: list[str]) -> PlanDocument | None:
+        """Return the plan with some tasks, whose results no other task uses, moved to these devices."""
         if self.plan is None:
             return None
         asked = {source for spec in self.plan.tasks for source, _ in references(spec.inputs)}
@@ -107,22 +111,22 @@ class LoopSetting(Setting, kw_only=True):
     """A loop.
 
     Attributes:
-        models: some of its workers are models with tools.
-        children: some of its workers are a loop, a constellation, a conversation.
-        plans: is given each plan that its seed draws for it, and gives the one that is taken.
+        models: True to give it workers that are models with tools.
+        children: True to give it workers that are a loop, a constellation and a conversation.
+        plans: function from each drawn plan to the plan to use.
     """
 
     models: bool = False
     children: bool = False
     plans: Callable[[Any], Any] = lambda drawn: drawn
 
-    def _play(self) -> Life:
+    def _execute(self) -> Execution:
         loop, *below = self.loops()
         world = World(self.seed, **self.world, loops=below)
         return world, world.run_loop(loop)
 
     def loops(self) -> list[OrchestrationLoop]:
-        """It, and the one below it."""
+        """Return the loop and its child loop."""
         rng = random.Random(f"loop:{self.seed}")
         inner = RandomLoop(rng, self.seed)
         below = {
@@ -138,26 +142,26 @@ class FlowSetting(Setting, kw_only=True):
     """A conversation.
 
     Attributes:
-        children: when it acts, it starts a constellation, a loop, another conversation.
-        bounded: it has a time for ``on_running``, as ``flow_shapes.agent``.
-        lines: what is said to it after the first word; as the seed draws it where this is None.
+        children: True to start a constellation, a loop or another conversation when it acts.
+        bounded: True to limit the time of ``on_running``, as in ``flow_shapes.agent``.
+        lines: lines after the first one; None for those that the seed draws.
     """
 
     children: bool = False
     bounded: bool = True
     lines: tuple[Line, ...] | None = None
 
-    def _play(self) -> Life:
+    def _execute(self) -> Execution:
         agent, loop, drawn = self._drawn()
         world = World(self.seed, **self.world, loops=[loop.loop])
         return world, world.run_flow(agent, drawn if self.lines is None else (drawn[0], *self.lines))
 
     def loops(self) -> list[OrchestrationLoop]:
-        """The one below it."""
+        """Return its child loop."""
         return [self._drawn()[1].loop]
 
     def drawn_lines(self) -> tuple[Line, ...]:
-        """What the seed has said to it."""
+        """Return the drawn lines after the first one."""
         return tuple(self._drawn()[2][1:])
 
     def _drawn(self) -> tuple[type, RandomLoop, list[Line]]:
@@ -167,19 +171,19 @@ class FlowSetting(Setting, kw_only=True):
         plan = shapes.plan(rng, fleet, most=3)
         starts: tuple[Callable[[random.Random], StartChild], ...] = (
             lambda _: constellation(plan, fleet, request="simulated", options=self.options),
-            lambda _: flow(other, "hello") if self.bounded else _timed(flow(other, "hello"), CHILD_S),
-            lambda _: _started(inner),
+            lambda _: flow(other, "hello") if self.bounded else _with_time_limit(flow(other, "hello"), CHILD_S),
+            lambda _: _loop_start(inner),
         )
         chosen = tuple(rng.sample(starts, rng.randint(1, 3))) if self.children else ()
         agent = flow_shapes.agent(rng, self.seed, children=chosen, bounded=self.bounded)
         return agent, inner, flow_shapes.lines(rng, agent)
 
 
-def _timed(conversation: StartChild, limit_s: float) -> StartChild:
-    """The same, with a limit on its time, as loops and constellations have one."""
+def _with_time_limit(conversation: StartChild, limit_s: float) -> StartChild:
+    """Return the child conversation with a time limit, as loops and constellations have one."""
     return msgspec.structs.replace(conversation, start=msgspec.structs.replace(conversation.start, budget_s=limit_s))
 
 
-def _started(loop: RandomLoop) -> StartChild:
-    spec = loop.child().spec  # its folder is the world's
+def _loop_start(loop: RandomLoop) -> StartChild:
+    spec = loop.child().spec  # the world gives its folder
     return child_start(spec.machine, StartRequest(definition=spec.definition, request="simulated"), "simulated")

@@ -256,7 +256,7 @@ def _by_hand(inquiry: InquiryRow) -> dict[str, Any]:
 
 
 def people(seed: int) -> Answerer:
-    """People who answer late, twice, against each other, past the desk, or not at all."""
+    """People who answer late, twice, against each other, not through the client, or not at all."""
 
     def answers(inquiry: InquiryRow) -> list[Answer]:
         rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
@@ -277,7 +277,7 @@ def people(seed: int) -> Answerer:
             if verb == "approve" and '"tool":' in inquiry.subject:
                 value = random.Random(f"always:{seed}:{inquiry.inquiry_id}").choice((None, {"always": True}))
             after_s = rng.choice((0.0, 0.5, 1.0, 1.0, 30.0, 400.0))
-            found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), past_the_desk=likely(rng, 0.2)))
+            found.append(Answer(verb=verb, after_s=after_s, value=value, by=next(names), bypasses_client=likely(rng, 0.2)))
         return found
 
     return answers

@@ -1,4 +1,4 @@
-"""Shrinking: from a seed that breaks something to the shortest story that breaks the same (delta debugging)."""
+"""Shrinking: reduce a failing seed to the shortest scenario with the same failure (delta debugging)."""
 
 from __future__ import annotations
 
@@ -10,88 +10,88 @@ import msgspec
 
 from asterism.simulation.invariants import InvariantViolated
 from tests.simulation.search.profiles import setting_of
+from tests.simulation.search.reduced_setting import ReducedSetting, record_setting
+from tests.simulation.search.scenario import Scenario, record_scenario
 from tests.simulation.search.setting import Setting
-from tests.simulation.search.story import Story, story_of
-from tests.simulation.search.trimmed import Trimmed, trimmed
 
-MAX_LIVES = 1500
-"""Worlds that are lived to shrink one story; when they are used up, it is as short as it got."""
+MAX_WORLDS = 1500
+"""Maximum number of worlds run to shrink one scenario."""
 
 T = TypeVar("T")
 
 
-class Break(msgspec.Struct, frozen=True):
-    """How a world broke: ``kind`` is the invariant's number or the error's name; the rest is for people."""
+class Failure(msgspec.Struct, frozen=True):
+    """Failure of a world: ``kind`` is the number of the invariant or the name of the error."""
 
     kind: str
-    told: tuple[str, ...]
+    description: tuple[str, ...]
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A story as short as it could be made.
+    """A shrunk scenario.
 
     Attributes:
-        story: it.
-        broke: how it breaks.
-        parts: what it was made of at first, in number.
-        lives: worlds that were lived to get there.
+        scenario: the scenario.
+        failure: its failure.
+        parts: number of parts before shrinking.
+        worlds: number of worlds run.
     """
 
-    story: Story | Trimmed
-    broke: Break
+    scenario: Scenario | ReducedSetting
+    failure: Failure
     parts: int
-    lives: int
+    worlds: int
 
     @property
-    def told(self) -> list[str]:
-        """The story, and how it ends."""
-        return [*self.story.told, *self.broke.told]
+    def description(self) -> list[str]:
+        """Return the lines of the scenario and of its failure."""
+        return [*self.scenario.description, *self.failure.description]
 
 
-def how_it_breaks(setting: Setting) -> Break | None:
-    """Live a world, and say how it broke; None if it did not."""
+def find_failure(setting: Setting) -> Failure | None:
+    """Run a world and return its failure, or None."""
     try:
-        setting.play()
+        setting.execute()
     except InvariantViolated as violated:
-        return Break(str(violated.number), (f"breaks invariant {violated.number}: {violated.words}", *violated.story))
-    except Exception as error:  # boundary: whatever a world dies of is told
-        return Break(type(error).__name__, tuple("".join(traceback.format_exception_only(error)).splitlines()))
+        return Failure(str(violated.number), (f"violates invariant {violated.number}: {violated.finding}", *violated.history))
+    except Exception as error:  # boundary: every error of a world is reported
+        return Failure(type(error).__name__, tuple("".join(traceback.format_exception_only(error)).splitlines()))
     return None
 
 
-def told_of(setting: Setting, lived: Callable[[Setting], object]) -> Story | Trimmed:
-    """Have a world lived, and write down what it was made of: a plan's all of it, another's troubles, and what a loop planned."""
-    return story_of(setting, lived) if type(setting) is Setting else trimmed(setting, lived)
+def record(setting: Setting, execute: Callable[[Setting], object]) -> Scenario | ReducedSetting:
+    """Run a world with ``execute`` and record its parts: all of a plan's world, otherwise faults and planned steps."""
+    return record_scenario(setting, execute) if type(setting) is Setting else record_setting(setting, execute)
 
 
 def shrink(profile: str, seed: int) -> Shrunk | None:
-    """The shortest story that breaks what a seed breaks; None where it breaks nothing, or not when its story is told again."""
-    broke: list[Break | None] = []
-    story = told_of(setting_of(profile, seed), lambda setting: broke.append(how_it_breaks(setting)))
-    first, lives = broke[0], 1
-    parts: Sequence[Any] = story.parts
+    """Return the shortest scenario with the failure of a seed; None if the seed or its recorded scenario does not fail."""
+    failures: list[Failure | None] = []
+    scenario = record(setting_of(profile, seed), lambda setting: failures.append(find_failure(setting)))
+    failure, worlds = failures[0], 1
+    parts: Sequence[Any] = scenario.parts
 
-    def told(parts: Sequence[object]) -> Story | Trimmed:
-        return msgspec.structs.replace(story, parts=tuple(parts))
+    def reduced(parts: Sequence[object]) -> Scenario | ReducedSetting:
+        return msgspec.structs.replace(scenario, parts=tuple(parts))
 
     def breaks(parts: Sequence[object]) -> bool:
-        nonlocal lives, first
-        if lives >= MAX_LIVES:
+        nonlocal worlds, failure
+        if worlds >= MAX_WORLDS:
             return False
-        lives += 1
-        again = how_it_breaks(told(parts).setting())
-        if first is None or again is None or again.kind != first.kind:
+        worlds += 1
+        again = find_failure(reduced(parts).setting())
+        if failure is None or again is None or again.kind != failure.kind:
             return False
-        first = again
+        failure = again
         return True
 
-    if not breaks(parts) or first is None:
+    if not breaks(parts) or failure is None:
         return None
-    return Shrunk(story=told(fewest(parts, breaks)), broke=first, parts=len(story.parts), lives=lives)
+    return Shrunk(scenario=reduced(smallest_failing(parts, breaks)), failure=failure, parts=len(scenario.parts), worlds=worlds)
 
 
-def fewest(parts: Sequence[T], breaks: Callable[[Sequence[T]], bool]) -> list[T]:
-    """As few of the parts as still break it: none of those left can be left out alone. ``breaks`` is true of all of them together."""
+def smallest_failing(parts: Sequence[T], breaks: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Return a subset that still fails, of which no single part can be removed. ``breaks`` must be true of all parts."""
     left, size = list(parts), max(1, len(parts) // 2)
     while True:
         before, at = len(left), 0

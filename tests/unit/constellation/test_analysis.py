@@ -5,7 +5,7 @@ import pytest
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.graph import find_cycle, longest_path, topological_order
-from tests.stars import constellation
+from tests.constellations import constellation
 
 
 def test_the_critical_path_is_the_heaviest_chain() -> None:

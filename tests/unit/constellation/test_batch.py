@@ -8,7 +8,7 @@ from asterism.constellation.batch import apply_edits
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.edits import Applied, EditRefused, RemoveDependency, RemoveTask, UpdateTask, parse_action
 from asterism.constellation.task import TaskStatus
-from tests.stars import action, constellation, edit, end, judge_all, plan, ready, seed, shape, tasks
+from tests.constellations import action, constellation, edit, end, judge_all, plan, ready, seed, shape, tasks
 
 A = action
 

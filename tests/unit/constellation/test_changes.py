@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from asterism.constellation.changes import changes, written
-from tests.stars import action, constellation, edit
+from tests.constellations import action, constellation, edit
 
 
 def difference(*actions: dict[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -9,7 +9,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.task import TaskError, TaskStatus
 from asterism.errors import InvalidInput
-from tests.stars import action, constellation, edit, end, judge_all, lines, plan, ready, seed, tasks
+from tests.constellations import action, constellation, edit, end, judge_all, lines, plan, ready, seed, tasks
 
 # -- documents in ------------------------------------------------------------------------------------
 

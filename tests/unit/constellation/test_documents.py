@@ -10,7 +10,7 @@ from asterism.constellation.line import DependencyType
 from asterism.constellation.task import RetryPolicy
 from asterism.errors import InvalidInput
 from asterism.kernel.data import MAX_DEPTH
-from tests.stars import plan, seed
+from tests.constellations import plan, seed
 
 
 def nested(depth: int) -> Any:

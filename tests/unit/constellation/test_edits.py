@@ -16,7 +16,7 @@ from asterism.constellation.edits import (
     parse_action,
 )
 from asterism.constellation.line import DependencyType
-from tests.stars import seed
+from tests.constellations import seed
 
 
 def test_the_seeds_editing_reply_is_three_edits_verbatim() -> None:

@@ -10,8 +10,8 @@ from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.constellation.references import MissingReference
 from asterism.constellation.resolution import arguments_of, check_line, check_task, fallback_devices, predecessor_results, skill_for
 from asterism.constellation.task import TaskStar, TaskStatus
-from tests.fleets import digits
-from tests.stars import end, lines
+from tests.constellations import end, lines
+from tests.example_fleets import digits
 
 FLEET = digits()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from asterism.constellation.profile import Fleet, Skill
 from asterism.constellation.skill_ranker import clear_match, rank
-from tests.fleets import digits, folder
+from tests.example_fleets import digits, folder
 
 
 def skills_of(fleet: Fleet) -> list[Skill]:

@@ -14,8 +14,8 @@ from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnde
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
-from tests.agents import Agent
-from tests.stars import action, plan
+from tests.constellation_harness import Agent
+from tests.constellations import action, plan
 
 
 class Dispatcher:

@@ -21,9 +21,9 @@ from asterism.planner.offline.planner import OfflinePlanner
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.stores.memory import Memory, MemoryStore
-from tests.agents import FLEET
-from tests.ferry import FERRY, Depart
-from tests.stars import plan
+from tests.constellation_harness import FLEET
+from tests.constellations import plan
+from tests.ferry_machine import FERRY, Depart
 
 MODEL = ModelChoice(model="replay:x")
 FLEET_FILE = str(Path(__file__).with_name("fleet.toml"))

@@ -35,9 +35,9 @@ class World:
     """One device, the laptop, and its dispatcher, with a record of both. Times are seconds from the start."""
 
     def __init__(self, script: Script | None = None, concurrency: int = 1, faults: Faults | None = None, **options: Any) -> None:
-        self.ledger = PerformanceLog(clock)
+        self.performance_log = PerformanceLog(clock)
         profile = AgentProfile(device_id="laptop", concurrency=concurrency)
-        self.device = FakeDevice(profile, self.ledger, script, faults)
+        self.device = FakeDevice(profile, self.performance_log, script, faults)
         self.dispatcher = Dispatcher({"laptop": self.device}, clock, **options)
         self.arrived: list[str] = []
         self.ends: dict[str, tuple[float, AttemptResult]] = {}
@@ -52,7 +52,7 @@ class World:
         return end
 
     def started(self) -> list[tuple[float, str]]:
-        return [(entry.started_at - EPOCH, entry.key) for entry in self.ledger.performances]
+        return [(entry.started_at - EPOCH, entry.key) for entry in self.performance_log.performances]
 
     def ended(self, key: str) -> tuple[float, str]:
         at, end = self.ends[key]
@@ -68,7 +68,7 @@ def live(world: World, *steps: Callable[[asyncio.TaskGroup], Awaitable[None] | N
                 waiting = step(group)
                 if waiting is not None:
                     await waiting
-        assert world.ledger.performing == []
+        assert world.performance_log.running_keys == []
         assert world.dispatcher.queue_depth("laptop") == 0
         assert world.dispatcher.running("laptop") == 0
 
@@ -177,7 +177,7 @@ def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answ
 
     def script(_: Attempt) -> Behaviour:
         nonlocal most
-        most = max(most, len(world.ledger.performing) + 1)
+        most = max(most, len(world.performance_log.running_keys) + 1)
         return Behaviour(duration_s=rng.choice((0, 0.5, 2)))
 
     world = World(script, slots, faults)
@@ -198,9 +198,9 @@ def test_under_faults_and_cancels_slots_are_never_exceeded_and_everybody_is_answ
                         world.dispatcher.lose("laptop")
                         world.dispatcher.find("laptop")
             assert world.dispatcher.queue_depth("laptop") == 0
-        assert world.ledger.performing == []
+        assert world.performance_log.running_keys == []
         assert all(task.cancelled() or task.exception() is None for task in tasks)
-        assert len({entry.key for entry in world.ledger.performances}) == len(world.ledger.performances)
+        assert len({entry.key for entry in world.performance_log.performances}) == len(world.performance_log.performances)
 
     run(main(), seed)
     assert 0 < most <= slots
@@ -214,7 +214,7 @@ def test_a_timeout_counts_from_the_start_on_the_device_and_kills() -> None:
     live(world, begin(world, "first"), begin(world, "slow", timeout_s=2.5), begin(world, "next", timeout_s=6))
     assert world.ends["slow"] == (7.5, AttemptResult(error=TaskError(code="timeout", message="it took longer than its timeout of 2.5 s")))
     assert world.ended("next") == (12.5, "completed")
-    assert [entry.how for entry in world.ledger.performances] == ["done", "killed", "done"]
+    assert [entry.status for entry in world.performance_log.performances] == ["done", "killed", "done"]
 
 
 def test_a_deadline_while_it_waits_ends_it_there_and_it_never_starts() -> None:
@@ -264,7 +264,7 @@ def test_a_cancel_while_it_is_performed_kills_and_then_frees_the_slot() -> None:
     world = World(by_skill({"a": Behaviour(hangs=True, ignores_cancel_s=3)}))
     live(world, begin(world, "a"), begin(world, "b"), at(2, lambda: cancel("a")))
     assert world.started() == [(0, "a"), (5, "b")]
-    assert world.ledger.performances[0].how == "killed"
+    assert world.performance_log.performances[0].status == "killed"
     assert "a" not in world.ends
 
 
@@ -302,7 +302,7 @@ def test_a_cancel_in_the_moment_of_the_end_never_hangs(seed: int) -> None:
                 task.cancel()
 
     run(main(), seed)
-    assert world.ledger.performing == []
+    assert world.performance_log.running_keys == []
 
 
 def test_a_cancel_before_the_device_made_its_first_step_never_touches_it() -> None:
@@ -310,7 +310,7 @@ def test_a_cancel_before_the_device_made_its_first_step_never_touches_it() -> No
     for seed in range(30):
         world = World()
         live(world, begin(world, "a"), lambda _: cancel("a"), seed=seed)
-        touched.append(len(world.ledger.performances))
+        touched.append(len(world.performance_log.performances))
     assert set(touched) == {0, 1}
 
 
@@ -458,7 +458,7 @@ def test_closing_stops_everything_and_waits_until_the_devices_have_ended() -> No
 
     assert run(main()) == 5
     assert {world.ended("a"), world.ended("b")} == {(5, "cancelled"), (1, "cancelled")}
-    assert world.ledger.performing == []
+    assert world.performance_log.running_keys == []
 
 
 # -- progress ----------------------------------------------------------------------------------------

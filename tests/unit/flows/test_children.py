@@ -16,7 +16,7 @@ from asterism.loops import OrchestrationLoop
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from tests.flows import Stage, talk
+from tests.conversation_harness import Stage, talk
 
 STARTED: list[str] = []
 

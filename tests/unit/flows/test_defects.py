@@ -112,8 +112,8 @@ def fails_over(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
     patch.setitem(FLOW_AGENT.table[AgentStatus.RUNNING], kind, Row(broken, sound.to, sound.internal))
 
 
-def lived(agent: type, *happenings: ScheduledEvent) -> tuple[World, Ending]:
-    world = World(happenings=happenings, loops=[LOOP])
+def lived(agent: type, *scheduled_events: ScheduledEvent) -> tuple[World, Ending]:
+    world = World(scheduled_events=scheduled_events, loops=[LOOP])
     return world, world.run_flow(agent, ["go"])
 
 
@@ -155,15 +155,15 @@ def test_the_machine_rejects_running_without_approval_even_if_the_agent_tries(mo
 
 @pytest.mark.parametrize("is_checked_by", ["the view", "the machine"])
 @pytest.mark.parametrize(
-    ("agent", "said", "happenings"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (ScheduledEvent(at_s=5, what="pause"),))]
+    ("agent", "said", "scheduled_events"), [(Sly, ["go", "hello"], ()), (Contrary, ["go"], (ScheduledEvent(at_s=5, what="pause"),))]
 )
 def test_a_pause_before_the_question_does_not_bypass_an_approval(
-    agent: type, said: list[str], happenings: Sequence[ScheduledEvent], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
+    agent: type, said: list[str], scheduled_events: Sequence[ScheduledEvent], is_checked_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SAID.clear()
     if is_checked_by == "the machine":
         monkeypatch.setattr(performer, "is_before_approval", lambda *_: False)
-    ending = World(happenings=happenings).run_flow(agent, said)
+    ending = World(scheduled_events=scheduled_events).run_flow(agent, said)
     assert (ending.row.state, SAID) == ("ERROR", [])
     assert "a transition to RUNNING that nobody has approved" in ending.memory.reason
 

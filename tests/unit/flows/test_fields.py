@@ -15,7 +15,7 @@ from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
 from asterism.flows.parsing import SPOKEN, parse
 from asterism.language.replies import change, denial, is_yes, turn
-from tests.flows import Stage, memory_of, talk
+from tests.conversation_harness import Stage, memory_of, talk
 
 THURSDAY = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp()
 

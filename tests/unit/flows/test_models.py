@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from asterism.flows import InputField, StandardAgent
 from asterism.flows.models import ModelExtractor, ModelRouter
-from tests.flows import talk
+from tests.conversation_harness import talk
 from tests.unit.flows.test_orchestrator import Booking, Desk, Weather
 
 SEEN: list[str] = []

@@ -12,7 +12,7 @@ from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
 from asterism.kernel.data import MAX_BYTES
 from asterism.language.replies import MAX_SAID
-from tests.flows import Stage, talk
+from tests.conversation_harness import Stage, talk
 
 HALF = "\ud800"
 """Half a character, as the name of a file may have it."""

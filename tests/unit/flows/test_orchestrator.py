@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import Refused, RunNotFound
 from asterism.flows import AgentResult, InputField, Orchestrator, StandardAgent, flowagent
 from asterism.flows.conversation import Conversation
-from tests.flows import Stage
+from tests.conversation_harness import Stage
 
 
 @flowagent(triggers=["book", "table"], description="Book a table")

@@ -13,7 +13,7 @@ from asterism.flows import AgentResult, AgentStatus, InputField, Message, Standa
 from asterism.flows.conversation import Conversation
 from asterism.machines.flow_agent.events import MessageReceived
 from asterism.machines.run_control import Answered
-from tests.flows import Stage, act, talk
+from tests.conversation_harness import Stage, act, talk
 
 ENTERED: list[tuple[str, str]] = []
 BEFORE: list[list[str]] = []

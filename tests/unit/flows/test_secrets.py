@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flow
 from asterism.flows.secret_store import SecretStore
-from tests.flows import Stage, act, talk
+from tests.conversation_harness import Stage, act, talk
 
 SECRET = "hunter22"  # noqa: S105 - of nobody
 

@@ -13,7 +13,7 @@ import pytest
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.flows import STATE_TRANSITIONS, AgentResult, AgentStatus, InputField, Message, StandardAgent, flowagent
-from tests.flows import Stage, act, talk
+from tests.conversation_harness import Stage, act, talk
 
 PAIRS = list(itertools.product(AgentStatus, AgentStatus))
 created: list[str] = []

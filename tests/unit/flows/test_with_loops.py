@@ -15,7 +15,7 @@ from asterism.loops.definition import find_loop
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.runtime import Runtime
-from tests.flows import NEVER, Stage, talk
+from tests.conversation_harness import NEVER, Stage, talk
 
 DONE: list[str] = []
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from asterism.kernel.diagram import mermaid
 from asterism.kernel.machine import Event, Row, row
-from tests.kettle import KETTLE, TABLE, Boiled, Kettle, Lift, Stopped, lift, make_kettle, settled
+from tests.kettle_machine import KETTLE, TABLE, Boiled, Kettle, Lift, Stopped, lift, make_kettle, settled
 
 Rows = dict[type[Event], Row]
 

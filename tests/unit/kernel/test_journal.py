@@ -10,7 +10,7 @@ from asterism.kernel.machine import make_effect_id, run_id_of
 from asterism.kernel.packing import MAX_COMMAND_DEPTH, Packer, event_body, packer
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from tests.kettle import KETTLE, Boiled, Heat, Lift, Press, Weigh
+from tests.kettle_machine import KETTLE, Boiled, Heat, Lift, Press, Weigh
 
 
 def entries() -> list[Entry]:

@@ -7,7 +7,7 @@ import pytest
 
 from asterism.errors import IllegalTransition
 from asterism.kernel.machine import Effect, Event, Move, RecoveryPolicy, RequestFactory, Row, StepContext, kind_of, row
-from tests.kettle import (
+from tests.kettle_machine import (
     KETTLE,
     TABLE,
     Boiled,

@@ -13,7 +13,7 @@ from asterism.kernel.machine import Event, Machine, StepContext, row
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import restore_snapshot, take_snapshot
-from tests.kettle import TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, make_kettle
+from tests.kettle_machine import TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, make_kettle
 
 
 class Grip(Event, tag="grip", frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from asterism.errors import IllegalTransition
 from asterism.kernel.journal import Entry, JournalMismatch
 from asterism.kernel.machine import Effect, EffectResult, Machine, RequestFactory, StepContext, row
 from asterism.kernel.run import HISTORY_LENGTH, Run
-from tests.kettle import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
+from tests.kettle_machine import KETTLE, SCALE, TABLE, Boiled, Heat, Kettle, Lift, Memory, Peek, Press, Stopped, Switch, Weigh, make_kettle
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 
 from asterism.errors import Refused
 from asterism.machines.run_control import AskPerson, Cancel, CancelEffect, Forked
-from tests.agents import Agent, memory_of
-from tests.stars import action, plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import action, plan
 
 A = action
 
@@ -133,7 +133,7 @@ def test_a_question_about_a_plan_that_expires_is_a_no() -> None:
         "rejected",
         "the plan was not approved: nobody answered in time",
     )
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
 
 
@@ -142,7 +142,7 @@ def test_a_cancelled_run_asks_no_more() -> None:
     agent.batch(Cancel())
     (withdrawal,) = agent.outstanding(CancelEffect).values()
     assert withdrawal.effect_id in agent.outstanding(AskPerson)
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
 
 
@@ -262,7 +262,7 @@ def test_a_question_about_an_edit_that_expires_drops_it_and_the_run_goes_on() ->
     agent = edited(inquiry_timeout_s=30)
     agent.wait_until(1030)
     assert (agent.running(), agent.task("b").priority) == (["b", "c"], 0)
-    agent.call_off()
+    agent.finish_cancellations()
     agent.ends("b")
     assert agent.question() is not None
 
@@ -299,7 +299,7 @@ def test_a_run_that_waits_for_a_yes_alone_does_not_stir() -> None:
 def test_a_fork_asks_again_about_a_proposal_that_awaited_approval() -> None:
     agent = planned()
     agent.batch(Forked(origin="o", seq=3, idle_s=10))
-    agent.call_off()
+    agent.finish_cancellations()
     (ask,) = agent.outstanding(AskPerson).values()
     assert ask.subject["kind"] == "plan"
     agent.answers("approve")

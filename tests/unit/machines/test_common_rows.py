@@ -26,7 +26,7 @@ from asterism.machines.run_control import (
     TransitionFailed,
     Unpause,
 )
-from tests.in_hand import InHand
+from tests.machine_harness import MachineHarness
 
 
 class State(StrEnum):
@@ -95,11 +95,11 @@ COURIER = define_machine(
 CARRY, CHILD, QUESTION = "r:1.0", "r:1.1", "r:1.2"
 
 
-def courier() -> InHand[Parcel]:
-    return InHand(COURIER, Ordered(), 1000.0)
+def courier() -> MachineHarness[Parcel]:
+    return MachineHarness(COURIER, Ordered(), 1000.0)
 
 
-def asked(run: InHand[Parcel]) -> list[tuple[str, str]]:
+def asked(run: MachineHarness[Parcel]) -> list[tuple[str, str]]:
     """The effects of the last entry: what kind each is, and its target."""
     return [(kind_of(effect), getattr(effect, "effect_id", "")) for effect in run.entries[-1].effects]
 
@@ -177,7 +177,7 @@ def test_a_new_owner_forgets_which_children_were_blocked() -> None:
 def test_what_effects_have_used_is_counted_once_whether_or_not_anybody_waits_for_them() -> None:
     run = courier()
     run.take(Cancel())
-    run.call_off()
+    run.finish_cancellations()
     run.take(ChildEnded(effect_id=CHILD, outcome="cancelled"))
     counted = [effect for effect in run.memory.counted if effect in (CARRY, CHILD, QUESTION)]
     assert counted == [CARRY, QUESTION, CHILD]
@@ -190,6 +190,6 @@ def test_a_replay_gives_the_same_run() -> None:
     run = courier()
     run.take(ChildBlocked(effect_id=CHILD, blocked=True))
     run.take(Cancel())
-    run.call_off()
+    run.finish_cancellations()
     again = run.replayed()
     assert (again.memory, again.outstanding, again.abandoned) == (run.memory, run.run.outstanding, run.run.abandoned)

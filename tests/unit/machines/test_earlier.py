@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, MAX_TASKS, MAX_TEXT, digest, previous_rounds_of, round_of
-from tests.agents import Agent
-from tests.stars import constellation, plan
+from tests.constellation_harness import Agent
+from tests.constellations import constellation, plan
 
 
 def test_a_round_says_what_was_asked_what_came_of_it_and_what_each_task_returned() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from asterism.constellation.task import TaskError
 from asterism.machines.constellation_agent.memory import NAMED
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 
 def run(ids: str, arrows: str, *ends: tuple[str, Any], **options: Any) -> Agent:

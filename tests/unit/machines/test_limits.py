@@ -11,8 +11,8 @@ from asterism.machines.constellation_agent.events import BUDGET, AskPlanner, Pla
 from asterism.machines.constellation_agent.memory import UNLIMITED
 from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.machines.usage import Usage
-from tests.agents import Agent, memory_of
-from tests.stars import action, plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import action, plan
 
 
 def used(tokens: int = 0, cost_usd: float = 0.0) -> Usage:

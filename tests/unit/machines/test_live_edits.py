@@ -9,8 +9,8 @@ import pytest
 from asterism.constellation.edits import EditRefused, Refusal, refusal_of
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.run_control import Cancel, Pause, Unpause
-from tests.agents import Agent, memory_of
-from tests.stars import action, plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import action, plan
 
 
 def added(task_id: str, *, after: str = "") -> tuple[dict[str, Any], ...]:

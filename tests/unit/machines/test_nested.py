@@ -13,8 +13,8 @@ from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, 
 from asterism.machines.constellation_agent.definition import first_event
 from asterism.machines.run_control import Cancel, OwnershipAcquired, Pause, Unpause
 from asterism.runtime.run_status import status_of
-from tests.agents import Agent, memory_of
-from tests.stars import plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import plan
 
 INNER = {"tasks": [{"task_id": "p", "device": "s", "skill": "once", "inputs": {"x": "${inputs.x}"}}]}
 

@@ -10,8 +10,8 @@ from asterism.errors import Refused
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, AskPerson, CancelEffect, Pause, Unpause, Verb
-from tests.agents import Agent, agent_of_rules, memory_of
-from tests.stars import action
+from tests.constellation_harness import Agent, agent_of_rules, memory_of
+from tests.constellations import action
 
 
 def careful(skill: str = "once", **more: Any) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def test_an_expired_question_counts_as_rejected() -> None:
     error = agent.task("a").error
     assert error is not None
     assert (agent.task("a").status, error.code) == ("FAILED", "rejected")
-    agent.call_off()
+    agent.finish_cancellations()
     assert (agent.state, agent.run.ended) == ("FAIL", True)
 
 
@@ -194,7 +194,7 @@ def test_an_answer_to_a_cancelled_question_is_refused() -> None:
     agent.wait_until(1060.0)
     with pytest.raises(Refused, match="is not open any more"):
         agent.take(late)
-    agent.call_off()
+    agent.finish_cancellations()
     noted = agent.take(late)
     assert noted is not None
     assert noted.note

@@ -10,8 +10,8 @@ from asterism.machines.constellation_agent.planning_state import NotPlanning
 from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import CancelEffect, Pause, Unpause
-from tests.agents import Agent, agent_of_rules, memory_of
-from tests.stars import action, plan
+from tests.constellation_harness import Agent, agent_of_rules, memory_of
+from tests.constellations import action, plan
 
 A = action
 
@@ -379,7 +379,7 @@ def test_the_planner_may_fail_the_run() -> None:
     agent.plans(status="FAIL", thought="hopeless")
     assert (agent.state, agent.memory.code, agent.memory.reason) == ("FAIL", "planner", "hopeless")
     assert agent.statuses() == {"a": "COMPLETED", "b": "CANCELLED"}
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
 
 
@@ -395,7 +395,7 @@ def test_a_restart_archives_settles_and_plans_again() -> None:
     assert [it["generation"] for it in agent.memory.archive] == [0]
     assert agent.memory.archive[0]["tasks"][1]["status"] == "CANCELLED"
     assert agent.question() is None, "what runs is settled first"
-    agent.call_off()
+    agent.finish_cancellations()
     assert asked(agent).mode == "CREATION"
     agent.plans(plan=plan("a c", "a>c"))
     assert (agent.state, agent.running()) == ("CONTINUE", ["a"])
@@ -410,7 +410,7 @@ def test_an_attempt_cancelled_by_a_restart_does_not_touch_the_task_of_that_name_
     agent.plans(status="START")
     (withdrawal,) = agent.outstanding(CancelEffect)
     agent.take(late)
-    agent.call_off()
+    agent.finish_cancellations()
     assert withdrawal not in agent.run.outstanding
     agent.plans(plan=plan("b"))
     agent.take(late)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from asterism.machines.constellation_agent.events import Dispatch
 from asterism.machines.run_control import CancelEffect, TransitionFailed
-from tests.agents import Agent, memory_of
-from tests.stars import plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import plan
 
 
 def test_a_temporary_fault_of_a_device_is_tried_again_after_a_backoff() -> None:
@@ -54,7 +54,7 @@ def test_a_critical_error_fails_the_run_at_once_lets_go_of_everything_and_keeps_
     assert {withdraw.effect_id for withdraw in agent.outstanding(CancelEffect).values()} >= set(agent.run.outstanding) - set(
         agent.outstanding(CancelEffect)
     )
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
     assert agent.task("a").result == {"replan": True, "found": 1}
     assert memory_of(agent.replayed()) == memory_of(agent.run)

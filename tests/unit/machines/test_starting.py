@@ -23,8 +23,8 @@ from asterism.machines.flow_agent.events import AgentView, ChildRequested, Conve
 from asterism.machines.orchestration_loop.definition import LoopDefinition
 from asterism.machines.orchestration_loop.events import LoopSubmitted
 from asterism.machines.orchestration_loop.model import LoopOptions, Step, WorkerProfile
-from tests.agents import FLEET, Agent
-from tests.loops import Loop
+from tests.constellation_harness import FLEET, Agent
+from tests.loop_harness import Loop
 from tests.unit.machines.test_flow_agent import Talk
 
 PLAN: PlanDocument = parse_plan({"tasks": [{"task_id": "p", "device": "d"}]})

@@ -21,8 +21,8 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import BatchEnded, Cancel, CancelEffect, OwnershipAcquired, Pause, TransitionFailed, Unpause
-from tests.agents import FLEET, Agent, memory_of
-from tests.stars import plan, seed
+from tests.constellation_harness import FLEET, Agent, memory_of
+from tests.constellations import plan, seed
 
 # As the seed writes it: staying in FINISH and FAIL is an edge there.
 SEED = {
@@ -165,7 +165,7 @@ def test_a_defect_in_handling_a_result_ends_the_run_by_name() -> None:
     assert (agent.memory.code, agent.memory.reason) == ("defect", "attempt_ended could not be taken: ZeroDivisionError: x")
     assert agent.memory.outcome() == "failed"
     assert agent.statuses() == {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
 
 
@@ -173,7 +173,7 @@ def test_a_defect_over_a_plan_ends_the_run_by_name() -> None:
     agent = Agent()
     agent.take(TransitionFailed(effect_id=next(iter(agent.run.outstanding)), event="planned", reason="KeyError: 'x'"))
     assert (agent.state, agent.memory.code) == ("FAIL", "defect")
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
 
 
@@ -182,7 +182,7 @@ def test_a_defect_after_the_end_is_only_settled() -> None:
     effect = agent.task("a").effect_id
     agent.take(Cancel())
     agent.take(TransitionFailed(effect_id=effect, event="attempt_ended", reason="x"))
-    agent.call_off()
+    agent.finish_cancellations()
     assert (agent.state, agent.memory.code) == ("FAIL", "cancelled")
     assert agent.run.ended
 
@@ -199,7 +199,7 @@ def test_cancel_settles_everything_and_ends_with_the_last_result() -> None:
     assert (agent.memory.code, agent.memory.reason, agent.memory.outcome()) == ("cancelled", "cancelled by ann: enough", "cancelled")
     assert [it.effect_id for it in agent.outstanding(CancelEffect).values()] == sorted(agent.run.cancelled_effects)
     assert agent.run.outstanding
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
     assert not agent.run.abandoned
 
@@ -217,7 +217,7 @@ def test_cancel_while_the_planner_thinks() -> None:
     reply = agent.reply(plan=plan("a"))
     agent.take(Cancel())
     agent.take(reply)
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.state == "FAIL"
     assert agent.run.ended
     assert agent.memory.schedule is None

@@ -10,8 +10,8 @@ from asterism.kernel.machine import RecoveryPolicy
 from asterism.machines.constellation_agent.events import AttemptEnded, DeviceFound, DeviceLost, Dispatch
 from asterism.machines.constellation_agent.tasks import MAX_LOSSES
 from asterism.machines.run_control import AskPerson, OwnershipAcquired, Pause, Unpause
-from tests.agents import FLEET, Agent, memory_of
-from tests.stars import plan
+from tests.constellation_harness import FLEET, Agent, memory_of
+from tests.constellations import plan
 
 
 def one(**fields: Any) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def test_a_deadline_that_passed_during_an_attempt_counts_when_it_is_lost(skill: 
     assert found is not None
     assert (agent.task("a").status, found.code) == ("FAILED", "deadline")
     assert not agent.outstanding(Dispatch)
-    agent.call_off()
+    agent.finish_cancellations()
     assert agent.run.ended
     assert memory_of(agent.replayed()) == memory_of(agent.run)
 

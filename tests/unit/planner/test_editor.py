@@ -16,8 +16,8 @@ from asterism.constellation.edits import EditRefused
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.editor import RESOURCE, editor_server, tools
 from asterism.runtime.ports.planner import PlannerQuestion
-from tests.agents import FLEET
-from tests.stars import SEVEN
+from tests.constellation_harness import FLEET
+from tests.constellations import SEVEN
 
 PROFILES = {profile.device_id: profile for profile in FLEET}
 A = {"task_id": "a", "device": "d", "description": "do it"}

@@ -17,8 +17,8 @@ from asterism.runtime.client import Client
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
-from tests.agents import FLEET
-from tests.stars import action, plan
+from tests.constellation_harness import FLEET
+from tests.constellations import action, plan
 
 
 def live(rouse: Callable[[Client], Awaitable[None]], talk: Callable[[LiveRun, Client], Awaitable[Any]], *, planned: bool = True) -> Any:

@@ -19,7 +19,7 @@ from asterism.errors import InvalidInput
 from asterism.planner.model import ModelUnavailable, PatientModel, Secrets, open_model, usage_of
 from asterism.planner.model_choice import ModelChoice
 from asterism.simulation import loop
-from tests.models import Told, access, request
+from tests.fake_models import FakeModel, access, request
 
 KEY = "sk-proj-hush1234567890"
 
@@ -34,9 +34,9 @@ def http(status: int, message: str, category: Any) -> Exception:
     return trouble.ModelHTTPError.for_category(category, status_code=status, model_name="m", body={"error": {"message": message}})
 
 
-def ask(*answers: Any, **choice: Any) -> tuple[ModelResponse, float, Told]:
+def ask(*answers: Any, **choice: Any) -> tuple[ModelResponse, float, FakeModel]:
     """Return the result of one question, and the virtual seconds that it took."""
-    told = Told(*answers)
+    told = FakeModel(*answers)
 
     async def main() -> tuple[ModelResponse, float]:
         response = await model_request(access(told, **choice).models[0], request("hello"))
@@ -52,7 +52,7 @@ def ask_in_vain(*answers: Any, **choice: Any) -> ModelUnavailable:
     return caught.value
 
 
-class Hanging(Told):
+class Hanging(FakeModel):
     requests = 0
 
     async def __call__(self, *args: Any) -> ModelResponse:
@@ -329,6 +329,6 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_agent_of_the_library_has_the_backup_as_fallback() -> None:
-    first, backup = Told(http(401, "no", trouble.ModelAuthenticationError)), Told("from the backup")
+    first, backup = FakeModel(http(401, "no", trouble.ModelAuthenticationError)), FakeModel("from the backup")
     response = asyncio.run(model_request(access(first, backup).model, request("hello")))
     assert response.text == "from the backup"

@@ -14,7 +14,7 @@ from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.errors import InvalidInput
 from asterism.planner.offline.planning import MAX_CLAUSES, MAX_REQUEST_LENGTH, plan_offline
 from asterism.planner.offline.refusal import PlanRefused
-from tests.fleets import digits, folder, make_schema
+from tests.example_fleets import digits, folder, make_schema
 
 SEED = "Download MNIST dataset on laptop, train CNN on GPU server, \nevaluate on test server, deploy to production if accuracy > 95%"
 

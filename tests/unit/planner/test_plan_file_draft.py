@@ -17,8 +17,8 @@ from asterism.errors import InvalidInput
 from asterism.planner import plan_file
 from asterism.planner.draft import Accepted
 from asterism.planner.plan_file import PlanFile
-from tests.agents import FLEET
-from tests.stars import action
+from tests.constellation_harness import FLEET
+from tests.constellations import action
 
 PLAN = {"name": "mine", "tasks": [{"task_id": "a", "device": "d", "inputs": {"day": "2026-01-01", "on": "yes"}}], "dependencies": []}
 

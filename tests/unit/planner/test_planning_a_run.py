@@ -8,12 +8,12 @@ from asterism.constellations.performers import PlannerPerformer
 from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, Planned, PlanningFailed
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.simulation import loop
-from tests.agents import Agent
-from tests.models import Told, access
-from tests.stars import action, plan
+from tests.constellation_harness import Agent
+from tests.constellations import action, plan
+from tests.fake_models import FakeModel, access
 
 
-def answered(agent: Agent, told: Told) -> Any:
+def answered(agent: Agent, told: FakeModel) -> Any:
     """Ask a model the open question, and pass the result to the machine."""
     (effect_id,) = agent.outstanding(AskPlanner)
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
@@ -31,7 +31,7 @@ CREATED = {"thought": "three", "status": "CONTINUE", "constellation": plan("a b 
 
 def test_creation_edit_and_finish() -> None:
     agent = Agent(replan="always")
-    told = Told(CREATED, reply(action("remove_task", task_id="c")), reply(status="FINISH", result={"summary": "all there"}))
+    told = FakeModel(CREATED, reply(action("remove_task", task_id="c")), reply(status="FINISH", result={"summary": "all there"}))
     assert isinstance(answered(agent, told), Planned)
     assert agent.running() == ["a"]
     agent.ends("a", {"n": 1})
@@ -48,7 +48,7 @@ def test_creation_edit_and_finish() -> None:
 def test_a_cycle_at_creation_fails_the_run_and_is_named() -> None:
     agent = Agent()
     cycle = {"thought": "t", "status": "CONTINUE", "constellation": plan("a b", "a>b b>a")}
-    outcome = answered(agent, Told(*[cycle] * 4))
+    outcome = answered(agent, FakeModel(*[cycle] * 4))
     assert isinstance(outcome, PlanningFailed)
     assert agent.state == "FAIL"
     assert agent.memory.code == "cycle"
@@ -58,7 +58,7 @@ def test_a_cycle_at_creation_fails_the_run_and_is_named() -> None:
 def test_an_unavailable_edit_is_dropped_and_the_run_continues() -> None:
     agent = Agent(plan("a b", "a>b"), replan="always")
     agent.ends("a")
-    outcome = answered(agent, Told(*["rubbish"] * 4))
+    outcome = answered(agent, FakeModel(*["rubbish"] * 4))
     assert (outcome.code, len(outcome.notes)) == ("invalid_reply", 3)
     assert outcome.usage.requests == 4
     assert agent.state == "CONTINUE"
@@ -69,7 +69,7 @@ def test_an_edit_of_a_task_that_started_meanwhile_is_asked_for_again_with_the_ch
     agent = Agent(plan("a b c", "a>c"), replan="always", hold="none")
     agent.ends("b")
     (effect_id,) = agent.outstanding(AskPlanner)
-    told = Told(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
+    told = FakeModel(reply(action("update_task", task_id="c", name="new")), reply(action("add_task", task_id="d", device="d")))
     performer = PlannerPerformer(ConstellationAgentProcessor(access(told)))
     late = loop.run(performer.perform(effect_id, agent.run.request(effect_id), lambda event: None))
     agent.batch(AttemptEnded(effect_id=agent.task("a").effect_id))  # c starts while the model thinks

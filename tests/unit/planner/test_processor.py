@@ -27,9 +27,9 @@ from asterism.planner.prompter import ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
 from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
 from asterism.simulation import loop
-from tests.agents import FLEET
-from tests.models import Told, access
-from tests.stars import SEVEN, action, constellation, plan, seed
+from tests.constellation_harness import FLEET
+from tests.constellations import SEVEN, action, constellation, plan, seed
+from tests.fake_models import FakeModel, access
 
 PROFILES = {profile.device_id: profile for profile in FLEET}
 CREATED = {"thought": "two", "status": "CONTINUE", "constellation": plan("a b", "a>b")}
@@ -50,11 +50,11 @@ def editing(it: TaskConstellation | None = None, **fields: Any) -> PlannerQuesti
     return creation(mode="EDITING", constellation=it.to_dict(), batch=("a",), **fields)
 
 
-def propose(question: PlannerQuestion, *models: Told, **choice: Any) -> Proposal:
+def propose(question: PlannerQuestion, *models: FakeModel, **choice: Any) -> Proposal:
     return loop.run(ConstellationAgentProcessor(access(*models, **choice)).propose(question))
 
 
-def in_vain(question: PlannerQuestion, *models: Told, **choice: Any) -> PlanningUnavailable:
+def in_vain(question: PlannerQuestion, *models: FakeModel, **choice: Any) -> PlanningUnavailable:
     with pytest.raises(PlanningUnavailable) as caught:
         propose(question, *models, **choice)
     return caught.value
@@ -64,7 +64,7 @@ def in_vain(question: PlannerQuestion, *models: Told, **choice: Any) -> Planning
 
 
 def test_a_plan_is_proposed_with_its_usage_and_exchange() -> None:
-    told = Told({**CREATED, "observation": "o", "result": {"summary": "s"}})
+    told = FakeModel({**CREATED, "observation": "o", "result": {"summary": "s"}})
     found = propose(creation(), told)
     assert (found.thought, found.observation, found.status, found.result) == ("two", "o", "CONTINUE", {"summary": "s"})
     assert found.plan == parse_plan(CREATED)
@@ -77,14 +77,14 @@ def test_a_plan_is_proposed_with_its_usage_and_exchange() -> None:
 
 @pytest.mark.parametrize("parameters", [plan("a"), {**plan("a"), "clear": True}, {"config": plan("a")}])
 def test_a_plan_may_be_given_as_a_build_action(parameters: dict[str, Any]) -> None:
-    found = propose(creation(), Told(edited(action("build_constellation", **parameters))))
+    found = propose(creation(), FakeModel(edited(action("build_constellation", **parameters))))
     assert found.plan == parse_plan(plan("a"))
     assert found.actions == ()
 
 
 def test_edits_are_proposed_as_they_were_written() -> None:
     actions = [action("add_task", task_id="c", device="d"), action("add_dependency", from_="a", to="c"), action("remove_task", task_id="b")]
-    found = propose(editing(), Told(edited(*actions, status="CONTINUE")))
+    found = propose(editing(), FakeModel(edited(*actions, status="CONTINUE")))
     assert found.actions == tuple(actions)
     assert found.plan is None
 
@@ -94,29 +94,29 @@ def test_references_of_a_new_task_may_precede_its_dependency() -> None:
         action("add_task", task_id="c", device="s", skill="once", inputs={"x": "${a.y}"}),
         action("add_dependency", from_="a", to="c"),
     ]
-    assert len(propose(editing(), Told(edited(*actions))).actions) == 2
+    assert len(propose(editing(), FakeModel(edited(*actions))).actions) == 2
 
 
 def test_a_constellation_in_editing_is_merged() -> None:
-    found = propose(editing(), Told({"thought": "t", "status": "CONTINUE", "constellation": plan("c")}))
+    found = propose(editing(), FakeModel({"thought": "t", "status": "CONTINUE", "constellation": plan("c")}))
     assert found.plan == parse_plan(plan("c"))
 
 
 @pytest.mark.parametrize("status", ["START", "CONTINUE", "FINISH", "FAIL"])
 def test_a_status_alone_is_proposed(status: str) -> None:
-    found = propose(editing(), Told({"thought": "t", "status": status}))
+    found = propose(editing(), FakeModel({"thought": "t", "status": status}))
     assert (found.status, found.actions, found.plan) == (status, (), None)
 
 
 def test_giving_up_in_creation_needs_no_plan() -> None:
-    found = propose(creation(), Told({"thought": "nobody can", "status": "FAIL"}))
+    found = propose(creation(), FakeModel({"thought": "nobody can", "status": "FAIL"}))
     assert (found.status, found.thought, found.plan) == ("FAIL", "nobody can", None)
 
 
 def test_a_proposal_changes_nothing() -> None:
     it = constellation("a b", "a>b")
     before = it.to_dict()
-    propose(editing(it), Told(edited(action("remove_task", task_id="b"))))
+    propose(editing(it), FakeModel(edited(action("remove_task", task_id="b"))))
     assert it.to_dict() == before
 
 
@@ -142,7 +142,7 @@ NO_DEVICE = {"thought": "t", "status": "CONTINUE", "constellation": {"tasks": [{
     ],
 )
 def test_a_refused_reply_is_answered_with_the_reason_and_an_example(bad: Any, told_as: str) -> None:
-    told = Told(bad, CREATED)
+    told = FakeModel(bad, CREATED)
     found = propose(creation(), told)
     assert found.plan is not None
     assert told_as in told.last()
@@ -164,7 +164,7 @@ def test_a_refused_reply_is_answered_with_the_reason_and_an_example(bad: Any, to
     ],
 )
 def test_a_refusal_of_the_draft_goes_to_the_model_before_a_proposal(bad: dict[str, Any], told_as: str) -> None:
-    told = Told(edited(action("add_task", task_id="ok", device="d"), bad), edited())
+    told = FakeModel(edited(action("add_task", task_id="ok", device="d"), bad), edited())
     found = propose(editing(), told)
     assert found.actions == ()
     assert told_as in told.last()
@@ -172,7 +172,7 @@ def test_a_refusal_of_the_draft_goes_to_the_model_before_a_proposal(bad: dict[st
 
 
 def test_after_its_reprompts_the_backup_is_asked_from_the_beginning() -> None:
-    first, backup = Told(*["no"] * 4), Told("no", CREATED)
+    first, backup = FakeModel(*["no"] * 4), FakeModel("no", CREATED)
     found = propose(creation(), first, backup)
     assert found.plan is not None
     assert found.usage == Usage(model="openai:backup", requests=6, input_tokens=600, output_tokens=120)
@@ -181,7 +181,7 @@ def test_after_its_reprompts_the_backup_is_asked_from_the_beginning() -> None:
 
 
 def test_after_both_models_fail_planning_is_unavailable_for_both_reasons() -> None:
-    found = in_vain(creation(), Told(*["no"] * 4), Told(*["no"] * 4))
+    found = in_vain(creation(), FakeModel(*["no"] * 4), FakeModel(*["no"] * 4))
     assert found.code == "invalid_reply"
     assert found.usage.requests == 8
     for name in ("openai:first", "openai:backup"):
@@ -190,21 +190,21 @@ def test_after_both_models_fail_planning_is_unavailable_for_both_reasons() -> No
 
 @pytest.mark.parametrize("reprompts", [0, 1, 3])
 def test_the_number_of_reprompts_is_a_setting(reprompts: int) -> None:
-    assert in_vain(creation(), Told(*["no"] * 9), reprompts=reprompts).usage.requests == reprompts + 1
+    assert in_vain(creation(), FakeModel(*["no"] * 9), reprompts=reprompts).usage.requests == reprompts + 1
 
 
 def test_a_cycle_at_creation_fails_in_the_end_and_is_named() -> None:
-    found = in_vain(creation(), Told(*[CYCLE] * 4))
+    found = in_vain(creation(), FakeModel(*[CYCLE] * 4))
     assert found.code == "cycle"
     assert "a -> b -> a" in str(found)
 
 
 def test_unread_replies_and_refused_ones_count_together() -> None:
-    assert in_vain(creation(), Told("no", CYCLE, "no", NO_DEVICE, CREATED)).code == "unknown_device"
+    assert in_vain(creation(), FakeModel("no", CYCLE, "no", NO_DEVICE, CREATED)).code == "unknown_device"
 
 
 def test_a_refused_reply_is_shown_again_only_in_part() -> None:
-    told = Told("no" * 100_000, CREATED)
+    told = FakeModel("no" * 100_000, CREATED)
     propose(creation(), told)
     assert len(told.text()) < 60_000
 
@@ -217,7 +217,7 @@ def down() -> Exception:
 
 
 def test_an_unreachable_model_is_replaced_by_its_backup() -> None:
-    found = propose(creation(), Told(*[down()] * 4), Told(CREATED))
+    found = propose(creation(), FakeModel(*[down()] * 4), FakeModel(CREATED))
     assert found.plan is not None
     assert found.usage.model == "openai:backup"
     assert found.usage.requests == 5
@@ -225,21 +225,21 @@ def test_an_unreachable_model_is_replaced_by_its_backup() -> None:
 
 
 def test_without_a_backup_planning_is_unavailable() -> None:
-    found = in_vain(creation(), Told(*[down()] * 4))
+    found = in_vain(creation(), FakeModel(*[down()] * 4))
     assert (found.code, found.usage.requests) == ("unreachable", 4)
     assert str(found).startswith("openai:first: the provider is unreachable")
 
 
 def test_a_model_that_fails_during_a_conversation_is_replaced() -> None:
-    assert propose(creation(), Told("no", *[down()] * 4), Told(CREATED)).plan is not None
+    assert propose(creation(), FakeModel("no", *[down()] * 4), FakeModel(CREATED)).plan is not None
 
 
 def test_a_placeholder_key_is_not_removed_from_text() -> None:
-    assert propose(creation(), Told({**CREATED, "thought": "any"}), keys=["any"]).thought == "any"
+    assert propose(creation(), FakeModel({**CREATED, "thought": "any"}), keys=["any"]).thought == "any"
 
 
 def test_no_key_reaches_a_model_or_comes_back() -> None:
-    told = Told({**CREATED, "thought": "the key is hush-hush"})
+    told = FakeModel({**CREATED, "thought": "the key is hush-hush"})
     found = propose(creation(request="use hush-hush"), told, keys=["hush-hush"])
     assert "hush" not in told.text() + found.prompt + found.thought + found.reply
 
@@ -248,7 +248,7 @@ def test_no_key_reaches_a_model_or_comes_back() -> None:
 
 
 def test_a_budget_ends_the_reprompts() -> None:
-    found = in_vain(creation(budget_left=Usage(input_tokens=200, cost_usd=9.0)), Told(*["no"] * 9))
+    found = in_vain(creation(budget_left=Usage(input_tokens=200, cost_usd=9.0)), FakeModel(*["no"] * 9))
     assert (found.code, found.usage.tokens) == ("budget", 240)
 
 
@@ -260,7 +260,7 @@ def test_a_large_constellation_can_be_read_by_tool() -> None:
         ToolCallPart("run_shell", {"command": "rm"}, "2"),
         ToolCallPart("read_tasks", {"offset": "x"}, "3"),
     ]
-    told = Told(ModelResponse(parts=calls), edited())
+    told = FakeModel(ModelResponse(parts=calls), edited())
     propose(editing(big), told)
     assert told.offered[0] == ["read_tasks"]
     first, second, third = (str(part.content) for part in told.asked[1][-1].parts)  # type: ignore[union-attr]
@@ -272,32 +272,32 @@ def test_a_large_constellation_can_be_read_by_tool() -> None:
 def test_endless_reading_of_tasks_ends() -> None:
     big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
     again = ModelResponse(parts=[ToolCallPart("read_tasks", {}, "1")])
-    assert "without replying" in str(in_vain(editing(big), Told(*[again] * 30)))
+    assert "without replying" in str(in_vain(editing(big), FakeModel(*[again] * 30)))
 
 
 def test_reading_everything_at_once_is_bounded() -> None:
     big = constellation(" ".join(f"t{number}" for number in range(1000)), description="x" * 300)
-    told = Told(ModelResponse(parts=[ToolCallPart("read_tasks", {}, str(number)) for number in range(100)]), edited())
+    told = FakeModel(ModelResponse(parts=[ToolCallPart("read_tasks", {}, str(number)) for number in range(100)]), edited())
     propose(editing(big), told)
     assert len(told.text()) < 500_000
     assert told.last() == "you have read enough; reply now"
 
 
 def test_each_request_carries_the_key_of_its_question() -> None:
-    told = Told("no", CREATED)
+    told = FakeModel("no", CREATED)
     propose(creation(key="run-7:3.0"), told)
     assert told.keys == ["run-7:3.0/1", "run-7:3.0/2"]
 
 
 def test_a_long_refusal_is_cut() -> None:
-    told = Told(edited(action("x" * 100_000)), CREATED)
+    told = FakeModel(edited(action("x" * 100_000)), CREATED)
     found = propose(creation(), told)
     assert len(told.last()) < 10_000
     assert len(found.notes[0]) < 3_000
 
 
 def test_a_small_constellation_needs_no_tool_and_offers_none() -> None:
-    told = Told(ModelResponse(parts=[ToolCallPart("run_shell", {}, "1")]), edited())
+    told = FakeModel(ModelResponse(parts=[ToolCallPart("run_shell", {}, "1")]), edited())
     propose(editing(), told)
     assert told.offered[0] == []
     assert "the reply is empty" in told.last()
@@ -314,7 +314,7 @@ def test_a_mode_has_four_phases_and_differs_in_its_actions_alone() -> None:
 
 def context() -> ConstellationProcessorContext:
     asked = creation()
-    talk = ModelConversation(access(Told()), asked.key)
+    talk = ModelConversation(access(FakeModel()), asked.key)
     return ConstellationProcessorContext(
         question=asked, prompter=ConstellationPrompterFactory.create_prompter("CREATION"), conversation=talk
     )
@@ -338,14 +338,14 @@ def test_every_key_is_a_field_of_the_context() -> None:
     assert set(ContextNames) <= {field.name for field in dataclasses.fields(ConstellationProcessorContext)}
 
 
-def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerQuestion, *models: Told) -> list[str]:
+def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerQuestion, *models: FakeModel) -> list[str]:
     with caplog.at_level(logging.DEBUG):
         propose(question, *models)
     return [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]
 
 
 def test_a_refused_action_asks_the_model_again(caplog: pytest.LogCaptureFixture) -> None:
-    seen = phases_of(caplog, creation(), Told(CYCLE, CREATED))
+    seen = phases_of(caplog, creation(), FakeModel(CYCLE, CREATED))
     phases = ["context_provision", *["llm_interaction", "action_execution"] * 2, "memory_update"]
     assert seen == [f"r:1.0: {phase} done" for phase in phases]
 
@@ -359,7 +359,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
 
 def test_an_error_in_memory_update_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "update_memory")
-    found = propose(creation(), Told(CREATED))
+    found = propose(creation(), FakeModel(CREATED))
     assert found.plan is not None
     assert found.notes == ("memory_update failed: RuntimeError: a bug",)
     assert found.prompt == ""
@@ -367,14 +367,14 @@ def test_an_error_in_memory_update_is_noted_and_the_proposal_stands(monkeypatch:
 
 def test_an_error_in_the_draft_is_noted_and_only_the_table_validates(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "execute_plan")
-    found = propose(creation(), Told(CYCLE))
+    found = propose(creation(), FakeModel(CYCLE))
     assert found.plan is not None
     assert found.notes == ("action_execution failed: RuntimeError: a bug",)
 
 
 def test_an_error_in_a_required_phase_makes_planning_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "ask_model")
-    found = in_vain(creation(), Told(CREATED))
+    found = in_vain(creation(), FakeModel(CREATED))
     assert (found.code, str(found)) == ("broken", "planning failed: RuntimeError: a bug")
 
 
@@ -385,9 +385,9 @@ def test_each_phase_is_a_span_without_the_prompt(monkeypatch: pytest.MonkeyPatch
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(phases, "_tracer", provider.get_tracer("test"))
-    propose(creation(request="SECRET"), Told({**CREATED, "thought": "SECRET"}))
+    propose(creation(request="SECRET"), FakeModel({**CREATED, "thought": "SECRET"}))
     with pytest.raises(PlanningUnavailable):
-        propose(creation(request="SECRET"), Told(*["SECRET"] * 4))
+        propose(creation(request="SECRET"), FakeModel(*["SECRET"] * 4))
     spans = exporter.get_finished_spans()
     assert [span.name for span in spans] == [*map(str, ProcessingPhase), "context_provision", "llm_interaction"]
     assert [span.status.is_ok for span in spans] == [True] * 5 + [False]
@@ -403,7 +403,7 @@ def test_each_phase_is_a_span_without_the_prompt(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_log_names_each_phase_without_the_prompt(caplog: pytest.LogCaptureFixture) -> None:
-    told = phases_of(caplog, creation(request="SECRET"), Told({"thought": "SECRET", "status": "SECRET"}, CREATED))
+    told = phases_of(caplog, creation(request="SECRET"), FakeModel({"thought": "SECRET", "status": "SECRET"}, CREATED))
     assert told == [f"r:1.0: {phase} done" for phase in ProcessingPhase]
     assert "SECRET" not in caplog.text
 
@@ -414,12 +414,12 @@ def test_the_log_names_each_phase_without_the_prompt(caplog: pytest.LogCaptureFi
 def test_the_seeds_replies_are_accepted() -> None:
     devices = ("laptop", "gpu_server", "test_server", "prod_server")
     fleet = {name: AgentProfile(device_id=name, natural_language=True) for name in devices}
-    assert propose(creation(fleet=fleet), Told(seed("creation"))).plan == parse_plan(seed("creation"))
+    assert propose(creation(fleet=fleet), FakeModel(seed("creation"))).plan == parse_plan(seed("creation"))
     it = TaskConstellation.from_dict(seed("creation"))
     for task_id in ("task_001", "task_002", "task_003"):
         it.tasks[task_id].status = TaskStatus.COMPLETED
     it.tasks["task_003"].result = {"accuracy": 0.92}
-    told = Told(seed("editing"))
+    told = FakeModel(seed("editing"))
     found = propose(editing(it, fleet=fleet), told)
     assert [action["tool"] for action in found.actions] == ["add_task", "add_dependency", "remove_task"]
     assert '{"accuracy": 0.92}' in told.text()

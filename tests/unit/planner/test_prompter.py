@@ -22,8 +22,8 @@ from asterism.planner.prompter import (
 )
 from asterism.planner.reply import parse_reply
 from asterism.runtime.ports.planner import PlannerQuestion
-from tests.agents import FLEET
-from tests.stars import constellation
+from tests.constellation_harness import FLEET
+from tests.constellations import constellation
 
 TOOLS = edit_tools()
 PROFILES = {profile.device_id: profile for profile in FLEET}

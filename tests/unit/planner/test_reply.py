@@ -8,7 +8,7 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.planner import reply as reply_module
 from asterism.planner.reply import ConstellationAgentResponse, InvalidReply, parse_reply
-from tests.stars import plan, seed
+from tests.constellations import plan, seed
 
 GOOD: dict[str, Any] = {"thought": "why", "status": "CONTINUE"}
 

@@ -19,8 +19,8 @@ from asterism.runtime.ports.store import RunRow
 from asterism.simulation.clock import WorldClock
 from asterism.simulation.loop import run as run_in_virtual_time
 from asterism.stores.memory import MemoryStore
-from tests.agents import FLEET, Agent
-from tests.stars import plan
+from tests.constellation_harness import FLEET, Agent
+from tests.constellations import plan
 
 PARENT, START = "r", "r:1.0"
 CHILD = child_run_id(START)

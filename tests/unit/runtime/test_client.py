@@ -16,7 +16,7 @@ from asterism.machines.run_control import Cancel, Pause, Unpause
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
 from asterism.stores.memory import Memory, MemoryStore
-from tests.ferry import FERRY, Depart, registration
+from tests.ferry_machine import FERRY, Depart, registration
 
 
 def client_of(*machines: Machine[Any]) -> Client:

@@ -20,8 +20,8 @@ from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import Commit, InboxRow
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
-from tests.agents import FLEET
-from tests.stars import tasks
+from tests.constellation_harness import FLEET
+from tests.constellations import tasks
 
 
 class Counting(MemoryStore):

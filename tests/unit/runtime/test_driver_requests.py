@@ -17,8 +17,8 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
-from tests.agents import FLEET
-from tests.stars import tasks
+from tests.constellation_harness import FLEET
+from tests.constellations import tasks
 
 FIRST = ConstellationSubmitted(request="go", fleet=FLEET, plan=parse_plan({"tasks": tasks("a")}))
 

@@ -13,7 +13,7 @@ from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import MAX_WARM_RUNS, Driver
 from asterism.stores.memory import MemoryStore
-from tests.errand import Basket, Leave, errand, in_memory, stays_out
+from tests.errand_machine import Basket, Leave, errand, in_memory, stays_out
 
 
 def test_an_error_reaches_the_waiting_caller_and_ends_no_other_run() -> None:

@@ -13,7 +13,7 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import Memory, MemoryStore
-from tests.agents import FLEET
+from tests.constellation_harness import FLEET
 
 
 class Scene:

@@ -21,8 +21,8 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.journal_file import FORMAT, Journal, journal_lines, read_journals, with_run_id
 from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 ROW = RunRow(
     run_id="r", machine="constellation agent", title="t", state="FINISH", session="r", actor="me", seq=1, created_at=1.0, updated_at=1.0

@@ -21,8 +21,8 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.driver import Driver
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import Memory, MemoryStore
-from tests.agents import FLEET
-from tests.stars import tasks
+from tests.constellation_harness import FLEET
+from tests.constellations import tasks
 
 OURS = version_of(CONSTELLATION_AGENT)
 MACHINES = {CONSTELLATION_AGENT.name: CONSTELLATION_AGENT}

@@ -16,7 +16,7 @@ from asterism.machines import AskPerson, BatchEnded, Cancel, EffectResult, Event
 from asterism.runtime.ports.store import InboxRow, RunRow
 from asterism.runtime.run_executor import MAX_BATCH
 from asterism.runtime.snapshots import load
-from tests.errand import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
+from tests.errand_machine import Basket, Bought, Buy, Leave, State, ended, errand, in_memory, opened, stays_out
 
 
 def run(folder: Path, machine: Machine[Any], sells: Any = None, first: Leave | None = None) -> tuple[RunRow, Any]:

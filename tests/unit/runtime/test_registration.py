@@ -31,8 +31,8 @@ from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.world import World
 from asterism.views import BaseView
 from asterism.views.registry import view_of
-from tests.ferry import FERRY, Carry, Crew, Depart, Throw, registration
-from tests.kettle import KETTLE
+from tests.ferry_machine import FERRY, Carry, Crew, Depart, Throw, registration
+from tests.kettle_machine import KETTLE
 
 
 class State(StrEnum):

@@ -25,9 +25,9 @@ from asterism.runtime.code_version import code_version
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore
-from tests.agents import Agent
-from tests.loops import Loop, steps
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
+from tests.loop_harness import Loop, steps
 from tests.unit.machines.test_flow_agent import Talk
 
 

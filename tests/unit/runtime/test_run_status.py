@@ -7,8 +7,8 @@ import msgspec
 from asterism.machines.run_control import AskPerson, Cancel, Pause
 from asterism.runtime.inquiries import opened_inquiries
 from asterism.runtime.run_status import status_of
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 
 def asking(**options: float) -> Agent:
@@ -54,7 +54,7 @@ def test_a_run_has_ended_when_nothing_is_outstanding() -> None:
     agent = Agent(plan("a"))
     agent.take(Cancel())
     assert status_of(agent.run) == "active"
-    agent.call_off()
+    agent.finish_cancellations()
     assert status_of(agent.run) == "ended"
 
 

@@ -17,9 +17,9 @@ from asterism.runtime.code_version import code_version
 from asterism.runtime.ports.store import RunRow
 from asterism.runtime.snapshots import SnapshotPolicy, load
 from asterism.stores.memory import MemoryStore
-from tests.agents import Agent, memory_of
-from tests.ferry import FERRY, Hold
-from tests.stars import plan
+from tests.constellation_harness import Agent, memory_of
+from tests.constellations import plan
+from tests.ferry_machine import FERRY, Hold
 
 
 class Store(MemoryStore):

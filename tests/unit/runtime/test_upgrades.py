@@ -19,8 +19,8 @@ from asterism.kernel.run import Run
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import Memory, MemoryStore
+from tests.program_versions import NAMES, Hands, by_rules, finish, next_version, runtime_of, submit
 from tests.unit.runtime.test_newer import parked, process
-from tests.upgrades import NAMES, Hands, by_rules, finish, next_version, runtime_of, submit
 
 Parks = Callable[[Memory, str], Awaitable[None]]
 

@@ -38,7 +38,7 @@ def test_a_device_does_what_its_script_says_and_writes_it_down() -> None:
 
     assert run(main()) == [AttemptResult(result=7), AttemptResult(error=error)]
     assert seen == [(0.5, 0.25, "a quarter"), (1.0, None, "half")]
-    assert [(done.key, done.started_at, done.ended_at, done.how) for done in ledger.performances] == [
+    assert [(done.key, done.started_at, done.ended_at, done.status) for done in ledger.performances] == [
         ("works", 0, 2, "done"),
         ("fails", 2, 3, "failed"),
     ]
@@ -53,7 +53,7 @@ def test_what_is_performed_twice_at_once_shows_in_the_ledger() -> None:
             group.create_task(device.perform(attempt(), lambda _: None))
             group.create_task(device.perform(attempt(), lambda _: None))
             await asyncio.sleep(0.5)
-            return ledger.performing
+            return ledger.running_keys
 
     assert run(main()) == ["k", "k"]
     assert len(ledger.of("k")) == 2
@@ -70,16 +70,16 @@ def test_a_crash_ends_what_is_performed_and_its_coroutine_changes_nothing_later(
             ledger.crash()
 
     run(main())
-    assert ledger.performing == []
-    assert [(done.ended_at, done.how) for done in ledger.performances] == [(3, "killed")]
+    assert ledger.running_keys == []
+    assert [(done.ended_at, done.status) for done in ledger.performances] == [(3, "killed")]
 
 
 def test_a_fault_depends_on_seed_key_and_repetition_only() -> None:
     faults = Faults(seed=3, raised=0.2, hangs=0.2)
     plain = Behaviour()
-    drawn = [faults.befall(plain, f"k{n}", 0) for n in range(1000)]
-    assert drawn == [faults.befall(plain, f"k{n}", 0) for n in range(1000)]
-    assert drawn != [faults.befall(plain, f"k{n}", 1) for n in range(1000)]
-    assert drawn != [Faults(seed=4, raised=0.2, hangs=0.2).befall(plain, f"k{n}", 0) for n in range(1000)]
+    drawn = [faults.apply(plain, f"k{n}", 0) for n in range(1000)]
+    assert drawn == [faults.apply(plain, f"k{n}", 0) for n in range(1000)]
+    assert drawn != [faults.apply(plain, f"k{n}", 1) for n in range(1000)]
+    assert drawn != [Faults(seed=4, raised=0.2, hangs=0.2).apply(plain, f"k{n}", 0) for n in range(1000)]
     kinds = Counter("hangs" if each.hangs else "raised" if each.error else "plain" for each in drawn)
     assert kinds == {"plain": pytest.approx(600, abs=60), "raised": pytest.approx(200, abs=50), "hangs": pytest.approx(200, abs=50)}

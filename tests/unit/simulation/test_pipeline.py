@@ -59,4 +59,4 @@ def test_a_key_that_is_told_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     planner = PipelinePlanner(lambda _: Say(text=GIVES_UP.replace("nothing", KEY)), ModelChoice(model="openai:any"))
     question = PlannerQuestion(key="r:1.0", mode="CREATION", request="train it", fleet={"gpu": GPU})
     run(planner.propose(question))
-    assert planner.broken
+    assert planner.failures

@@ -217,7 +217,7 @@ def test_a_script_may_wait_for_what_the_test_waits_for() -> None:
 
 
 def test_a_request_past_the_end_of_the_script_is_refused_for_good() -> None:
-    with pytest.raises(ModelAPIError, match="the script is over; this is request 1"):
+    with pytest.raises(ModelAPIError, match="the script has no answer to request 1"):
         served("chat", [], ask)
 
 

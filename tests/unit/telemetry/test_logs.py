@@ -18,8 +18,8 @@ from asterism.kernel.machine import kind_of
 from asterism.machines.run_control import Cancel
 from asterism.telemetry.logs import configure_logs
 from asterism.telemetry.observer import Telemetry
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 LOOP = """from asterism.loops import OrchestrationLoop
 async def look(handoff):

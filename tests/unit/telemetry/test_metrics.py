@@ -11,8 +11,8 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricR
 from asterism.machines.run_control import OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.telemetry.observer import Telemetry
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 
 def _value(point: Any) -> Any:

@@ -18,8 +18,8 @@ from asterism.machines.run_control import Cancel, OwnershipAcquired
 from asterism.runtime.ports.device import Attempt
 from asterism.telemetry import observer
 from asterism.telemetry.observer import Telemetry
-from tests.agents import Agent
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import plan
 
 
 class Told:
@@ -184,7 +184,7 @@ def test_a_noted_event_is_marked_and_hangs_under_the_run(agent: Agent) -> None:
 
 def test_a_cancelled_effect_is_marked(agent: Agent) -> None:
     agent.take(Cancel())
-    agent.call_off()
+    agent.finish_cancellations()
     told = Told(agent)
     told.tell()
     attempt, withdrawal = told.effect("r:2.0"), told.effect("r:3.0")

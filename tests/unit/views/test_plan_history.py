@@ -8,9 +8,9 @@ from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
 from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
-from tests.agents import Agent
-from tests.stars import action as A  # noqa: N812 - as in the tests of the machine
-from tests.stars import plan
+from tests.constellation_harness import Agent
+from tests.constellations import action as A  # noqa: N812 - as in the tests of the machine
+from tests.constellations import plan
 
 USED = Usage(model="m:x", requests=1, input_tokens=1200, output_tokens=34, cost_usd=0.005)
 

@@ -1,5 +1,5 @@
-"""What may never be, asked after every entry of a world (docs/reliability.md).
+"""Checks of the invariants after every entry of a world (docs/reliability.md).
 
-``checker`` stands beside a world · ``watched`` one run as it knows it, and of each machine ``watched_constellation``, ``watched_loop``,
-``watched_flow`` · ``shown`` the rows that show it. They judge by code of their own, not by the code they watch.
+``checker`` observes a world · ``run_checks`` one run of any machine; ``constellation_checks``, ``loop_checks`` and ``flow_checks``
+one of each · ``view_checks`` the view rows of a run. They implement the rules a second time, apart from the code under test.
 """

@@ -9,7 +9,7 @@ from asterism.flows import AgentResult, AgentStatus, InputField, Message, Standa
 from asterism.kernel.packing import packer
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Forked
-from tests.flows import Stage, talk
+from tests.conversation_harness import Stage, talk
 from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
 from tests.unit.machines.test_flow_agent import Talk

@@ -17,7 +17,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed, ConstellationSubmitted, Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
-from tests.agents import Agent
+from tests.constellation_harness import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
 

@@ -9,7 +9,7 @@ from asterism.machines.orchestration_loop.effects import AskModel, CallTool
 from asterism.machines.orchestration_loop.events import ModelReplied
 from asterism.machines.orchestration_loop.model import Gate, ToolCall, WorkerProfile
 from asterism.machines.run_control import Cancel, Forked
-from tests.loops import WORKERS, Loop, steps
+from tests.loop_harness import WORKERS, Loop, steps
 
 
 def conversing(*calls: ToolCall) -> Loop:
@@ -146,7 +146,7 @@ def test_always_is_said_of_one_workers_tool_and_not_of_anothers_of_that_name() -
 def test_always_for_this_run_is_not_for_a_fork_of_it() -> None:
     loop = trusting()
     loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     loop.replies("", call("c2", "remove", gate="destructive"))
     assert loop.state == "CONFIRMING"
 
@@ -201,7 +201,7 @@ def test_the_model_learns_that_an_interrupted_call_may_have_been_carried_out(*, 
     why = "nobody answered in time" if late else "me said no"
     if late:
         loop.wait_until(1060.0)
-        loop.call_off()
+        loop.finish_cancellations()
     else:
         loop.answers("reject", reason="look first")
     assert loop.memory.active["a"].rounds[0].calls[0].result == {
@@ -232,7 +232,7 @@ def test_a_model_that_cannot_be_had_fails_its_step() -> None:
 def test_a_fork_in_the_middle_of_a_call_repeats_it_or_asks(*, idempotent: bool, state: str) -> None:
     loop = conversing(call(idempotent=idempotent))
     loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.state == state
     loop.assert_replays()
 
@@ -242,7 +242,7 @@ def test_a_yes_that_a_call_has_used_is_not_the_yes_of_a_fork(gate: Gate) -> None
     loop = conversing(call(tool="remove", gate=gate, idempotent=True))
     loop.answers("edit", {"path": "y"})
     loop.batch(Forked(origin="o", seq=5, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert (loop.state, [it.subject["arguments"] for it in loop.asked()]) == ("CONFIRMING", [{"path": "y"}])
     loop.answers("approve")
     assert calling(loop) == ["c1"]
@@ -252,7 +252,7 @@ def test_a_yes_that_a_call_has_used_is_not_the_yes_of_a_fork(gate: Gate) -> None
 def test_a_fork_in_the_middle_of_a_confirmation_asks_again() -> None:
     loop = conversing(call(tool="remove", gate="destructive"))
     loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert (loop.state, len(loop.asked())) == ("CONFIRMING", 1)
     loop.answers("approve")
     assert calling(loop) == ["c1"]

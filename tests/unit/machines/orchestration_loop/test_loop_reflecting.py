@@ -9,7 +9,7 @@ from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunW
 from asterism.machines.orchestration_loop.model import Decision, Step, Strategy
 from asterism.machines.orchestration_loop.reflection import is_ok, one_word
 from asterism.machines.run_control import AskPerson
-from tests.loops import Loop, steps
+from tests.loop_harness import Loop, steps
 
 PROSE = "All things considered, we are done. " * 300
 

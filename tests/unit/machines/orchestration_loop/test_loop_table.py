@@ -16,7 +16,7 @@ from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step, ToolCall
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP, TRANSITIONS
 from asterism.machines.run_control import BatchEnded, Cancel, OwnershipAcquired, Pause, TransitionFailed, Unpause
-from tests.loops import WORKERS, Loop, steps
+from tests.loop_harness import WORKERS, Loop, steps
 
 # As the seed writes it.
 SEED = {
@@ -109,7 +109,7 @@ def in_state(state: State) -> Loop:
         loop.says("fail")
     if state is State.CANCELLED:
         loop.batch(Cancel())
-        loop.call_off()
+        loop.finish_cancellations()
     assert loop.state == state
     return loop
 
@@ -165,7 +165,7 @@ def test_a_cancel_in_any_state_ends_in_cancelled_and_calls_off_what_is_under_way
     loop = in_state(state)
     loop.batch(Cancel(reason="enough"))
     assert loop.state == "CANCELLED"
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.run.ended
     assert (loop.memory.outcome(), loop.memory.reason) == ("cancelled", "cancelled by me: enough")
     loop.assert_replays()
@@ -177,7 +177,7 @@ def test_the_wall_limit_ends_any_state_in_failed_and_is_named(state: State) -> N
     loop.wait_until(1000.0 + 8 * 86400)
     assert loop.state == "FAILED"
     assert "(wall_limit_s)" in loop.memory.reason
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.run.ended
     loop.assert_replays()
 

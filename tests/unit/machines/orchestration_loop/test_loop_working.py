@@ -14,7 +14,7 @@ from asterism.machines.orchestration_loop.effects import MakePlan, Reflect, RunW
 from asterism.machines.orchestration_loop.events import WorkerEnded
 from asterism.machines.orchestration_loop.model import Finding, Later, Step, WorkerProfile
 from asterism.machines.run_control import Forked, Pause, Verb
-from tests.loops import Loop, steps
+from tests.loop_harness import Loop, steps
 
 # -- planning ----------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ def test_a_question_that_expires_is_a_no() -> None:
     loop = Loop(*steps("a:asks"), inquiry_timeout_s=60)
     assert loop.memory.wake_at() == 1060.0
     loop.wait_until(1060.0)
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.state == "REFLECTING"
     assert loop.memory.latest_findings()[0].reason == "nobody answered in time"
     loop.assert_replays()
@@ -264,7 +264,7 @@ def test_a_group_is_entered_before_its_workers_start() -> None:
 def test_a_fork_repeats_idempotent_work_and_asks_about_other_work(worker: str, state: str) -> None:
     loop = Loop(*steps(f"a:{worker}"))
     loop.batch(Forked(origin="o", seq=3, idle_s=10.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.state == state
     assert loop.memory.started_at == 1010.0
     assert len(loop.asked()) == (worker == "once")
@@ -275,7 +275,7 @@ def test_a_fork_asks_again_what_was_being_asked() -> None:
     loop = Loop(*steps("a:asks"))
     before = loop.effect(type(loop.asked()[0]))
     loop.batch(Forked(origin="o", seq=3, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert loop.state == "WAITING"
     assert len(loop.asked()) == 1
     assert loop.effect(type(loop.asked()[0])) != before
@@ -287,7 +287,7 @@ def test_a_yes_that_a_step_has_used_is_not_the_yes_of_a_fork(answer: tuple[Verb,
     loop.answers(*answer)
     assert loop.working() == ["a"]
     loop.batch(Forked(origin="o", seq=4, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     (asked,) = loop.asked()
     assert (loop.state, asked.verbs, asked.subject["context"]) == ("WAITING", ("approve", "edit", "reject"), answer[1] or {})
     loop.answers("approve")
@@ -298,7 +298,7 @@ def test_a_yes_that_a_step_has_used_is_not_the_yes_of_a_fork(answer: tuple[Verb,
 def test_a_fork_asks_its_supervisor_again() -> None:
     loop = Loop()
     loop.batch(Forked(origin="o", seq=2, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert len(loop.outstanding(MakePlan)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Programs of two versions of one machine each: what begins a run, who performs its effects, and a corrected move."""
+"""Two versions of a program for each machine: first events, performers, and a corrected move."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from asterism.machines.run_control import Verb
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.runtime import Runtime
-from tests.agents import FLEET
-from tests.loops import WORKERS, steps
-from tests.stars import lines
+from tests.constellation_harness import FLEET
+from tests.constellations import lines
+from tests.loop_harness import WORKERS, steps
 
 NAMES = tuple(MACHINES)
 MAX_ANSWERS = 5
@@ -43,7 +43,7 @@ FIRST: dict[str, Event] = {
     ORCHESTRATION_LOOP.name: LoopSubmitted(request="go", workers=WORKERS, plan=steps("a", "b:asks", "c")),
     FLOW_AGENT.name: ConversationStarted(agent="tests:Agent", message=Message(text="hello", by="ada")),
 }
-"""What begins a run, by its machine: it does something, asks a person, and does something more."""
+"""First event by machine: the run performs an effect, asks a person, and performs another effect."""
 ANSWER: dict[str, tuple[Verb, Any]] = {name: ("respond", "tea") if name == FLOW_AGENT.name else ("approve", None) for name in NAMES}
 
 CORRECTED: dict[type[Effect], dict[str, Any]] = {
@@ -51,16 +51,16 @@ CORRECTED: dict[type[Effect], dict[str, Any]] = {
     RunWorker: {"timeout_s": 60.0},
     CallHandler: {"message": Message(text="corrected")},
 }
-"""Fields that the moves of the next version give to these effects."""
+"""Fields of these effects in the next version."""
 
 
 def is_corrected(effect: Effect) -> bool:
-    """True where an effect is as the next version asks for it."""
+    """Return True if an effect is one of the next version."""
     return effect == corrected(effect)
 
 
 def corrected(effect: Effect) -> Effect:
-    """Return an effect as the next version asks for it."""
+    """Return an effect as the next version schedules it."""
     return msgspec.structs.replace(effect, **CORRECTED.get(type(effect), {}))
 
 
@@ -68,8 +68,8 @@ class NextVersion(Machine[Any]):
     """A machine with a correction of its moves.
 
     Args:
-        machine: as it was.
-        asks: the correction asks for the version of the rules; without that it holds for old entries, too.
+        machine: the uncorrected machine.
+        asks: True if the correction checks the version of the rules; otherwise it also changes old entries.
     """
 
     def __init__(self, machine: Machine[Any], *, asks: bool = True) -> None:
@@ -85,7 +85,7 @@ class NextVersion(Machine[Any]):
 
 
 def next_version(*, asks: bool = True) -> dict[str, Machine[Any]]:
-    """The machines of a program of the next version."""
+    """Return the machines of the next version."""
     return {name: NextVersion(machine, asks=asks) for name, machine in MACHINES.items()}
 
 
@@ -93,7 +93,7 @@ class Hands:
     """Performs every effect at once.
 
     Args:
-        holds: told of the first one, which it then never ends; by default there is no such one.
+        holds: called at the first effect, which then never ends; None to perform every effect.
     """
 
     def __init__(self, holds: Callable[[], None] | None = None) -> None:
@@ -118,22 +118,22 @@ class Hands:
                 return AttemptEnded(effect_id=effect_id, result=effect_id)
 
     def performers(self) -> dict[type[Effect], Any]:
-        """Return it as the performer of everything that the runs here ask for."""
+        """Return this object as the performer of all effects used here."""
         return dict.fromkeys((Dispatch, RunWorker, Reflect, Synthesize, CallHandler), self)
 
 
 def runtime_of(store: Store, clock: Any, machines: dict[str, Machine[Any]], hands: Hands) -> Runtime:
-    """A program; enter its driver's ``opened()``."""
+    """Return the runtime of a program; enter its driver's ``opened()``."""
     return Runtime(store, Driver(store=store, clock=clock, machines=machines, performers=hands.performers()), clock)
 
 
 async def submit(runtime: Runtime, name: str, run_id: str) -> None:
-    """Write a run of a machine."""
+    """Submit a run of a machine."""
     await runtime.submit(runtime.driver.machines[name], FIRST[name], title=name, actor="me", run_id=run_id)
 
 
 async def finish(runtime: Runtime, run_id: str) -> RunRow:
-    """Drive a run to its end, answering what it asks."""
+    """Drive a run to its end, answering its inquiries."""
     row = await runtime.drive(run_id)
     for _ in range(MAX_ANSWERS):
         for asked in await runtime.store.inquiries(run_id=run_id):
@@ -146,7 +146,7 @@ async def finish(runtime: Runtime, run_id: str) -> RunRow:
 
 
 def by_rules(entries: Iterable[Entry]) -> dict[int, list[bool]]:
-    """Whether each effect that was corrected is as the next version asks for it, by the version of the rules of its entry."""
+    """Return by version of the rules whether each corrected effect is one of the next version."""
     found: dict[int, list[bool]] = {}
     rules = 0
     for entry in entries:

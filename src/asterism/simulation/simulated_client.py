@@ -1,4 +1,4 @@
-"""The front desk of a simulated world: how people reach its runs, as they do through the programs. It drives nothing."""
+"""Client of a simulated world: people send commands, answers and messages through it. It drives no run."""
 
 from __future__ import annotations
 
@@ -30,34 +30,35 @@ COMMANDS: Mapping[str, Event] = {
     "cancel": Cancel(reason="simulated"),
     "pause": Pause(),
     "unpause": Unpause(),
-    "allow": RaiseLimits(max_tokens=2**53),
+    "raise_limits": RaiseLimits(max_tokens=2**53),
 }
-"""What people can have happen, besides edits."""
+"""Commands that people send, except edits."""
 
 DEFECT = "a defect of asterism"
-"""How the verdict on a command begins that a move has failed over."""
+"""Prefix of the verdict on a command over which a move failed."""
 RESEND_S = 2.0
-"""How long somebody waits before they send a command again."""
+"""Seconds before a person sends a rejected command again."""
 
-Heard = tuple[str, str]
-"""The run that something was said to, and the key of its inbox row; both empty for nothing."""
+InboxKey = tuple[str, str]
+"""Run and key of an inbox row; both empty if no row was written."""
 
 
 class SimulatedClient:
-    """One desk.
+    """The client through which the people of one world act.
 
     Args:
-        memory: what the store holds.
-        clock: time.
-        counts: how often what happened.
-        sent: told when there is something in an inbox, perhaps.
-        resends: how often a command is sent again that a defect has refused.
-        machines: those of the world, by name.
+        memory: contents of the store.
+        clock: clock of the world.
+        counts: number of events by kind.
+        sent: called when an inbox may have a new row.
+        resends: how often a person sends a command again after a defect rejected it.
+        machines: machines of the world by name.
 
     Attributes:
-        refusals: what was said to people whose answer, word or command was not taken, here or by its run.
-        secrets, spoken: what was said in confidence, and what was not.
-        written: set whenever something has become durable.
+        refusals: error texts of rejected answers, messages and commands, rejected by the client or by the run.
+        secrets: texts sent as secrets.
+        public_texts: texts sent in the open.
+        written: set after every durable write.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class SimulatedClient:
         self.client = Client(MemoryStore(memory, name="desk"), clock, machines)
         self.refusals: list[str] = []
         self.secrets: set[str] = set()
-        self.spoken: set[str] = set()
+        self.public_texts: set[str] = set()
         self.written = asyncio.Event()
         self._machines = machines
         self._memory = memory
@@ -81,20 +82,20 @@ class SimulatedClient:
         self._counts = counts
         self._sent = sent
         self._resends = resends
-        self._sendings: collections.Counter[str] = collections.Counter()
+        self._resend_counts: collections.Counter[str] = collections.Counter()
 
     def first(self) -> Client:
-        """Return the client, for the first run of the world. Raises InvalidInput where there was one."""
+        """Return the client for the only run of the world. Raises InvalidInput if the world has run already."""
         if self._memory.runs:
-            raise InvalidInput("a world is lived once; make another one")
+            raise InvalidInput("a world runs only once; create another World")
         return self.client
 
     async def answer(self, inquiry: InquiryRow, answer: Answer) -> None:
-        """Somebody answers a question, in their own time."""
+        """Answer an inquiry after the delay of the answer."""
         await asyncio.sleep(answer.after_s)
         self._counts["answers"] += 1
         try:
-            if answer.past_the_desk:
+            if answer.bypasses_client:
                 event = Answered(effect_id=inquiry.inquiry_id, verb=answer.verb, value=answer.value, reason=answer.reason)
                 key = f"{self._clock.new_id()}-{answer.by}"
                 row = InboxRow(
@@ -107,9 +108,9 @@ class SimulatedClient:
             self._counts["answers refused"] += 1
             self.refusals.append(str(refused))
 
-    def settled(self, commit: Commit) -> list[InboxRow]:
-        """A run has taken what was said to it, or not. Returns the rows that their senders want to send again."""
-        again: list[InboxRow] = []
+    def record_verdicts(self, commit: Commit) -> list[InboxRow]:
+        """Record the verdicts in a commit; return the rows that their senders send again."""
+        resent: list[InboxRow] = []
         for key, verdict in commit.folded:
             row = self._memory.inbox[commit.run_id, key]
             if verdict != ACCEPTED and row.actor != PARENT:
@@ -118,91 +119,91 @@ class SimulatedClient:
             if not verdict.startswith(DEFECT):
                 continue
             self._counts["commands that met a defect"] += 1
-            if row.actor != PARENT and self._sendings[key] < self._resends:
-                again.append(row)
-        return again
+            if row.actor != PARENT and self._resend_counts[key] < self._resends:
+                resent.append(row)
+        return resent
 
     async def send_again(self, row: InboxRow) -> None:
-        """Somebody sends a command once more, under a key of its own; a run that has ended hears nothing."""
+        """Send a command again under a new key, unless its run has ended."""
         await asyncio.sleep(RESEND_S)
         if self._memory.runs[row.run_id].status != "ended":
             self._counts["sent again"] += 1
             key = self._clock.new_id()
-            self._sendings[key] = self._sendings[row.key] + 1
+            self._resend_counts[key] = self._resend_counts[row.key] + 1
             await self.client.store.send(msgspec.structs.replace(row, key=key, at=self._clock.now(), verdict=""))
 
-    def aimed_at(self, happening: ScheduledEvent, root: str) -> str:
-        """The run that something happens to."""
+    def target_of(self, event: ScheduledEvent, root: str) -> str:
+        """Return the id of the run that an event concerns."""
         living = [run for run, row in self._memory.runs.items() if row.status != "ended"]
-        return happening.run_id.replace("*", (living or [root])[-1]) or root
+        return event.run_id.replace("*", (living or [root])[-1]) or root
 
     async def fork(self, origin: Ending, at: int, new: str) -> str:
-        """Take in the journal file of another world's run, after its time, and fork that run."""
+        """Import the journal file of another world's run, after the time that run took, and fork the run."""
         for ending in (origin, *origin.children):
             if self._machines.get(ending.row.machine) is not ending.machine:
-                raise not_here(ending.machine)
+                raise unknown_machine(ending.machine)
         await asyncio.sleep(origin.lasted_s)
         tree = [(ending.row, list(ending.records)) for ending in (origin, *origin.children)]
         await self.client.import_journals(read_journals(journal_lines(tree)), self._machines)
         return await self.client.fork(origin.row.run_id, at, machine=origin.machine, actor="user", new_id=new)
 
-    async def command(self, run_id: str, happening: ScheduledEvent) -> None:
-        """Somebody commands a run, or writes to it; one that has ended hears nothing."""
+    async def command(self, run_id: str, event: ScheduledEvent) -> None:
+        """Send a command or an inbox row to a run, unless the run has ended."""
         to = self._memory.runs.get(run_id)
         if to is None:
             raise RunNotFound(run_id)
         if to.status == "ended":
             return
-        if happening.what == "letter":
+        if event.what == "inbox_row":
             key, at = self._clock.new_id(), self._clock.now()
-            await self.client.store.send(InboxRow(run_id=run_id, key=key, actor="eve", kind=happening.kind, body=happening.body, at=at))
+            await self.client.store.send(InboxRow(run_id=run_id, key=key, actor="eve", kind=event.kind, body=event.body, at=at))
         else:
-            event = COMMANDS.get(happening.what) or Edited(actions=happening.actions)
-            await self.client.post(to.run_id, event, actor="user", key=happening.key or self._clock.new_id())
+            command = COMMANDS.get(event.what) or Edited(actions=event.actions)
+            await self.client.post(to.run_id, command, actor="user", key=event.key or self._clock.new_id())
 
-    async def talk(self, conversation: Conversation, lines: Iterable[Line], vault: Callable[[], SecretStore]) -> None:
-        """Somebody holds a conversation, line by line; ``vault`` is the one of the process that lives then."""
-        heard: Heard = ("", "")
+    async def converse(self, conversation: Conversation, lines: Iterable[Line], secret_store: Callable[[], SecretStore]) -> None:
+        """Send the lines of a conversation; ``secret_store`` returns the store of the process that runs at that time."""
+        row_key: InboxKey = ("", "")
         for line in lines:
-            while line.waits and not (self._has_heard(heard) and self._rests(conversation.run_id)):
+            while line.waits and not (self._is_processed(row_key) and self._is_blocked(conversation.run_id)):
                 self.written.clear()
                 await self.written.wait()
             await asyncio.sleep(line.after_s)
-            conversation.vault = vault()
-            heard = await self._say(conversation, line)
+            conversation.vault = secret_store()
+            row_key = await self._send_line(conversation, line)
             self._sent()
 
-    def _rests(self, run_id: str) -> bool:
-        """True when it is the person's turn: something is asked, here or below, or it is paused, or has ended."""
+    def _is_blocked(self, run_id: str) -> bool:
+        """Return True if the run waits for a person: it or a child asks something, or it is paused or has ended."""
         return self._memory.runs[run_id].status != "active" or any(not inquiry.answer for inquiry in self._memory.inquiries.values())
 
-    async def _say(self, conversation: Conversation, line: Line) -> Heard:
+    async def _send_line(self, conversation: Conversation, line: Line) -> InboxKey:
         self._counts["lines"] += 1
         try:
             if line.command is not None:
                 key = self._clock.new_id()
                 await self.client.post(conversation.run_id, line.command, actor=conversation.user, key=key)
                 return conversation.run_id, key
-            heard = await conversation.put(self.client, line.text, line.values)
+            sent = await conversation.put(self.client, line.text, line.values)
         except (Refused, InvalidInput) as refused:
             self._counts["lines refused"] += 1
             self.refusals.append(str(refused))
             return "", ""
-        if heard is None:
+        if sent is None:
             return "", ""
-        key, run = heard
-        in_confidence = '"secret":"' in self._memory.inbox[run, key].body
-        (self.secrets if in_confidence else self.spoken).add(line.text)
+        key, run = sent
+        is_secret = '"secret":"' in self._memory.inbox[run, key].body
+        (self.secrets if is_secret else self.public_texts).add(line.text)
         return run, key
 
-    def _has_heard(self, heard: Heard) -> bool:
-        """Whether what was said has been taken, or nobody will take it any more."""
-        run, key = heard
+    def _is_processed(self, row_key: InboxKey) -> bool:
+        """Return True if the inbox row has a verdict, or its run has ended."""
+        run, key = row_key
         return not run or bool(self._memory.inbox[run, key].verdict) or self._memory.runs[run].status == "ended"
 
 
-def not_here(machine: Machine[Any]) -> InvalidInput:
-    """Return the error for a machine that a world does not have."""
+def unknown_machine(machine: Machine[Any]) -> InvalidInput:
+    """Return the error for a machine that the world does not have."""
     return InvalidInput(
-        f"this world has no machine {machine.name!r}; give it one, World(machines=[Registration(machine, performers={{…}})])"
+        f"this world has no machine {machine.name!r}; register it: World(machines=[Registration(machine, performers={{…}})])"
     )

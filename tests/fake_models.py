@@ -1,4 +1,4 @@
-"""Models for tests of whatever asks one: they answer from a list, and keep what they were asked."""
+"""Fake models for tests: they reply from a list, and record their requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from asterism.planner.model import ModelAccess, PatientModel, Secrets
 from asterism.planner.model_choice import ModelChoice
 
 Answer = str | dict[str, Any] | Exception | ModelResponse
-"""Text, a JSON object, an error that is raised, or a whole response."""
+"""Text, a JSON object, an error to raise, or a whole response."""
 
 
-class Told:
-    """A model that answers in order, 100 tokens in and 20 out each time.
+class FakeModel:
+    """A model that replies in order, with 100 input and 20 output tokens each time.
 
     Attributes:
         asked: the messages of each request.
@@ -45,11 +45,11 @@ class Told:
         return ModelResponse(parts=[TextPart(text)], usage=RequestUsage(input_tokens=100, output_tokens=20))
 
     def text(self, request: int = -1) -> str:
-        """All that was said in a request, oldest first."""
+        """Return the text of a request, oldest message first."""
         return "\n".join(_content(part) for message in self.asked[request] for part in message.parts)
 
     def last(self, request: int = -1) -> str:
-        """What was said last in a request."""
+        """Return the last text of a request."""
         return _content(self.asked[request][-1].parts[-1])
 
 
@@ -57,8 +57,8 @@ def _content(part: Any) -> str:
     return str(getattr(part, "content", part))
 
 
-def access(*models: Told, keys: Iterable[str] = (), **choice: Any) -> ModelAccess:
-    """The first is the model, the second its backup."""
+def access(*models: FakeModel, keys: Iterable[str] = (), **choice: Any) -> ModelAccess:
+    """Return access to a model and its backups, in this order."""
     names = ["openai:first", "openai:backup"][: len(models)]
     chosen = ModelChoice(model=names[0], backup=names[1] if len(models) > 1 else "", **choice)
     secrets = Secrets(list(keys))

@@ -1,4 +1,4 @@
-"""Constellations for tests, written as short as they can be."""
+"""Builders of small constellations for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asterism.constellation.line import DependencyType, evaluate
 from asterism.constellation.task import TaskStatus
 
 SEEDS = Path(__file__).parent / "seeds"
-"""JSON of the seeds, verbatim."""
+"""Example replies in JSON."""
 SEVEN = (
     "build_constellation",
     "add_task",
@@ -25,44 +25,44 @@ SEVEN = (
     "remove_dependency",
     "update_dependency",
 )
-"""The edits, in the order in which the editor lists its tools."""
+"""Names of the edits, in the order of the editor's tools."""
 TYPES = {str(kind) for kind in DependencyType}
 
 
 def seed(name: str) -> dict[str, Any]:
-    """One of the seeds' replies."""
+    """Return one of the example replies."""
     found: dict[str, Any] = json.loads((SEEDS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
 
 def tasks(ids: str, **fields: Any) -> list[dict[str, Any]]:
-    """Tasks ``"a b c"`` on device ``d``."""
+    """Return tasks from ``"a b c"``, on device ``d``."""
     return [{"task_id": task_id, "device": "d", **fields} for task_id in ids.split()]
 
 
 def lines(arrows: str) -> list[dict[str, Any]]:
-    """Dependencies ``"a>b b>c:UNCONDITIONAL"``; a type that is no type is a condition."""
+    """Return dependencies from ``"a>b b>c:UNCONDITIONAL"``; anything but a type is a condition."""
     found: list[dict[str, Any]] = []
     for arrow in arrows.split():
         ends, _, kind = arrow.partition(":")
         source, _, target = ends.partition(">")
-        said = {"type" if kind in TYPES else "condition": kind} if kind else {}
-        found.append({"from": source, "to": target, **said})
+        kind_or_condition = {"type" if kind in TYPES else "condition": kind} if kind else {}
+        found.append({"from": source, "to": target, **kind_or_condition})
     return found
 
 
 def plan(ids: str, arrows: str = "", **fields: Any) -> dict[str, Any]:
-    """A plan document."""
+    """Return a plan document."""
     return {"tasks": tasks(ids, **fields), "dependencies": lines(arrows)}
 
 
 def constellation(ids: str, arrows: str = "", **fields: Any) -> TaskConstellation:
-    """A constellation of those tasks and dependencies."""
+    """Return a constellation of these tasks and dependencies."""
     return TaskConstellation.from_dict(plan(ids, arrows, **fields))
 
 
 def action(tool: str, **parameters: Any) -> dict[str, Any]:
-    """An action as a model writes it; ``from_`` is ``from``."""
+    """Return an action as a model writes it; ``from_`` stands for ``from``."""
     return {"tool": tool, "parameters": {key.rstrip("_"): value for key, value in parameters.items()}}
 
 
@@ -72,14 +72,14 @@ def edit(it: TaskConstellation, *actions: dict[str, Any]) -> Applied:
 
 
 def end(it: TaskConstellation, task_id: str, status: TaskStatus = TaskStatus.COMPLETED, result: Any = None) -> None:
-    """Settle a task by hand, and judge what waits for it."""
+    """Settle a task, and evaluate the dependencies on it."""
     it.tasks[task_id].status, it.tasks[task_id].result = status, result
     it.source_settled(task_id)
     judge_all(it)
 
 
 def judge_all(it: TaskConstellation) -> None:
-    """Give every dependency that wants one its verdict."""
+    """Evaluate all unevaluated dependencies."""
     for line_id in tuple(it.unevaluated):
         line = it.lines[line_id]
         asked = Condition(line.condition).task_ids if line.condition else ()
@@ -89,15 +89,15 @@ def judge_all(it: TaskConstellation) -> None:
 
 
 def ready(it: TaskConstellation) -> list[str]:
-    """Ids of the tasks that can start."""
+    """Return the ids of the tasks that can start."""
     return [task.task_id for task in it.ready_tasks()]
 
 
 def shape(it: TaskConstellation) -> dict[str, Any]:
-    """Everything that a plan says: all but the version, the tombstones and the order of creation."""
+    """Return the content of a plan without the version, the tombstones and the order of creation."""
     found = it.to_dict()
-    kept: Iterable[str] = ("constellation_id", "name", "generation")
-    return {key: found[key] for key in kept} | {
+    names: Iterable[str] = ("constellation_id", "name", "generation")
+    return {key: found[key] for key in names} | {
         "tasks": {task["task_id"]: task for task in found["tasks"]},
         "dependencies": {line["id"]: line for line in found["dependencies"]},
     }

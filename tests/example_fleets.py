@@ -1,4 +1,4 @@
-"""The profiles of the two example fleets, as a planner sees them: nothing here can run.
+"""Profiles of the two example fleets, for tests of planners; nothing here can run.
 
 Names, descriptions and tags follow ``examples/``; a test of the planner reads those too.
 """
@@ -13,14 +13,14 @@ _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
 
 def make_schema(properties: dict[str, type], defaults: dict[str, Any] | None = None) -> dict[str, Any]:
-    """JSON Schema of an object; what has no default is required."""
+    """Return the JSON Schema of an object; properties without a default are required."""
     defaults = defaults or {}
     shown = {name: {"type": _TYPES[kind], **({"default": defaults[name]} if name in defaults else {})} for name, kind in properties.items()}
     return {"type": "object", "properties": shown, "required": [name for name in properties if name not in defaults]}
 
 
 def digits() -> Fleet:
-    """Four devices that download, train, evaluate and deploy."""
+    """Return four devices that download, train, evaluate and deploy."""
     download = Skill(
         name="download_mnist",
         description="Download the MNIST dataset of handwritten digits and split it into a training and a held-out part.",

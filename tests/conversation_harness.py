@@ -1,4 +1,4 @@
-"""A stage for conversations in virtual time: processes that own nothing between turns, and that can be killed after any entry."""
+"""A test harness for conversations in virtual time: each turn runs in a process that can be killed after any entry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEVER = 10**9
 
 
 class MortalStore(MemoryStore):
-    """A handle whose process dies right after it has written an entry, before anything of it is performed."""
+    """A store handle whose process is killed after it has written an entry, before its effects are performed."""
 
     def __init__(self, memory: Memory, dies_after: int) -> None:
         super().__init__(memory)
@@ -66,7 +66,7 @@ class Stage:
 
     @contextlib.asynccontextmanager
     async def process(self) -> AsyncIterator[tuple[Runtime, Conversation, MortalStore]]:
-        """One process."""
+        """Open one process."""
         self.processes += 1
         store = MortalStore(self.memory, self.dies_after)
         vault = SecretStore() if self.forgetful else self.vault
@@ -79,18 +79,18 @@ class Stage:
         await store.close()
 
     def talker(self, runtime: Runtime, vault: SecretStore) -> Any:
-        """Who takes the turns in a process."""
-        return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault)
+        """Return the conversation in a process."""
+        return Conversation(self.agent, runtime=runtime, run_id=self.run, vault=vault)
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Within, all turns are taken by one process."""
+        """Run all turns inside the context in one process."""
         async with self.process() as (_, self._living, _):
             yield
         self._living = None
 
     async def turn(self, what: str, *said: Any) -> AgentResult:
-        """One turn (``say``, ``pause``, ``resume``, ``cancel``); taken up by another process if this one is killed."""
+        """Run one turn (``say``, ``pause``, ``resume``, ``cancel``); another process resumes it if this one is killed."""
         if self._living is not None:
             result: AgentResult = await getattr(self._living, what)(*said)
             self.run_id = self._living.run_id
@@ -112,7 +112,7 @@ class Stage:
         return await self.look()
 
     async def look(self) -> AgentResult:
-        """Whoever comes next takes it up, and reads it."""
+        """Resume the conversation in the next process, and read it."""
         async with self.process() as (_, conversation, _):
             result: AgentResult = await conversation.settle()
             return result
@@ -134,7 +134,7 @@ class Stage:
 
 
 def talk(agent: type, *lines: str, **more: Any) -> tuple[Stage, list[AgentResult]]:
-    """Say these lines one after the other, each to a fresh process; a line that begins with ! is a command or a wait in seconds."""
+    """Send lines one after the other, each to a new process; ``!`` starts a command or a wait in seconds."""
     stage = Stage(agent, **more)
 
     async def play() -> list[AgentResult]:
@@ -144,7 +144,7 @@ def talk(agent: type, *lines: str, **more: Any) -> tuple[Stage, list[AgentResult
 
 
 async def act(stage: Stage, line: str) -> AgentResult | None:
-    """One line of a script."""
+    """Run one line of a script."""
     if not line.startswith("!"):
         return await stage.turn("say", line)
     command, _, rest = line[1:].partition(" ")

@@ -1,4 +1,4 @@
-"""What a constellation's run promises besides: of its graph, of starts, of read-only tasks, and of what needs a yes."""
+"""Checks of a constellation run: its graph, task starts, read-only tasks, retries and approvals."""
 
 from __future__ import annotations
 
@@ -23,62 +23,62 @@ from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.planning_state import NotPlanning
 from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
 from asterism.machines.usage import Usage
-from asterism.simulation.checks.watched import NOTICED_S, Watched, canonical
+from asterism.simulation.checks.run_checks import REACTION_S, RunChecks, canonical
 from asterism.simulation.device import Performance
 from asterism.simulation.invariants import (
     EDITABLE,
     SETTLED,
-    cycle_of,
-    frozen_form,
+    find_cycle,
     held_by,
+    read_only_form,
     subject_of,
-    unnamed_wait,
-    why_not_startable,
+    unexplained_wait,
+    unsatisfied_dependency,
 )
 
-SMALL = 64
-"""Tasks up to which everything is checked after every entry; larger constellations are looked through at intervals."""
+FULLY_CHECKED_TASKS = 64
+"""Maximum number of tasks for a full check after every entry; larger constellations are checked at intervals."""
 STRIDE = 200
-"""Entries between two looks through a large constellation."""
-MOST_LOST = 10
+"""Entries between two full checks of a large constellation."""
+MAX_LOST = 10
 """Attempts at one task that may be lost with their device."""
 GRACE_S = 10.0
-"""How long what is stopped may go on before its caller is answered."""
+"""Seconds that a stopped attempt may take to end."""
 
 
-class WatchedConstellation(Watched[ConstellationMemory]):
-    """One run of the constellation agent."""
+class ConstellationChecks(RunChecks[ConstellationMemory]):
+    """Checks of one run of the constellation agent."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._frozen: dict[str, tuple[bytes, bytes]] = {}
+        self._read_only: dict[str, tuple[bytes, bytes]] = {}
         self._generation: tuple[int, int] = (0, -1)
         self._approved: set[bytes] = set()
         self._approved_plans: set[int] = set()
-        self._unsure: set[str] = set()
+        self._uncertain: set[str] = set()
         self._running: set[str] = set()
-        self._lost: set[str] = set()  # devices, as this owner has heard
+        self._lost: set[str] = set()  # devices, as this owner knows
         self._asked, self._used = 0, Usage()
-        self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # attempts at each task, and when the next may be
+        self._tried: dict[str, tuple[TaskStar, int, float]] = {}  # task, number of attempts, earliest next start
         self._ending: TaskStar | None = None
-        self._since: dict[str, float] = {}
+        self._started_at: dict[str, float] = {}
 
-    def looks_through(self, written: int) -> bool:
-        """A large one is, now and then."""
-        return len(self.replayed.memory.constellation.tasks) <= SMALL or self.replayed.seq % STRIDE < written
+    def compares_fully(self, written: int) -> bool:
+        """Return True for a small constellation, and at intervals for a large one."""
+        return len(self.replayed.memory.constellation.tasks) <= FULLY_CHECKED_TASKS or self.replayed.seq % STRIDE < written
 
-    def unnamed_wait(self, run: Run[ConstellationMemory]) -> str:
-        """A backoff and a lost device are names, too."""
-        return unnamed_wait(run, self.now(), self._lost)
+    def unexplained_wait(self, run: Run[ConstellationMemory]) -> str:
+        """Return as the base class does; a run may also wait for a backoff or a lost device."""
+        return unexplained_wait(run, self.now(), self._lost)
 
-    def goes_on(self) -> str:
-        """Tasks that can start."""
+    def runnable_work(self) -> str:
+        """Return the tasks that could start."""
         memory = self.replayed.memory
         held = held_by(memory)
         startable = [task_id for task_id in (memory.schedule.startable if memory.schedule else ()) if task_id not in held]
         return f"{', '.join(startable)} can start" if startable else ""
 
-    def is_once(self, effect: Effect) -> bool:
+    def is_unrepeatable(self, effect: Effect) -> bool:
         if not isinstance(effect, Dispatch):
             return False
         profile = self.replayed.memory.fleet.get(effect.device)
@@ -88,18 +88,18 @@ class WatchedConstellation(Watched[ConstellationMemory]):
         return self.replayed.memory.options.wall_limit_s
 
     def overdue(self) -> str:
-        """Attempts, too: past their timeout, or their deadline."""
-        by, gone = self.now() - GRACE_S - NOTICED_S, self.replayed.cancelled_effects | self._copied
+        """Return as the base class does; also an attempt past its timeout or deadline."""
+        by, gone = self.now() - GRACE_S - REACTION_S, self.replayed.cancelled_effects | self._copied_effects
         for key, effect in self.replayed.outstanding.items():
             if not isinstance(effect, Dispatch) or key in gone:
                 continue
-            since = self._since.get(key)
+            since = self._started_at.get(key)
             if (since is not None and effect.timeout_s is not None and since + effect.timeout_s < by) or (effect.deadline_at or by) < by:
-                return f"{key} goes on, and its time is over (timeout {effect.timeout_s}, deadline {effect.deadline_at})"
+                return f"{key} still runs after its time (timeout {effect.timeout_s}, deadline {effect.deadline_at})"
         return super().overdue()
 
-    def performed(self, performance: Performance) -> None:
-        self._since[performance.key] = performance.started_at
+    def performance_started(self, performance: Performance) -> None:
+        self._started_at[performance.key] = performance.started_at
 
     def before(self, entry: Entry) -> None:
         memory, event = self.replayed.memory, entry.event
@@ -107,12 +107,12 @@ class WatchedConstellation(Watched[ConstellationMemory]):
         self._running = set(schedule.running if schedule else ())
         ended = memory.attempts.get(event.effect_id) if isinstance(event, AttemptEnded | ChildEnded) and not entry.note else None
         self._ending = memory.constellation.tasks[ended.task_id] if ended and ended.task_id in self._running else None
-        self._hear_of_devices(entry)
+        self._track_devices(entry)
 
     def after(self, entry: Entry) -> None:
-        self._check_again(entry)
+        self._check_retry(entry)
         self._check_graph(entry)
-        self._check_outcome(entry)
+        self._track_result(entry)
         self._check_effects(entry)
 
     def _check_graph(self, entry: Entry) -> None:
@@ -122,44 +122,44 @@ class WatchedConstellation(Watched[ConstellationMemory]):
         edited = generation != self._generation
         is_yes = entry.event.from_outside and bool(entry.key)
         if edited and memory.options.approve_edits and self._generation[1] >= 0 and not is_yes:
-            raise self.fail(9, f"entry {entry.seq} changes the constellation, and nobody has approved it")
+            raise self.fail(9, f"entry {entry.seq} changes the constellation without an approval")
         if generation[0] != self._generation[0]:
             self._check_archived()
             if generation[0] > memory.options.max_restarts:
-                raise self.fail(8, f"it was planned anew {generation[0]} times (max_restarts {memory.options.max_restarts})")
-            for known in (self._frozen, self._approved, self._unsure, self._tried):
+                raise self.fail(8, f"the run was replanned {generation[0]} times (max_restarts {memory.options.max_restarts})")
+            for known in (self._read_only, self._approved, self._uncertain, self._tried):
                 known.clear()
         self._generation = generation
-        if not edited and not self.looks_through(1):
+        if not edited and not self.compares_fully(1):
             return
-        if edited and (cycle := cycle_of(constellation)):
+        if edited and (cycle := find_cycle(constellation)):
             raise self.fail(1, " -> ".join(cycle))
         ok, errors = constellation.validate_dag()
         if not ok:
             raise self.fail(1, "; ".join(errors))
-        frozen = {task.task_id: frozen_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
-        for task_id, (planned, ended) in self._frozen.items():
+        frozen = {task.task_id: read_only_form(constellation, task) for task in constellation.tasks.values() if task.status not in EDITABLE}
+        for task_id, (planned, ended) in self._read_only.items():
             if task_id not in constellation.tasks:
-                raise self.fail(3, f"{task_id} was read-only, and is gone")
+                raise self.fail(3, f"{task_id} was read-only, but was removed")
             now_planned, now_ended = frozen.get(task_id, (planned, b""))
             if ended and now_ended != ended:
-                raise self.fail(4, f"{task_id} had settled as {ended.decode()}, and is {now_ended.decode() or 'editable'} now")
+                raise self.fail(4, f"{task_id} had settled as {ended.decode()}, but is now {now_ended.decode() or 'editable'}")
             if now_planned != planned:
-                raise self.fail(3, f"{task_id} is read-only, and was changed from {planned.decode()} to {now_planned.decode()}")
-        self._frozen = frozen
+                raise self.fail(3, f"{task_id} is read-only, but was changed from {planned.decode()} to {now_planned.decode()}")
+        self._read_only = frozen
 
     def _check_archived(self) -> None:
-        """A restart settles what ran; what had settled is archived as it was."""
+        """Check that every read-only task was settled when its constellation was archived."""
         archived = {task["task_id"]: task for task in self.replayed.memory.archive[-1]["tasks"]}
-        for task_id in self._frozen:
+        for task_id in self._read_only:
             if task_id not in archived or archived[task_id].get("status", "PENDING") not in SETTLED:
                 raise self.fail(4, f"{task_id} was not settled when its constellation was archived")
 
-    def _check_outcome(self, entry: Entry) -> None:
+    def _track_result(self, entry: Entry) -> None:
         event = entry.event
         effect = self.effects.get(event.effect_id) if isinstance(event, EffectResult) and not entry.note else None
         if isinstance(event, PlanningFailed) and event.code == BUDGET:
-            self._asked -= 1  # it waits for a higher limit, and is put again then
+            self._asked -= 1  # the request is deferred until the limit is raised
         if isinstance(event, Planned | PlanningFailed) and effect is not None:
             self._used = self._used.plus(event.usage)
         if isinstance(event, Answered) and isinstance(effect, AskPerson) and event.verb in ("approve", "edit") and not event.cancelled:
@@ -181,13 +181,13 @@ class WatchedConstellation(Watched[ConstellationMemory]):
                 and task is not None
                 and not task.retry.retries(event.error.code, repeatable=False)
             ):
-                self._unsure.add(effect.task_id)
+                self._uncertain.add(effect.task_id)
 
     def _check_effects(self, entry: Entry) -> None:
         memory = self.replayed.memory
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, AskPlanner):
-                self._check_asked()
+                self._check_planner_limits()
             if not isinstance(effect, Dispatch | StartChild | AskPerson) or (isinstance(effect, AskPerson) and "kind" in effect.subject):
                 continue
             task_id = _task_of(memory, effect_id, effect)
@@ -195,58 +195,58 @@ class WatchedConstellation(Watched[ConstellationMemory]):
             if task_id not in self._running:
                 self._check_start(task)
             if not isinstance(effect, AskPerson):
-                self._check_wait(entry, task)
+                self._check_backoff(entry, task)
                 if memory.paused:
                     raise self.fail(2, f"{task_id} was started while the run was paused")
                 if memory.options.approve_plan and memory.restarts not in self._approved_plans:
-                    raise self.fail(9, f"{effect_id} runs {task_id} of a plan that nobody has approved")
+                    raise self.fail(9, f"{effect_id} runs {task_id} of a plan without an approval")
                 nested = isinstance(effect, StartChild) and task.constellation is None
                 shown = subject_of(memory.attempts[effect_id] if nested else effect, task)
                 if task.requires_approval and canonical(shown) not in self._approved:
-                    raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']}, which nobody has approved")
-                is_new = memory.attempts[effect_id].attempt == 1  # another task, under the id of one that was removed
-                if task_id in self._unsure and not is_new and canonical(shown) not in self._approved:
-                    raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, as nobody has approved")
-                self._unsure.discard(task_id)
+                    raise self.fail(9, f"{effect_id} runs {task_id} with {shown['arguments']} without an approval")
+                is_new = memory.attempts[effect_id].attempt == 1  # a new task under the id of a removed one
+                if task_id in self._uncertain and not is_new and canonical(shown) not in self._approved:
+                    raise self.fail(9, f"{effect_id} repeats {task_id}, which may have finished, without an approval")
+                self._uncertain.discard(task_id)
 
-    def _check_asked(self) -> None:
-        """The planner is asked within its limits."""
+    def _check_planner_limits(self) -> None:
+        """Check a planner request against the limits."""
         options, used = self.replayed.memory.options, self._used
         self._asked += 1
         if self._asked > options.max_asks:
-            raise self.fail(8, f"the planner is asked for the {self._asked}th time (max_asks {options.max_asks})")
+            raise self.fail(8, f"planner request number {self._asked} is over the limit (max_asks {options.max_asks})")
         tokens, cost_usd = options.max_tokens, options.max_cost_usd
         if (tokens is not None and used.tokens >= tokens) or (cost_usd is not None and used.cost_usd >= cost_usd):
-            raise self.fail(8, f"the planner is asked, and planning has used {used}")
+            raise self.fail(8, f"the planner is asked after planning has used {used}")
 
-    def _check_again(self, entry: Entry) -> None:
-        """What has failed is tried again as often as its task says."""
+    def _check_retry(self, entry: Entry) -> None:
+        """Check the number of attempts when a failed task becomes pending again."""
         task, event = self._ending, entry.event
         if task is None or task.status != "PENDING":
             return
         lost = isinstance(event, AttemptEnded) and event.error is not None and event.error.code == "device_lost"
-        attempts, most = self._attempts(task), max(task.retry.max_attempts, MOST_LOST if lost else 0)
+        attempts, most = self._attempts(task), max(task.retry.max_attempts, MAX_LOST if lost else 0)
         if attempts >= most:
-            raise self.fail(8, f"{task.task_id} was tried {attempts} times, and is tried again (at most {most})")
+            raise self.fail(8, f"{task.task_id} is retried after {attempts} attempts (at most {most})")
         wait_s = 0.0 if lost else min(task.retry.max_backoff_s, task.retry.backoff_s * 2.0 ** (attempts - 1)) / 2
         self._tried[task.task_id] = (task, attempts, entry.at + wait_s)
 
     def _attempts(self, task: TaskStar) -> int:
         known, attempts, _ = self._tried.get(task.task_id, (task, 0, 0.0))
-        return attempts if known is task else 0  # one that was removed, and added again, is another one
+        return attempts if known is task else 0  # a task that was removed and added again counts as new
 
-    def _check_wait(self, entry: Entry, task: TaskStar) -> None:
-        """Not before its time, after an attempt that failed; counts this one."""
+    def _check_backoff(self, entry: Entry, task: TaskStar) -> None:
+        """Check that the backoff after a failed attempt is over, and count this attempt."""
         known, _, not_before = self._tried.get(task.task_id, (task, 0, 0.0))
         if known is task and entry.at < not_before:
-            raise self.fail(2, f"{task.task_id} started {not_before - entry.at:g} s before it was to be tried again")
+            raise self.fail(2, f"{task.task_id} started {not_before - entry.at:g} s before the end of its backoff")
         self._tried[task.task_id] = (task, self._attempts(task) + 1, 0.0)
 
-    def _hear_of_devices(self, entry: Entry) -> None:
+    def _track_devices(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, OwnershipAcquired):
             self._lost.clear()
-            self._since.clear()  # what this owner performs again waits for its turn first
+            self._started_at.clear()  # retried attempts may have to wait for a slot first
         elif isinstance(event, DeviceLost):
             self._lost.add(event.device)
         elif isinstance(event, DeviceFound):
@@ -256,10 +256,11 @@ class WatchedConstellation(Watched[ConstellationMemory]):
 
     def _check_start(self, task: TaskStar) -> None:
         memory = self.replayed.memory
-        if why := why_not_startable(memory.constellation, task):
+        if why := unsatisfied_dependency(memory.constellation, task):
             raise self.fail(2, why)
         if not isinstance(memory.planning, NotPlanning) and task.task_id in held_by(memory):
-            raise self.fail(2, f"{task.task_id} started while the planner is asked about {', '.join(memory.open_request.batch)}")
+            batch = ", ".join(memory.open_request.batch)
+            raise self.fail(2, f"{task.task_id} started while it is on hold for the planner's decision about {batch}")
 
 
 def _task_of(memory: ConstellationMemory, effect_id: str, effect: Dispatch | StartChild | AskPerson) -> str:

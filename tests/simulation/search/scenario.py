@@ -1,8 +1,9 @@
-"""A story: all that a world is made of, thing by thing, so that a thing can be left out.
+"""A scenario: every part of a world listed one by one, so that any part can be removed.
 
-A seed draws its world while it lives: what a device does depends on the name of its attempt, and that on everything before.
-Leave one task out, and all is drawn anew. So a world is lived once and written down, by number of the attempt, the question and the
-reply; what is left out of a story goes well instead. Not here: which things are left out (``shrinking``).
+A seed draws its world while the world runs: the behaviour of a device depends on the name of its attempt, which depends
+on everything before. Removing one task would change every later draw. The world therefore runs once and is recorded by
+number of the attempt, the question and the reply; a removed part is replaced by success. Not here: which parts to
+remove (``shrinking``).
 """
 
 from __future__ import annotations
@@ -28,88 +29,101 @@ from asterism.simulation.planner import Reply, ScriptedPlanner
 from asterism.simulation.scripted_model import Answering, Fault
 from tests.simulation.search.setting import Setting
 
-WELL = Behaviour(result={"value": 0.6})
-"""What a device does where the story says nothing."""
-NOTHING = Say(text='{"thought": "simulated", "status": "CONTINUE"}')
-"""What a model says where it says nothing: that it goes on."""
+SUCCEEDS = Behaviour(result={"value": 0.6})
+"""Behaviour of a device without a recorded part."""
+CONTINUES = Say(text='{"thought": "simulated", "status": "CONTINUE"}')
+"""Reply of a model without a recorded part."""
 MAX_LINE = 1_000
-"""Characters of a line that is told."""
+"""Maximum characters of a line of the description."""
 
 _TRAITS = ("name", "inputs", "priority", "timeout_s", "deadline_s", "retry", "requires_approval")
-_CIRCUMSTANCES = ("store", "drivers", "spacing", "program", "resends")
+_WORLD_ARGUMENTS = ("store", "drivers", "interval_chars", "program", "resends")
 
 
 class Trait(msgspec.Struct, frozen=True):
-    """What a task has that it need not have."""
+    """One optional field of a task."""
 
     task_id: str
     name: str
     value: Any
 
 
-class Worked(msgspec.Struct, frozen=True):
-    """What a device did with the attempt of that number at a task, from 1, whichever run it was of."""
+class Performed(msgspec.Struct, frozen=True):
+    """Behaviour of a device for attempt ``number`` (from 1) at a task, in any run."""
 
     task_id: str
     number: int
     behaviour: Behaviour
 
 
-class Replied(msgspec.Struct, frozen=True):
-    """What the planner said to its question of that number, from 1, apart from edits."""
+class PlannerReply(msgspec.Struct, frozen=True):
+    """Reply of the planner to question ``number`` (from 1), without its edits."""
 
     number: int
     reply: Reply
 
 
-class Uttered(msgspec.Struct, frozen=True):
-    """What the model said to the request of that number, where it is asked by the whole pipeline."""
+class ModelReply(msgspec.Struct, frozen=True):
+    """Reply of the model to request ``number`` of the whole pipeline."""
 
     number: int
-    said: Say | Fault
+    reply: Say | Fault
 
 
 class Action(msgspec.Struct, frozen=True):
-    """An edit in the planner's reply of that number."""
+    """One edit in the planner's reply ``number``."""
 
     number: int
     action: dict[str, Any]
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What somebody said to the question of that number that people were asked, from 1."""
+class PersonAnswer(msgspec.Struct, frozen=True):
+    """One answer of a person to inquiry ``number`` (from 1)."""
 
     number: int
     answer: Answer
 
 
-class Circumstance(msgspec.Struct, frozen=True):
-    """An argument of the world."""
+class WorldArgument(msgspec.Struct, frozen=True):
+    """One argument of the world."""
 
     name: str
     value: Any
 
 
 class Option(msgspec.Struct, frozen=True):
-    """An option of the run that is not as usual."""
+    """One option of the run that is not the default."""
 
     name: str
     value: Any
 
 
-Part = TaskSpec | Trait | LineSpec | ScheduledEvent | Crash | Action | Replied | Uttered | Said | Worked | Circumstance | Option
+Part = (
+    TaskSpec
+    | Trait
+    | LineSpec
+    | ScheduledEvent
+    | Crash
+    | Action
+    | PlannerReply
+    | ModelReply
+    | PersonAnswer
+    | Performed
+    | WorldArgument
+    | Option
+)
 
 
-class Story(msgspec.Struct, frozen=True):
-    """What a world is made of.
+class Scenario(msgspec.Struct, frozen=True):
+    """All parts of a world.
 
     Attributes:
-        seed: of the schedule.
+        seed: seed of the schedule.
         fleet: profiles of the devices.
-        planned: a plan is given, and the tasks are its own; else the planner is asked for one.
-        parts: everything else.
-        choice: how a model is asked, where the planner is the whole pipeline; None where it is scripted itself.
-        forks: which run it goes on with, as in a setting.
+        planned: True if the run has a plan with the recorded tasks; False to ask the planner.
+        parts: all other parts.
+        choice: model settings of the whole pipeline; None for a scripted planner.
+        forks: the forked run, as in ``Setting``.
     """
 
     seed: int
@@ -120,28 +134,28 @@ class Story(msgspec.Struct, frozen=True):
     forks: tuple[Setting, float] | None = None
 
     def setting(self) -> Setting:
-        """The world it tells of."""
+        """Return the world of this scenario."""
         parts = self.parts
         counts = collections.Counter[str]()
-        worked = {(part.task_id, part.number): part.behaviour for part in parts if isinstance(part, Worked)}
+        performed = {(part.task_id, part.number): part.behaviour for part in parts if isinstance(part, Performed)}
         inquiries = itertools.count(1)
 
         def work(attempt: Attempt) -> Behaviour:
             counts[attempt.task_id] += 1
-            return worked.get((attempt.task_id, counts[attempt.task_id]), WELL)
+            return performed.get((attempt.task_id, counts[attempt.task_id]), SUCCEEDS)
 
         def people(_: InquiryRow) -> list[Answer]:
             number = next(inquiries)
-            return [part.answer for part in parts if isinstance(part, Said) and part.number == number]
+            return [part.answer for part in parts if isinstance(part, PersonAnswer) and part.number == number]
 
-        world: dict[str, Any] = {part.name: part.value for part in parts if isinstance(part, Circumstance)}
+        world: dict[str, Any] = {part.name: part.value for part in parts if isinstance(part, WorldArgument)}
         world |= {
             "fleet": self.fleet,
             "script": work,
             "people": people,
             "planner": self._planner(),
             "crashes": [part for part in parts if isinstance(part, Crash)],
-            "happenings": [part for part in parts if isinstance(part, ScheduledEvent)],
+            "scheduled_events": [part for part in parts if isinstance(part, ScheduledEvent)],
         }
         options = RunOptions(**{part.name: part.value for part in parts if isinstance(part, Option)})
         return Setting(seed=self.seed, world=world, plan=self._plan() if self.planned else None, options=options, forks=self.forks)
@@ -158,13 +172,13 @@ class Story(msgspec.Struct, frozen=True):
 
     def _planner(self) -> Planner:
         if self.choice is not None:
-            uttered = {part.number: part.said for part in self.parts if isinstance(part, Uttered)}
-            return _pipeline(lambda request: uttered.get(request.number, NOTHING), self.choice)
+            model_replies = {part.number: part.reply for part in self.parts if isinstance(part, ModelReply)}
+            return _pipeline(lambda request: model_replies.get(request.number, CONTINUES), self.choice)
         replies, questions = self._replies(), itertools.count(1)
         return ScriptedPlanner(lambda _: replies.get(next(questions), Reply()))
 
     def _replies(self) -> dict[int, Reply]:
-        replies = {part.number: part.reply for part in self.parts if isinstance(part, Replied)}
+        replies = {part.number: part.reply for part in self.parts if isinstance(part, PlannerReply)}
         for part in self.parts:
             if isinstance(part, Action):
                 reply = replies.get(part.number, Reply())
@@ -173,64 +187,64 @@ class Story(msgspec.Struct, frozen=True):
         return replies
 
     @property
-    def told(self) -> list[str]:
-        """It, one line for each task, dependency and happening."""
+    def description(self) -> list[str]:
+        """Return one line for each task, dependency and other part."""
         plan = self._plan()
-        tasks = [f"task {words(spec)}" for spec in plan.tasks]
+        tasks = [f"task {describe(spec)}" for spec in plan.tasks]
         lines = [f"{line.source} -> {line.target}, {line.dependency_type} {line.condition}".rstrip() for line in plan.dependencies]
         others = [
-            f"{type(part).__name__.lower()} {words(part)}"[:MAX_LINE]
+            f"{type(part).__name__.lower()} {describe(part)}"[:MAX_LINE]
             for part in self.parts
             if not isinstance(part, TaskSpec | LineSpec | Trait)
         ]
         return [*tasks, *lines, *others]
 
 
-def story_of(setting: Setting, lived: Callable[[Setting], object]) -> Story:
-    """Have a world lived, and write down what it was made of."""
-    worked: list[Worked] = []
-    said: list[Said] = []
-    replied: list[Reply] = []
-    tries, seen, inquiries = collections.Counter[str](), collections.Counter[str](), itertools.count(1)
-    uttered: list[Uttered] = []
+def record_scenario(setting: Setting, execute: Callable[[Setting], object]) -> Scenario:
+    """Run a world with ``execute`` and record its parts."""
+    performed: list[Performed] = []
+    answers: list[PersonAnswer] = []
+    replies: list[Reply] = []
+    attempts, performances, inquiries = collections.Counter[str](), collections.Counter[str](), itertools.count(1)
+    model_replies: list[ModelReply] = []
     world = dict(setting.world)
-    script, faults, planner, asked = world["script"], world.pop("faults", Faults()), world.get("planner"), world["people"]
+    script, faults, planner, ask_people = world["script"], world.pop("faults", Faults()), world.get("planner"), world["people"]
     choice: ModelChoice | None = getattr(planner, "choice", None)
     model: Any = getattr(planner, "script", None)
 
     def work(attempt: Attempt) -> Behaviour:
-        behaviour: Behaviour = faults.befall(script(attempt), attempt.key, seen[attempt.key])
-        seen[attempt.key] += 1
-        tries[attempt.task_id] += 1
-        worked.append(Worked(attempt.task_id, tries[attempt.task_id], behaviour))
+        behaviour: Behaviour = faults.apply(script(attempt), attempt.key, performances[attempt.key])
+        performances[attempt.key] += 1
+        attempts[attempt.task_id] += 1
+        performed.append(Performed(attempt.task_id, attempts[attempt.task_id], behaviour))
         return behaviour
 
     def people(inquiry: InquiryRow) -> list[Answer]:
-        number, answers = next(inquiries), list(asked(inquiry))
-        said.extend(Said(number, answer) for answer in answers)
-        return answers
+        number, given = next(inquiries), list(ask_people(inquiry))
+        answers.extend(PersonAnswer(number, answer) for answer in given)
+        return given
 
     def reply_to(question: PlannerQuestion) -> Reply:
         reply: Reply = planner.reply_to(question) if planner else Reply()
-        replied.append(reply)
+        replies.append(reply)
         return reply
 
-    def utter(request: ModelRequest) -> Say | Fault:
-        said: Say | Fault = model(request)
-        uttered.append(Uttered(request.number, said))
-        return said
+    def model_reply(request: ModelRequest) -> Say | Fault:
+        reply: Say | Fault = model(request)
+        model_replies.append(ModelReply(request.number, reply))
+        return reply
 
-    written: Planner = _pipeline(utter, choice) if choice else ScriptedPlanner(reply_to)
-    lived(msgspec.structs.replace(setting, world={**world, "script": work, "people": people, "planner": written}))
-    parts: list[Part] = [*_planned(setting.plan), *world.get("happenings", ()), *world.get("crashes", ())]
-    for number, reply in enumerate(replied, start=1):
+    recorder: Planner = _pipeline(model_reply, choice) if choice else ScriptedPlanner(reply_to)
+    execute(msgspec.structs.replace(setting, world={**world, "script": work, "people": people, "planner": recorder}))
+    parts: list[Part] = [*_planned(setting.plan), *world.get("scheduled_events", ()), *world.get("crashes", ())]
+    for number, reply in enumerate(replies, start=1):
         parts += [Action(number, action) for action in reply.proposal.actions]
-        parts.append(Replied(number, msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, actions=()))))
-    parts += [*uttered, *said, *worked, *(Circumstance(name, world[name]) for name in _CIRCUMSTANCES if name in world)]
-    usual = RunOptions()
+        parts.append(PlannerReply(number, msgspec.structs.replace(reply, proposal=msgspec.structs.replace(reply.proposal, actions=()))))
+    parts += [*model_replies, *answers, *performed, *(WorldArgument(name, world[name]) for name in _WORLD_ARGUMENTS if name in world)]
+    defaults = RunOptions()
     chosen = {name: getattr(setting.options, name) for name in RunOptions.__struct_fields__}
-    parts += [Option(name, value) for name, value in chosen.items() if value != getattr(usual, name)]
-    return Story(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks)
+    parts += [Option(name, value) for name, value in chosen.items() if value != getattr(defaults, name)]
+    return Scenario(setting.seed, tuple(world["fleet"]), setting.plan is not None, tuple(parts), choice, setting.forks)
 
 
 def _pipeline(script: Answering, choice: ModelChoice) -> Planner:
@@ -248,14 +262,14 @@ def _planned(plan: PlanDocument | None) -> list[Part]:
     return [*parts, *(plan.dependencies if plan else ())]
 
 
-def words(part: Any) -> str:
-    """What is not as usual about a part of a world."""
+def describe(part: Any) -> str:
+    """Describe the fields of a part that are not the default."""
     if not isinstance(part, msgspec.Struct):
         return msgspec.json.encode(part).decode() if isinstance(part, dict | list | tuple) else str(part)
-    told = []
+    found = []
     for field in msgspec.structs.fields(part):
         value = getattr(part, field.name)
         if value != field.default and value not in ((), {}, None):
-            inner = words(value)
-            told.append(f"{field.name} ({inner})" if isinstance(value, msgspec.Struct) else f"{field.name} {inner}")
-    return ", ".join(told)
+            inner = describe(value)
+            found.append(f"{field.name} ({inner})" if isinstance(value, msgspec.Struct) else f"{field.name} {inner}")
+    return ", ".join(found)

@@ -1,4 +1,4 @@
-"""A machine in the hand: fed with events, without a driver."""
+"""A test harness for a machine: feeds it events without a driver."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancel
 M = TypeVar("M", bound=RunMemory)
 
 
-class InHand(Generic[M]):
+class MachineHarness(Generic[M]):
     """One run of a machine.
 
     Args:
-        machine: its table.
-        first: the event that begins it.
-        at: seconds since the epoch at which it begins.
+        machine: the machine.
+        first: first event of the run.
+        at: start of the run in seconds since the epoch.
     """
 
     def __init__(self, machine: Machine[M], first: Event, at: float) -> None:
@@ -49,7 +49,7 @@ class InHand(Generic[M]):
         self.entries.append(self.run.note(event, at=self.now, actor="me", key="", why=why))
 
     def drain(self) -> Entry | None:
-        """As a driver does: once, and again while the machine wants to be looked at again at once."""
+        """End the batch as a driver does, and repeat while the machine asks for it at once."""
         entry = self.take(BatchEnded(), actor="system")
         for _ in range(10):
             if self.memory.wake_at() != 0.0:
@@ -66,8 +66,8 @@ class InHand(Generic[M]):
         self.now = at
         self.drain()
 
-    def call_off(self) -> None:
-        """Give what was called off its outcome, as a driver does: the effect's own first, then the withdrawal's."""
+    def finish_cancellations(self) -> None:
+        """Finish cancelled effects as a driver does: first the result of the effect, then that of its cancellation."""
         for effect_id, effect in list(self.run.outstanding.items()):
             if not isinstance(effect, CancelEffect):
                 continue

@@ -1,4 +1,4 @@
-"""What a run shows: its rows, folded from the deltas of its entries, against those that its memory gives."""
+"""Check of the view rows of a run: those folded from the deltas of its entries against those built from its memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from asterism.views.delta import Rows
 from asterism.views.registry import unread
 from asterism.views.view import RunView
 
-SHOWN_EVERY = 25
-"""Of so many worlds, one is checked by its rows."""
+VIEWS_CHECKED_EVERY = 25
+"""View rows are checked in one of this many worlds."""
 MANY, STRIDE = 200, 50
-"""Of a run with more rows than this, they are compared once in so many entries."""
+"""Runs with more than ``MANY`` rows are compared once in ``STRIDE`` entries."""
 
 
 class ViewChecker:
-    """The rows of one run.
+    """Compares the view rows of one run.
 
     Args:
-        machine: of the run.
-        run_id: its id.
+        machine: machine of the run.
+        run_id: id of the run.
         own: views of registered machines, by the machine's name.
     """
 
@@ -33,15 +33,15 @@ class ViewChecker:
         self._view = unread(machine, run_id, own)
         self._rows: Rows = {}
 
-    def take(self, entry: Entry) -> str:
-        """Read the next entry; return where the rows differ, or an empty text."""
+    def check(self, entry: Entry) -> str:
+        """Read the next entry; return the first difference between the rows, or an empty text."""
         fold(self._view.read([entry]), self._rows)
         if len(self._rows) > MANY and entry.seq % STRIDE:
             return ""
         theirs = type(self._view).at(self._view.run).rows
         ours = {row_id: row for row_id, row in self._rows.items() if not is_story(row_id)}
         if found := sorted(row_id for row_id in ours.keys() | theirs.keys() if not _same(ours.get(row_id), theirs.get(row_id))):
-            return f"after entry {entry.seq} {found[0]} is {ours.get(found[0])} by its deltas, and {theirs.get(found[0])} by its memory"
+            return f"after entry {entry.seq} {found[0]} is {ours.get(found[0])} by its deltas, but {theirs.get(found[0])} by its memory"
         return ""
 
 

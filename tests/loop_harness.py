@@ -1,4 +1,4 @@
-"""An orchestration loop in the hand: fed with events, without a driver or any function of a user."""
+"""A test harness for the orchestration loop: feeds it events without a driver or user functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.run_control import Answered, AskPerson, Verb
-from tests.in_hand import InHand
+from tests.machine_harness import MachineHarness
 
 E = TypeVar("E", bound=Effect)
 
@@ -36,13 +36,13 @@ WORKERS = (
 
 
 def steps(*names: str, group: str = "", **more: Any) -> tuple[Step, ...]:
-    """Steps named ``a`` for worker w, or ``a:once`` for another one."""
+    """Return steps from names: ``a`` for worker w, ``a:once`` for worker once."""
     return tuple(
         Step(step_id=name.partition(":")[0], worker=name.partition(":")[2] or "w", intent=name, group=group, **more) for name in names
     )
 
 
-class Loop(InHand[LoopMemory]):
+class Loop(MachineHarness[LoopMemory]):
     """One run of the orchestration loop.
 
     Args:
@@ -64,7 +64,7 @@ class Loop(InHand[LoopMemory]):
 
     @property
     def states(self) -> list[str]:
-        """Every state it went through."""
+        """Return every state of the run in order."""
         found: list[str] = []
         for entry in self.entries:
             if not found or found[-1] != entry.state:
@@ -72,18 +72,18 @@ class Loop(InHand[LoopMemory]):
         return found
 
     def outstanding(self, kind: type[E]) -> dict[str, E]:
-        """Effects of a kind that have no outcome and were not called off, by id."""
+        """Return the outstanding effects of a type that are not cancelled, by id."""
         return {key: it for key, it in self.run.outstanding.items() if isinstance(it, kind) and key not in self.run.cancelled_effects}
 
     def working(self) -> list[str]:
-        """Ids of the steps whose workers are at work."""
+        """Return the ids of the active steps."""
         return [effect.step_id for effect in self.outstanding(RunWorker).values()]
 
     def asked(self) -> list[AskPerson]:
         return list(self.outstanding(AskPerson).values())
 
     def effect(self, kind: type[Effect], **fields: Any) -> str:
-        """Id of the first outstanding effect of a kind with these fields."""
+        """Return the id of the first outstanding effect of a type with these fields."""
         found = self.outstanding(kind).items()
         return next(key for key, it in found if all(getattr(it, name) == value for name, value in fields.items()))
 
@@ -126,7 +126,7 @@ class Loop(InHand[LoopMemory]):
         self.batch(StepOnce())
 
     def assert_replays(self) -> None:
-        """The journal gives back exactly what is live."""
+        """Check that the replayed journal equals the live run."""
         again = self.replayed()
         assert msgspec.to_builtins(again.memory) == msgspec.to_builtins(self.memory)
         assert (again.state, again.seq, again.outstanding) == (self.run.state, self.run.seq, self.run.outstanding)

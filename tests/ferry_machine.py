@@ -1,6 +1,6 @@
-"""A machine of a program's own: a ferry that carries parcels over, rests, and can tow another ferry.
+"""A user-defined machine: a ferry that carries parcels, rests, and can tow another ferry as a child run.
 
-Its memory has what a check could stumble over: names that the constellation agent's memory has, too, and sets within a dict.
+Its memory is deliberately difficult for checks: it shares names with the constellation agent's memory, and has sets in a dict.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Carry(Effect, tag="carry", frozen=True, kw_only=True):
 
 
 class Throw(Carry, tag="throw", frozen=True, kw_only=True):
-    """A parcel that is not to be thrown twice."""
+    """Carry a parcel; never repeated."""
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:
@@ -177,7 +177,7 @@ FERRY = define_machine(
 
 
 class Crew:
-    """Carries a parcel over in a while; one that is called ``leaky`` is lost."""
+    """Performer that carries parcels; the parcel ``leaky`` is lost."""
 
     def __init__(self, lasts_s: float = 0.0) -> None:
         self.lasts_s = lasts_s

@@ -1,4 +1,4 @@
-"""A machine small enough to see whole: a kettle. The kernel's tests are about the kernel, not about it."""
+"""A minimal machine, a kettle, for tests of the kernel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Memory:
 
 
 SCALE = ["heavy"]
-"""What weighing finds; tests change it, as a new version of a program would."""
+"""Result of weighing; tests change it, as a new version of a program would."""
 
 
 def press(memory: Memory, event: Press, context: StepContext) -> Kettle:
@@ -87,7 +87,7 @@ def boiled(memory: Memory, event: Boiled, context: StepContext) -> Kettle:
 
 
 def peek(memory: Memory, event: Peek, context: StepContext) -> None:
-    """Nothing happens."""
+    """Do nothing."""
 
 
 def weigh(memory: Memory, event: Weigh, context: StepContext) -> Kettle:
@@ -107,15 +107,15 @@ TABLE: Mapping[StrEnum, Mapping[type[Event], Row]] = {
 
 
 def make_kettle(**changed: Any) -> Machine[Memory]:
-    """The kettle, or one with something changed."""
-    said: dict[str, Any] = {
+    """Return the kettle with some arguments replaced."""
+    arguments: dict[str, Any] = {
         "states": Kettle,
         "initial": Kettle.COLD,
         "table": TABLE,
         "effects": (Heat, Switch),
         "memory": Memory,
     }
-    return Machine("kettle", **{**said, **changed})
+    return Machine("kettle", **{**arguments, **changed})
 
 
 KETTLE = make_kettle()

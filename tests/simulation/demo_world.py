@@ -11,7 +11,7 @@ from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Answerer
 from asterism.simulation.world import World
-from tests.stars import seed
+from tests.constellations import seed
 
 SKILLS = {"laptop": "download_mnist", "gpu_server": "train_cnn", "test_server": "evaluate", "prod_server": "deploy"}
 DEMO: dict[str, Any] = seed("creation")["constellation"]
@@ -62,7 +62,7 @@ def kinds(ending: Ending, kind: str) -> list[str]:
 
 def started(world: World) -> list[tuple[str, float]]:
     """What devices began, and when, in virtual seconds."""
-    return [(performance.task_id, round(performance.started_at - EPOCH, 3)) for performance in world.ledger.performances]
+    return [(performance.task_id, round(performance.started_at - EPOCH, 3)) for performance in world.performance_log.performances]
 
 
 def statuses(ending: Ending) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A machine of a program's own in four states, of which a test replaces the part that is to go wrong: a move, a memory, a performer."""
+"""A user-defined machine with four states; tests replace the part that is to fail: a move, a memory or a performer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from asterism.runtime.runtime import Runtime
 from asterism.stores.memory import MemoryStore
 
 LIMIT_S = 10.0
-"""Seconds after which a run that should have come to rest has not."""
+"""Seconds within which a run must end or wait."""
 
 
 class State(StrEnum):
@@ -96,7 +96,7 @@ def errand(
     memory: type[RunMemory] = Basket,
     more: dict[type[Event], Row] | None = None,
 ) -> Machine[Any]:
-    """Return the machine, with what is given in place of its own; ``more`` are rows of BACK."""
+    """Return the machine with the given parts replaced; ``more`` are additional rows of BACK."""
     return define_machine(
         "errand",
         states=State,
@@ -114,12 +114,12 @@ def errand(
 
 
 def stays_out(memory: Basket, event: Leave, context: StepContext) -> State:
-    """Go OUT and ask for nothing: a move to put in place of ``leave``."""
+    """Go OUT without an effect; a replacement for ``leave``."""
     return State.OUT
 
 
 class Shop:
-    """Performs what a function makes of the effect."""
+    """Performs effects with a function."""
 
     def __init__(self, sells: Callable[..., Any] = lambda effect_id, effect: Bought(effect_id=effect_id, what="tea")) -> None:
         self._sells = sells
@@ -130,7 +130,7 @@ class Shop:
 
 @contextlib.asynccontextmanager
 async def opened(folder: Path, machine: Machine[Any], sells: Callable[..., Any] | None = None) -> AsyncIterator[Runtime]:
-    """Open a database in a folder for a machine whose effects a function performs."""
+    """Open a database in a folder, for a machine whose effects a function performs."""
     shop = Shop(sells) if sells else Shop()
     performers: dict[type[Effect], Performer] = {kind: shop for kind in machine.effects if issubclass(kind, Buy)}
     async with asterism.open(folder / "errands.db", machines=[Registration(machine, performers)]) as runtime:
@@ -147,7 +147,7 @@ async def in_memory(machine: Machine[Any]) -> AsyncIterator[Runtime]:
 
 
 async def ended(runtime: Runtime, machine: Machine[Any], first: Event | None = None) -> RunRow:
-    """Submit a run and drive it as far as it goes, within ``LIMIT_S``."""
+    """Submit a run and drive it as far as possible, within ``LIMIT_S``."""
     run = await runtime.submit(machine, first or Leave(), title="an errand", actor="ann", run_id="r")
     async with asyncio.timeout(LIMIT_S):
         return await runtime.drive(run)

@@ -1,4 +1,4 @@
-"""A constellation agent in the hand: fed with events, without a driver, a device or a planner."""
+"""A test harness for the constellation agent: feeds it events without a driver, devices or a planner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from asterism.machines.constellation_agent.events import (
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, AskPerson, Verb
-from tests.in_hand import InHand
+from tests.machine_harness import MachineHarness
 
 E = TypeVar("E", bound=Effect)
 
@@ -47,7 +47,7 @@ FLEET = (
 )
 
 
-class Agent(InHand[ConstellationMemory]):
+class Agent(MachineHarness[ConstellationMemory]):
     """One run of the constellation agent.
 
     Args:
@@ -135,7 +135,7 @@ def agent_of_rules(rules: int) -> type[Agent]:
 
 
 def memory_of(run: Run[ConstellationMemory]) -> dict[str, Any]:
-    """All that a run holds, as JSON-able data."""
+    """Return the memory of a run as JSON data."""
     memory = {key: value for key, value in msgspec.structs.asdict(run.memory).items() if key != "schedule"}
     schedule = run.memory.schedule
     return {
