@@ -93,7 +93,7 @@ class Stage:
         """Run one turn (``say``, ``pause``, ``resume``, ``cancel``); another process resumes it if this one is killed."""
         if self._living is not None:
             result: AgentResult = await getattr(self._living, what)(*said)
-            self.run_id = self._living.run_id
+            self.run = self._living.run_id
             return result
         async with self.process() as (_, conversation, store):
             task = asyncio.ensure_future(getattr(conversation, what)(*said))

@@ -1,4 +1,4 @@
-"""The tests of this folder, again and again with new seeds, until the time is over or one of them fails.
+"""Run the tests of this folder repeatedly with new seeds, until the time is over or one of them fails.
 
 ``python -m tests.fuzz SECONDS [FIRST_SEED]``. Where atheris is installed, half of the time is its own, shared by the tests it can drive.
 """

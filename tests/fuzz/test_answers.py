@@ -1,4 +1,4 @@
-"""What models, devices and people send, and conditions: anything is taken or refused, soon, and never as another error."""
+"""Input from models, devices and people, and conditions: accepted or rejected in bounded time, without another error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that somebody has written into by hand: whatever a command meets there, it says in a line and never as a traceback."""
+"""A database modified by hand: every command reports a problem in one line, never as a traceback."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_json(value: Any) -> bool:
 
 
 class Desktop(NamedTuple):
-    """A database that is copied for each try, and the two runs in it."""
+    """A database that is copied for each example, and the two runs in it."""
 
     whole: Path
     used: Path
@@ -61,7 +61,7 @@ class Desktop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
-    """A database with a run that has ended and one that waits for a person, with a word in its inbox and a snapshot."""
+    """Return a database with an ended run and one that waits for a person, with an inbox row and a snapshot."""
     folder = tmp_path_factory.mktemp("desk")
     desk = Desk(folder)
     task = {"task_id": "a", "device": "desk", "skill": "measure"}

@@ -1,4 +1,4 @@
-"""Files that people hand over, broken in any way: read, or refused with InvalidInput; nothing else, and nothing in between."""
+"""Corrupted input files: each is read completely or rejected with InvalidInput."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ODD = [
 
 @st.composite
 def broken(draw: st.DrawFn, whole: bytes) -> bytes:
-    """A file with up to four wounds: a bit flipped, a piece put in, cut out, moved or doubled; the end lost."""
+    """Return a file with up to four changes: a flipped bit; a piece inserted, removed, moved or doubled; a lost end."""
     text = bytearray(whole)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, max(0, len(text) - 1)))
@@ -140,7 +140,7 @@ ROWS_SAY = ["ended", "active", "flow agent", "orchestration loop", "FAIL", "../x
 
 
 def taken_in(text: str) -> list[Record]:
-    """As ``asterism import`` does it; what is then in the store."""
+    """Import a file as ``asterism import`` does; return the records of the store."""
 
     async def adopt() -> list[Record]:
         client = Client(MemoryStore(), SystemClock(), MACHINES)
@@ -165,7 +165,7 @@ def test_a_journal_file_that_was_changed_anywhere_is_refused_and_the_line_named(
 
 
 def says_the_same(text: str) -> bool:
-    """Whether the file says the same, though it is written otherwise (white space at the end of a line)."""
+    """Return True if the content is equal although the bytes differ (white space at the end of a line)."""
     try:
         return [msgspec.json.decode(line) for line in text.splitlines()] == [msgspec.json.decode(line) for line in LINES]
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -182,7 +182,7 @@ def test_a_journal_file_with_lines_lost_doubled_or_swapped_is_refused(lines: lis
 
 @given(st.data())
 def test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_replay(data: st.DataObject) -> None:
-    """Somebody who can compute the sums still has to write a journal that today's table gives."""
+    """A file with valid checksums must still replay on the current table."""
     records = list(RECORDS)
     at, other = data.draw(st.integers(0, len(records) - 1)), data.draw(st.integers(0, len(records) - 1))
     match data.draw(st.sampled_from(["swap", "drop", "double", "state", "kind", "version", "body"])):
@@ -217,7 +217,7 @@ def test_a_journal_that_was_cut_and_sealed_anew_is_refused() -> None:
 
 @given(st.sampled_from(RunRow.__struct_fields__), st.none() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from(ROWS_SAY))
 def test_a_row_that_was_changed_and_sealed_anew_is_refused_or_changes_nothing_that_was_done(name: str, value: Any) -> None:
-    """Nor what the journal says of it: its state, how it ended, and whose it is now."""
+    """The state, the outcome and the owner of the run must not change either."""
     lines = list(journal_lines([(msgspec.structs.replace(ROW, **{name: value}), RECORDS)]))
     with contextlib.suppress(InvalidInput, JournalMismatch, RunNewer, KeyError if name == "machine" else InvalidInput):
         assert taken_in("".join(lines)) == RECORDS

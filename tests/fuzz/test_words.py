@@ -1,4 +1,4 @@
-"""What people say to flows, and how loops are written down: anything is taken or refused, soon, and never as another error."""
+"""Messages to conversations, and loop files: accepted or rejected in bounded time, without another error."""
 
 from __future__ import annotations
 

@@ -87,11 +87,11 @@ class Bench:
         arguments = ("coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-m", "not slow", *OPTIONS, *IN_PROCESS)
         how, said = self.run(*arguments, timeout_s=3600)
         if how != SURVIVED:
-            raise SystemExit(f"the tests fail before anything was changed: {said}")
+            raise SystemExit(f"the tests fail without a mutation: {said}")
         shutil.copy2(fresh, data)
 
     def judge(self, mutation: Mutation, tests: Sequence[str], stage: str) -> dict[str, Any]:
-        """Make a mutation, run the tests that reach it or the rest of them, and take it back."""
+        """Apply a mutation, run the tests that reach it or the rest, and undo it."""
         place, began = self.folder / mutation.path, time.monotonic()
         sound = place.read_text(encoding="utf-8")
         place.write_text(mutation.source, encoding="utf-8")
@@ -123,7 +123,7 @@ def _node(context: str) -> str:
 
 
 def drawn(seed: int, count: int) -> list[Mutation]:
-    """Return that many mutations of the targets, at random."""
+    """Return this number of random mutations of the targets."""
     sources: list[Path] = []
     for target in TARGETS:
         place = ROOT / "src" / "asterism" / target
@@ -133,7 +133,7 @@ def drawn(seed: int, count: int) -> list[Mutation]:
 
 
 def told(results: Iterable[dict[str, Any]]) -> str:
-    """Return how many were caught, and the names of those that were not."""
+    """Return the number of detected mutations, and the names of the others."""
     listed = list(results)
     survivors = [it["name"] for it in listed if it["how"] == SURVIVED]
     return "\n".join([f"{len(listed) - len(survivors)} of {len(listed)} caught", *(f"survived: {name}" for name in survivors)])
@@ -141,11 +141,11 @@ def told(results: Iterable[dict[str, Any]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description="Change the core at random, and see which tests notice.")
-    parser.add_argument("--seed", type=int, default=13, help="of the draw")
-    parser.add_argument("--count", type=int, default=200, help="how many mutations")
-    parser.add_argument("--workers", type=int, default=2, help="how many at once")
-    parser.add_argument("--results", type=Path, required=True, help="file that results are appended to")
-    parser.add_argument("--list", action="store_true", help="name them, and run nothing")
+    parser.add_argument("--seed", type=int, default=13, help="seed of the draw (13)")
+    parser.add_argument("--count", type=int, default=200, help="number of mutations (200)")
+    parser.add_argument("--workers", type=int, default=2, help="number of parallel workers (2)")
+    parser.add_argument("--results", type=Path, required=True, help="file to append results to")
+    parser.add_argument("--list", action="store_true", help="list the mutations without running them")
     given = parser.parse_args(arguments)
     chosen = drawn(given.seed, given.count)
     if given.list:
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_due(result: dict[str, Any] | None, stage: str) -> bool:
-    """Whether a mutation whose last result is this one is to be judged by the tests of a stage."""
+    """Return True if a mutation with this last result is still to run in a stage."""
     if result is None:
         return stage == FIRST
     return stage == REST and result["stage"] == FIRST and result["how"] == SURVIVED

@@ -1,4 +1,4 @@
-"""What can be wrong with a line: small changes of its syntax, each of which some test should notice."""
+"""Mutation operators: small changes of the syntax of a line, each of which some test should detect."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def mutations(path: Path, root: Path) -> list[Mutation]:
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
-    """Pairs of a node and what stands in its place; annotations, docstrings and type checks are left alone."""
+    """Yield pairs of a node and its replacement; annotations, docstrings and type checks are excluded."""
     for node in _code(tree):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
             yield node, _with(node, ops=[_COMPARISONS[type(node.ops[0])]()])
@@ -99,7 +99,7 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node that runs when the program does its work: within functions, and constants of modules and classes."""
+    """Yield every node that runs: within functions, and constants of modules and classes."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.arguments):
             for default in (*child.defaults, *filter(None, child.kw_defaults)):
@@ -128,7 +128,7 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def _replaced(text: str, old: ast.expr | ast.stmt, new: ast.AST) -> str | None:
-    """The text with a node replaced in place; None where that says the same."""
+    """Return the text with a node replaced in place; None if the text is unchanged."""
     lines = text.encode().splitlines(keepends=True)
     if old.end_lineno is None or old.end_col_offset is None:
         return None

@@ -1,7 +1,7 @@
-"""Explore small worlds whole: each row of the table in docs/reliability.md, by name.
+"""Explore small worlds exhaustively: the rows of the table in docs/reliability.md, by name.
 
-``python -m tests.simulation.explore NAME…`` prints the rows as the table has them, and each world of them as it is done; without a name,
-the names. A row may take many minutes.
+``python -m tests.simulation.explore NAME…`` prints each row in the format of the table, and each of its worlds when
+it is done; without a name it lists the rows. A row may take many minutes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Spaces = Callable[[], Iterable[SmallRun[Any]]]
 
 
 def agents(tasks: int, budget: Budget, *, idempotent: bool = True, options: RunOptions = ALWAYS, **each: Any) -> list[AgentSpace]:
-    """One space for each plan of so many tasks, those with the fewest orders first; ``each`` is planned of each task."""
+    """Return a space for each plan of this many tasks, fewest interleavings first; ``each`` are fields of every task."""
     plans = reversed(small_plans(tasks, **each))
     return [AgentSpace(plan, budget, options=options, idempotent=idempotent, edits=small_edits) for plan in plans]
 
 
 def loop(groups: str, budget: Budget, *, critiques: bool = False, **steps: Any) -> list[LoopSpace]:
-    """One loop with a step for each letter: steps of one letter at once, a dash by itself; ``steps`` is for ``small_steps``."""
+    """Return a loop with a step for each character: equal letters run in parallel, a dash alone; ``steps`` is for ``small_steps``."""
     return [LoopSpace(small_steps(len(groups), groups=groups, **steps), budget, critiques=critiques)]
 
 
 def flow(fields: int, budget: Budget, **given: bool) -> list[FlowSpace]:
-    """One flow that collects so many fields."""
+    """Return a conversation that collects this many fields."""
     return [FlowSpace(fields, budget, **given)]
 
 
@@ -72,20 +72,20 @@ ROWS: Mapping[str, Spaces] = {
 
 
 def total(parts: Iterable[Explored]) -> Explored:
-    """What several explorations have seen together; the first violation and the first way to be stuck are kept."""
+    """Return the sum of several explorations, with the first violation and the first stuck path."""
     found = Explored()
     for part in parts:
         for name in ("states", "moves", "ends", "cut"):
             setattr(found, name, getattr(found, name) + getattr(part, name))
-        circle = -1 in (found.interleavings, part.interleavings)
-        found.interleavings = -1 if circle else found.interleavings + part.interleavings
+        cycle = -1 in (found.interleavings, part.interleavings)
+        found.interleavings = -1 if cycle else found.interleavings + part.interleavings
         if found.violation is None:
             found.violation, found.path = part.violation, part.path
         found.stuck = found.stuck or part.stuck
     return found
 
 
-def told(name: str, found: Explored, seconds: float) -> str:
+def table_row(name: str, found: Explored, seconds: float) -> str:
     orders = f"{found.interleavings:,}" if found.interleavings >= 0 else "in a circle"
     worlds = [name, f"{found.states:,}", f"{found.moves:,}", orders, f"{found.cut:,}", str(int(found.violation is not None))]
     bad = f" {found.violation or 'stuck'} after: {', '.join(found.path or found.stuck)}" if found.violation or found.stuck else ""
@@ -93,25 +93,25 @@ def told(name: str, found: Explored, seconds: float) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.explore", description="Explore small worlds whole.")
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.explore", description="Explore small worlds exhaustively.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"rows: {', '.join(ROWS)}, or all")
-    parser.add_argument("--most", type=int, default=5_000_000, help="states that are looked into in one world (5,000,000)")
+    parser.add_argument("--most", type=int, default=5_000_000, help="maximum states to explore in one world (5,000,000)")
     given = parser.parse_args(arguments)
     if not given.names:
         print("\n".join(ROWS))
     if unknown := [name for name in given.names if name not in (*ROWS, "all")]:
-        parser.error(f"there is no row {', '.join(unknown)}; without a name all are listed")
+        parser.error(f"unknown row {', '.join(unknown)}; run without a name to list all rows")
     sound = True
     for name in ROWS if given.names == ["all"] else given.names:
         parts: list[Explored] = []
-        begun = time.process_time()
+        started = time.process_time()
         for number, space in zip(itertools.count(1), ROWS[name](), strict=False):
             before = time.process_time()
             parts.append(Explorer(space, most=given.most).explore())
-            print(told(f"{name}, world {number}", parts[-1], time.process_time() - before), flush=True)
+            print(table_row(f"{name}, world {number}", parts[-1], time.process_time() - before), flush=True)
         found = total(parts)
         sound = sound and found.is_sound
-        print(told(name, found, time.process_time() - begun), flush=True)
+        print(table_row(name, found, time.process_time() - started), flush=True)
     return 0 if sound else 1
 
 

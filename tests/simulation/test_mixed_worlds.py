@@ -132,13 +132,13 @@ def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
         view = agent_view(agent)
         return type(view)(**{**{name: getattr(view, name) for name in view.__struct_fields__}, "fields": dict(agent._state.fields)})
 
-    monkeypatch.setattr(performer, "view_of", naked)
+    monkeypatch.setattr(performer, "agent_view", naked)
     seed = found({11}, "conversations").failure
     assert seed is not None
     assert main(["--one", str(seed[0]), "--profile", "conversations"]) == 1
     told = capsys.readouterr().err
     assert f"again: python -m tests.simulation --profile conversations --one {seed[0]}" in told
-    assert "the shortest story of it" in told
+    assert "shortest scenario" in told
     assert told.count("crashes: ") == 0
 
 

@@ -26,7 +26,7 @@ import hashlib, sys
 from tests.simulation.search.profiles import setting_of
 for profile in sys.argv[1:]:
     for seed in range(2):
-        print(hashlib.sha256(setting_of(profile, seed).play()[1].journal).hexdigest())
+        print(hashlib.sha256(setting_of(profile, seed).execute()[1].journal).hexdigest())
 """
 
 
@@ -147,7 +147,7 @@ def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFi
     assert main(["--seconds", "0.2", "--seed", "5", "--profile", "calm"]) == 0
     told = capsys.readouterr().out
     assert "runs a minute on one core" in told
-    assert [line.split(":")[0] for line in told.splitlines()[1:] if line[0] != " "] == ["came out", "happened", "performances", "entries"]
+    assert [line.split(":")[0] for line in told.splitlines()[1:] if line[0] != " "] == ["outcomes", "happened", "performances", "entries"]
     assert max(map(len, told.splitlines())) <= 120
 
 
@@ -161,7 +161,7 @@ def test_a_number_of_runs_that_is_none_is_refused(runs: str, capsys: pytest.Capt
     with pytest.raises(SystemExit) as ended:
         main(["--runs", runs])
     assert ended.value.code == 2
-    assert f"argument --runs: {runs!r} is no whole number from 1 on" in capsys.readouterr().err
+    assert f"argument --runs: {runs!r} is not an integer of at least 1" in capsys.readouterr().err
 
 
 def test_the_command_lives_one_seed_and_tells_its_story(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,4 +176,4 @@ def test_a_search_that_could_not_begin_or_end_is_refused(seconds: str, capsys: p
     with pytest.raises(SystemExit) as ended:
         main(["--seconds", seconds])
     assert ended.value.code == 2
-    assert f"argument --seconds: {seconds!r} is no number of seconds above 0" in capsys.readouterr().err
+    assert f"argument --seconds: {seconds!r} is not a number of seconds above 0" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The world as users have it: the example of its own page, what it refuses, what it tells."""
+"""The world as users see it: the example of its docstring, rejected plans, and the ending."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.simulation.demo_world import DEMO, demo, fleet_of, tasks
 
 def test_the_ten_lines_of_its_docstring_run() -> None:
     page = inspect.getdoc(module) or ""
-    example = page.partition("::\n\n")[2].partition("\n\nAfter every entry")[0]
+    example = page.partition("::\n\n")[2].partition("\n\nThe invariants are checked")[0]
     found: dict[str, Any] = {}
     exec(compile(textwrap.dedent(example), "the docstring", "exec"), found)  # noqa: S102 - it is our own page
     assert found["ending"].outcome == "finished"

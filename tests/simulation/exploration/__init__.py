@@ -1,5 +1,5 @@
-"""Small worlds walked whole, state by state (docs/reliability.md).
+"""Exhaustive exploration of small worlds, state by state (docs/reliability.md).
 
-``space`` the states and the moves between them · ``small_run`` what the small worlds share, and of each machine ``small_worlds``,
-``small_loops``, ``small_flows``.
+``space`` states and moves · ``small_run`` the common part of the small worlds; ``small_worlds``, ``small_loops`` and
+``small_flows`` those of each machine.
 """

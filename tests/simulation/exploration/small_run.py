@@ -35,7 +35,7 @@ M = TypeVar("M")
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each kind of trouble may come in one run.
+    """Maximum number of faults of each kind in one run.
 
     Attributes:
         edits: answers of the planner, the supervisor or a handler that change where it goes, or try to.
@@ -76,7 +76,7 @@ class Situation(Generic[M]):
         self._frozen: Snapshot | None = None
 
     def copy_of_run(self) -> Run[M]:
-        """A run in this state that shares nothing which a step changes."""
+        """Return a copy of the run that shares nothing that a step changes."""
         run = self.run
         made: Run[M] = Run(run.machine, run.id)
         made.state, made.seq, made.rules = run.state, run.seq, run.rules
@@ -87,7 +87,7 @@ class Situation(Generic[M]):
         return made
 
     def twin(self) -> Run[M]:
-        """A run in this state as a snapshot gives it back.
+        """Return the run restored from a snapshot of this state.
 
         Raises:
             InvariantViolated: the snapshot cannot be read.
@@ -122,7 +122,7 @@ def _copied(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _in_order(value: Any, names: dict[str, str]) -> Any:
-    """What is remembered of several things, in the order of their names; all else as it is."""
+    """Return a value with its dicts of effects sorted by name; any other value unchanged."""
     if isinstance(value, set):
         return sorted(names.get(it, it) for it in value)
     if isinstance(value, dict):
@@ -157,31 +157,31 @@ class SmallRun(ABC, Generic[M]):
 
     @abstractmethod
     def first(self) -> Event:
-        """What the run begins with."""
+        """Return the first event of the run."""
 
     @abstractmethod
     def name_of(self, effect: Effect) -> str:
-        """What an effect is about; withdrawals are named here."""
+        """Return the name of an effect; cancellations are named in this class."""
 
     @abstractmethod
     def outcomes(self, state: Situation[M], effect_id: str, effect: Effect) -> Iterator[Move[M]]:
-        """What may come of an outstanding effect that is no withdrawal."""
+        """Yield the possible results of an outstanding effect that is not a cancellation."""
 
     @abstractmethod
     def watch(self, run: Run[M]) -> Callable[[Event], None]:
-        """Look at a run before it takes an event; what is returned looks again after it, and raises InvariantViolated."""
+        """Inspect a run before an event; return a check to call after it, which raises InvariantViolated."""
 
     @abstractmethod
     def commands(self, state: Situation[M]) -> Iterator[Move[M]]:
-        """What may come from outside besides what every machine knows."""
+        """Yield the commands of this machine, in addition to those of every machine."""
 
     def remembered(self, run: Run[M]) -> dict[str, Any]:
-        """All that the run remembers, by name."""
+        """Return the complete state of the run, by name."""
         memory: Any = run.memory
         return msgspec.structs.asdict(memory)
 
     def why_quiet(self, run: Run[M]) -> str:
-        """Why a run that was looked at cannot say what it waits for; empty where it can."""
+        """Return the state of a run that waits for nothing it can name; an empty text otherwise."""
         if run.ended or run.outstanding or run.memory.paused or run.memory.wake_at() == 0.0:  # type: ignore[attr-defined]
             return ""
         return f"it is in {run.state}, nothing is outstanding, and it is not paused"
@@ -189,18 +189,18 @@ class SmallRun(ABC, Generic[M]):
     # -- a space -----------------------------------------------------------------------------------
 
     def start(self) -> Situation[M]:
-        """The run as it was submitted."""
+        """Return the submitted run."""
         run = Run(self._machine, RUN)
         run.take(self.first(), at=NOW, actor="person")
         run.take(OwnershipAcquired(epoch=1, owner="p"), at=NOW, actor="system")
         return Situation(run, self._budget, drained=False, epoch=1)
 
     def is_end(self, state: Situation[M]) -> bool:
-        """True when the run has ended."""
+        """Return True if the run has ended."""
         return state.run.ended
 
     def key(self, state: Situation[M]) -> bytes:
-        """Digest of all that the run remembers, in the names of things rather than their places in the journal."""
+        """Return a digest of the state that uses names in place of positions in the journal."""
         run = state.run
         names = {effect_id: self._name(effect, run.outstanding) for effect_id, effect in run.outstanding.items()}
         facts = {name: _in_order(value, names) for name, value in self.remembered(run).items()}
@@ -211,7 +211,7 @@ class SmallRun(ABC, Generic[M]):
         return hashlib.blake2b(_EFFECT_ID.sub(lambda found: names.get(found[0], "gone"), told).encode(), digest_size=16).digest()
 
     def moves(self, state: Situation[M]) -> Iterator[Move[M]]:
-        """Everything that can happen next."""
+        """Yield every possible move."""
         if not state.drained:
             yield "drained", lambda: self.take(state, [BatchEnded()], drained=True)
         for effect_id, effect in state.run.outstanding.items():
@@ -249,7 +249,7 @@ class SmallRun(ABC, Generic[M]):
     # -- taking ------------------------------------------------------------------------------------
 
     def _crash(self, state: Situation[M]) -> Situation[M]:
-        """The owner dies between two appends; the next one claims, and settles what may not be done again."""
+        """Crash the owner between two appends; the next owner settles effects that must not be repeated."""
         outstanding, withdrawn = state.run.outstanding, state.run.cancelled_effects
         redone = tuple(
             key
@@ -267,7 +267,7 @@ class SmallRun(ABC, Generic[M]):
     def take(
         self, state: Situation[M], events: Sequence[Event], *, drained: bool = False, spend: str = "", at: float = NOW, epoch: int = 0
     ) -> Situation[M]:
-        """The state after these events.
+        """Return the state after these events.
 
         Args:
             state: before; it stays as it is.
@@ -291,11 +291,11 @@ class SmallRun(ABC, Generic[M]):
                 raise InvariantViolated(8, "it wants to be looked at again at once, and nothing comes of it", run.history)
             drained = False
         if run.seq == state.run.seq and not spend:
-            drained = drained or state.drained  # nothing was taken: nothing has happened
+            drained = drained or state.drained  # no event was accepted
         return Situation(run, left, drained=drained, epoch=epoch or state.epoch)
 
     def _take_checked(self, run: Run[M], twin: Run[M], event: Event, at: float) -> None:
-        """Take one event, see that its packed entry takes the twin to the same state, and that nothing happened that must not."""
+        """Take one event, replay its packed entry on the twin, compare both, and check the invariants."""
         before, look_after = run.state, self.watch(run)
         try:
             entry = run.take(event, at=at, actor="somebody")

@@ -1,8 +1,8 @@
 """Exhaustive exploration: every interleaving of a small world, by its states.
 
-A machine is pure, so what can happen to a run is a graph: its states, and the moves between them. The
-explorer walks the whole graph once, state by state, and asks of each move what the world asks of each
-entry. Not here: chance. What a random search has not met, this one has, within its bounds.
+A machine is pure, so the possible histories of a run form a graph of states and moves. The explorer visits the whole
+graph once, state by state, and checks each move as the world checks each entry. It uses no randomness: within its
+bounds it covers every case that a random search may miss.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ NO_END = "no end can be reached from the start"
 
 
 class Space(Protocol[S]):
-    """What can be explored: states, and the moves that lead from one to the next."""
+    """States to explore, and the moves between them."""
 
     def start(self) -> S:
-        """Where it begins."""
+        """Return the initial state."""
         ...
 
     def moves(self, state: S) -> Iterable[tuple[str, Callable[[], S]]]:
-        """What can happen in a state: a name, and how the state after it is made (the state itself stays as it is).
+        """Yield each move from a state: its name, and a function that returns the next state without changing this one.
 
         Raises:
-            InvariantViolated: by whoever makes the state, when it must never be.
+            InvariantViolated: by that function, if an invariant does not hold.
         """
         ...
 
     def key(self, state: S) -> Hashable:
-        """The same for two states from which the same can happen."""
+        """Return a key that is equal for states with the same possible moves."""
         ...
 
     def is_end(self, state: S) -> bool:
-        """True where nothing more has to happen."""
+        """Return True if the run may stay in this state for ever."""
         ...
 
 
 class Explored(msgspec.Struct, kw_only=True):
-    """What an exploration has seen.
+    """Result of an exploration.
 
     Attributes:
-        states, moves: how many different ones; a move that leaves all as it was is none.
-        interleavings: different orders of moves from the start to an end; -1 where moves lead in a circle.
-        ends: states that are ends.
-        cut: states that were not looked into, because the bound was reached.
+        states, moves: number of different states and moves; a move without a change is not counted.
+        interleavings: number of paths from the start to an end; -1 if the graph has a cycle.
+        ends: number of end states.
+        cut: number of states not explored because the limit was reached.
         violation: the first invariant found violated, and ``path`` the moves that led there.
-        stuck: moves that lead to a state from which no end can be reached, or that there is no end at all; empty when there is none.
+        stuck: moves to a state from which no end can be reached; empty if there is none.
     """
 
     states: int = 0
@@ -66,12 +66,12 @@ class Explored(msgspec.Struct, kw_only=True):
 
     @property
     def is_sound(self) -> bool:
-        """True when nothing was violated, every state can reach an end, and nothing was cut."""
+        """Return True if no invariant is violated, every state can reach an end, and nothing was cut."""
         return self.violation is None and not self.stuck and not self.cut
 
 
 class _Map:
-    """The graph as far as it is known: by number of the state."""
+    """The explored graph, by number of the state."""
 
     def __init__(self) -> None:
         self.numbers: dict[Hashable, int] = {}
@@ -94,11 +94,11 @@ class _Map:
 
 
 class Explorer(Generic[S]):
-    """Walks a space, breadth of states before depth of ends, each state once.
+    """Explores a space; visits each state once.
 
     Args:
         space: what to explore.
-        most: states that are looked into; the rest are counted as cut.
+        most: maximum number of states to explore; the rest count as cut.
     """
 
     def __init__(self, space: Space[S], *, most: int = 1_000_000) -> None:
@@ -106,11 +106,11 @@ class Explorer(Generic[S]):
         self._most = most
 
     def explore(self) -> Explored:
-        """The whole space, or as much of it as the bound allows; stops at the first violation."""
+        """Explore the space up to the limit, or up to the first violation."""
         space, seen, found = self._space, _Map(), Explored()
         start = space.start()
         stack = [(seen.add(space.key(start), (0, "")), start)]
-        while stack:  # bounded: each state is pushed once, and at most so many are looked into
+        while stack:  # bounded: each state is pushed once, and at most ``most`` are explored
             number, state = stack.pop()
             found.states += 1
             if space.is_end(state):
@@ -141,7 +141,7 @@ class Explorer(Generic[S]):
 
 
 def _stuck(seen: _Map) -> tuple[str, ...]:
-    """The moves to the first state from which no end can be reached; empty where there is none."""
+    """Return the moves to the first state from which no end can be reached; empty if there is none."""
     before: list[list[int]] = [[] for _ in seen.after]
     for number, targets in enumerate(seen.after):
         for target in targets:
@@ -157,7 +157,7 @@ def _stuck(seen: _Map) -> tuple[str, ...]:
 
 
 def _interleavings(seen: _Map) -> int:
-    """Ways from the start to an end, counted from the ends backwards; -1 where the graph has a circle."""
+    """Return the number of paths from the start to an end, counted backwards; -1 if the graph has a cycle."""
     waiting = [len(targets) for targets in seen.after]
     before: list[list[int]] = [[] for _ in seen.after]
     for number, targets in enumerate(seen.after):

@@ -1,4 +1,4 @@
-"""Random conversations: an agent with fields of several kinds, what it does when it acts, and a person who says anything, from a seed."""
+"""Random conversations: an agent with several fields and random actions, and a random person, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asterism.simulation.people import Line
 from tests.simulation.search.shapes import likely
 
 AGENT_MODULE = "asterism.simulation.search.flow_shapes"
-"""Where journals say that the agents are defined: where this module was, so that a seed leaves the journal it always left."""
+"""Module name of the agents in journals: the former name of this module, so that a seed keeps its journal."""
 SECRET = "correct-horse-battery"  # noqa: S105 - nobody's
 
 
@@ -40,16 +40,16 @@ KINDS: Mapping[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "code": (str, {"pattern": r"\b(C-\d+)\b"}, ("C-17", "it is C-18, I think", "17")),
     "pin": (str, {"secret": True}, (SECRET,)),
 }
-"""Fields by name: type, bounds, and what people answer."""
+"""Fields by name: type, constraints, and answers of people."""
 WORDS = (
     *("yes", "yes", "no", "ok", "yes but not today", "no, it is too dear", "cancel", "skip", "help", "what?", "back", "again", "resume"),
     *("", "change the count to 9", "make it 3", "the name is Zoe", "actually large", "?" * 300, "💥", "continue"),
 )
-"""What people say besides."""
+"""Other messages of people."""
 DAY_S = 86_400.0
-"""Time of ``on_running`` where an agent says nothing of it; longer than any world lasts."""
+"""Default time limit of ``on_running``; longer than any world lasts."""
 MAX_ROUNDS = 3
-"""Times that it acts without coming to an end."""
+"""Maximum number of actions without an end."""
 
 Start = Callable[[random.Random], StartChild]
 
@@ -68,11 +68,11 @@ class Simulated(StandardAgent):
         return (from_state, to_state) not in self.forbids and super().can_transition(from_state, to_state)
 
     async def act(self, msg: Message) -> AgentResult | None:
-        """What ``on_running`` does."""
+        """Act: the body of ``on_running``."""
         self.used[self.key] += 1
         rng = random.Random(f"{self.seed}:{self.key}:{self.used[self.key]}")
         await asyncio.sleep(rng.choice((0.0, 0.0, 1.0, 15.0)))
-        told = str(self.collected_fields)  # it says all that it knows, wherever it can
+        told = str(self.collected_fields)  # it reveals all fields wherever it can
         self.metadata["round"], self.metadata["told"] = self.metadata.get("round", 0) + 1, told
         self.report(f"round {self.metadata['round']} with {told}")
         self.outputs["result"] = told
@@ -100,14 +100,14 @@ async def _on_running(self: Simulated, msg: Message) -> AgentResult | None:
 
 
 def agent(rng: random.Random, seed: int, *, name: str = "Talker", children: tuple[Start, ...] = (), bounded: bool = True) -> type:
-    """A random agent; the one of a name that was made last is the one that its name means.
+    """Return a random agent; a later agent of the same name replaces it.
 
     Args:
-        rng: chance.
-        seed: of what it does.
-        name: of its class.
-        children: what it may start.
-        bounded: it has a time for ``on_running``, which also ends a handler that nothing wakes; else a day, as agents have by default.
+        rng: source of its structure.
+        seed: seed of its behaviour.
+        name: name of its class.
+        children: child runs that it may start.
+        bounded: True to limit the time of ``on_running``, which also ends a handler that is never notified; else a day.
     """
     names = rng.sample(list(KINDS), rng.randint(0, 4))
     fields: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def agent(rng: random.Random, seed: int, *, name: str = "Talker", children: tupl
 
 
 def lines(rng: random.Random, talker: Any) -> list[Line]:
-    """What a person says to it: an answer for each field and a yes, with doubles, changes of mind, rubbish and silence between."""
+    """Return the lines of a person: an answer for each field and a yes, mixed with repetitions, corrections and nonsense."""
     wild = rng.choice((0.0, 0.2, 0.6))
     plain = [
         "hello",
@@ -161,7 +161,7 @@ def lines(rng: random.Random, talker: Any) -> list[Line]:
 
 
 def _twice(line: Line) -> Line:
-    """The same again, whether or not it was heard."""
+    """Return the same line again, sent without waiting."""
     return Line(text=line.text, after_s=0.0, waits=False)
 
 

@@ -1,6 +1,6 @@
-"""Random loops: what is planned, what workers and supervisors do, and what they say, sensible or not, each from a seed.
+"""Random loops: plans, workers, supervisors and their replies, valid or not, drawn from a seed.
 
-Every function draws from the seed, its idempotency key and how often that was used before, never from the order of things.
+Every draw depends on the seed, the idempotency key and its number of earlier uses, never on the order of events.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ WORDS: tuple[Any, ...] = (
     ),
     *("", "perhaps", "continue" * 200, "\N{FULLWIDTH LATIN SMALL LETTER D}one", 7, None, *Strategy),
 )
-"""What reflections say."""
+"""Replies of reflections."""
 OUTPUTS: tuple[Any, ...] = ("same", {"value": 0.7}, "", None, [], {"deep": [1, {"er": None}]}, {1, 2}, object(), float("nan"), "x" * 3000)
-"""What workers put out, JSON or not."""
-STEP_TROUBLE: tuple[Any, ...] = (
+"""Outputs of workers, JSON or not."""
+INVALID_PLANS: tuple[Any, ...] = (
     "no plan",
     [],
     None,
@@ -59,23 +59,23 @@ STEP_TROUBLE: tuple[Any, ...] = (
     [{"intent": "x"}],
     [{"worker": "good", "intent": "x", "uses": ["later"]}],
 )
-"""What is no plan."""
+"""Invalid plans."""
 
 Asked = Callable[[Any], Awaitable[Any]]
-"""A function of the supervisor, or a worker."""
+"""A supervising function or a worker."""
 NOT_THIS = 2
-"""What tools fail over."""
+"""Argument over which tools fail."""
 
 
 class RandomLoop:
-    """A loop of a seed.
+    """A random loop.
 
     Args:
-        rng: draws what it is like.
-        seed: draws what it does.
-        models: some of its workers are models with tools.
-        children: workers that are runs of their own.
-        plans: is given each plan that is drawn, and gives the one that is taken.
+        rng: source of its structure.
+        seed: seed of its behaviour.
+        models: True to add workers that are models with tools.
+        children: workers that are child runs.
+        plans: function from each drawn plan to the plan to use.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RandomLoop:
         self._seen: collections.Counter[str] = collections.Counter()
         self._wild = rng.choice((0.0, 0.05, 0.2))
         self._parallel = rng.choice((0.0, 0.3, 0.8))
-        aside = random.Random(f"bounds:{seed}")  # so that a world without them is the one it was
+        aside = random.Random(f"bounds:{seed}")  # a separate source, so that earlier draws stay the same
         self._max_tokens = aside.choice((None, None, None, 60, 600))
         self.workers: dict[str, AnyWorker] = {
             "good": Worker(self._metered(self._work), idempotent=True),
@@ -133,7 +133,7 @@ class RandomLoop:
         )
 
     def child(self) -> ChildWorker:
-        """It as a worker of another one."""
+        """Return the loop as a worker of another loop."""
         return ChildWorker(self.loop.child(Path(FOLDER), self.loop.definition))
 
     # -- chance ------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class RandomLoop:
         return random.Random(f"{self._seed}:{key}:{self._seen[key]}")
 
     async def _think(self, key: str) -> random.Random:
-        """Chance, after some time; or an error."""
+        """Return a random source after some time, or raise an error."""
         rng = self._chance(key)
         await asyncio.sleep(rng.choice((0.0, 0.0, 0.5, 4.0)))
         if likely(rng, self._wild):
@@ -151,7 +151,7 @@ class RandomLoop:
         return rng
 
     def _metered(self, function: Asked) -> Asked:
-        """It, telling what it took in tokens where there is a bound on them."""
+        """Return the function, with token usage in its results if tokens are limited."""
 
         async def metered(given: Any) -> Any:
             return Metered(await function(given), tokens=self._chance(f"tokens:{given.key}").choice((0, 5, 50)))
@@ -184,7 +184,7 @@ class RandomLoop:
 
     async def _plan(self, view: LoopView) -> Any:
         rng = await self._think(view.key)
-        return self._plans(rng.choice(STEP_TROUBLE) if likely(rng, self._wild) else self._steps(rng, most=5))
+        return self._plans(rng.choice(INVALID_PLANS) if likely(rng, self._wild) else self._steps(rng, most=5))
 
     async def _reflect(self, view: LoopView) -> Any:
         rng = await self._think(view.key)

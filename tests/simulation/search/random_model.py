@@ -1,6 +1,6 @@
-"""A random model: what it says to a request is drawn from a seed, and is sensible or not, late, broken, refused, or nothing at all.
+"""A random model: its replies are drawn from a seed and may be valid, invalid, late, truncated, errors or missing.
 
-Like any model it knows what its prompt says. Not here: how that gets to a client (``scripted_model``, ``pipeline``).
+It reads the prompt, as any model does. Not here: the transport to the client (``scripted_model``, ``pipeline``).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _FORMS = ("text", "text", "text", "fence", "prose", "spelled")
 
 
 class RandomModel:
-    """A script for a model that is to plan.
+    """Script of a planning model.
 
     Args:
-        seed: of what it says.
-        devices: it likes to plan for; some others are made up.
-        trouble: chance that there is no reply at all.
-        odd: chance that there is one which cannot be used, or only just.
-        wild: chance of an edit to be of what has started.
+        seed: seed of its replies.
+        devices: devices of its plans; some others are invented.
+        trouble: chance of an error in place of a reply.
+        odd: chance of an invalid or barely valid reply.
+        wild: chance that an edit concerns a started task.
     """
 
     def __init__(self, seed: int, devices: list[AgentProfile], *, trouble: float = 0.1, odd: float = 0.2, wild: float = 0.25) -> None:
@@ -55,7 +55,7 @@ class RandomModel:
         self._wild = wild
 
     def __call__(self, request: ModelRequest) -> Say | Fault:
-        """What it says to the request of that number."""
+        """Return the reply to a request."""
         rng = random.Random(f"{self._seed}:{request.number}")
         if likely(rng, self._trouble):
             return rng.choice(_FAULTS)
@@ -93,7 +93,7 @@ def _plan(rng: random.Random, devices: list[AgentProfile], *, most: int) -> dict
 
 
 def _shown(text: str) -> dict[str, Any]:
-    """The constellation, as far as a prompt shows it."""
+    """Return the constellation as far as the prompt shows it."""
     tasks: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         if line.startswith('{"task_id": '):
@@ -112,7 +112,7 @@ def _reads(rng: random.Random) -> tuple[tuple[str, dict[str, Any] | str], ...]:
 
 
 def _formed(form: str, document: dict[str, Any], text: str) -> str:
-    """A reply as models write it."""
+    """Return a reply in one of the forms that models use."""
     if form == "fence":
         return f"```json\n{text}\n```"
     if form == "prose":
@@ -140,7 +140,7 @@ def _named_twice(_: random.Random, document: dict[str, Any]) -> str:
 
 
 def _with(name: str, *values: Any) -> Odd:
-    """A field, or one of an edit or a task, is something else."""
+    """Return a function that replaces a field, of the reply or of an edit or task, by another value."""
 
     def odd(rng: random.Random, document: dict[str, Any]) -> str:
         value = rng.choice(values)

@@ -1,7 +1,7 @@
-"""Random shapes: fleets, plans, devices' work, edits and people, each from a seed.
+"""Random fleets, plans, device behaviour, edits and people, drawn from a seed.
 
-What a device returns is a hash of the task and the seed, never of the order of things, so that two
-schedules of one shape differ in their schedule only.
+The result of a device depends on the task and the seed, never on the order of events, so that two schedules of one
+shape differ only in their schedule.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _PARAMETERS = {"type": "object", "properties": {"x": {}, "note": {"type": "strin
 
 
 def likely(rng: random.Random, chance: float) -> bool:
-    """True with that chance."""
+    """Return True with this chance."""
     return rng.random() < chance
 
 
 def fleet(rng: random.Random) -> list[AgentProfile]:
-    """Three or four devices; what one does with ``safe`` may be done again, what it does with ``work`` may not."""
+    """Return three or four devices; the skill ``safe`` is idempotent, ``work`` is not."""
     safe = Skill(name="safe", parameters=_PARAMETERS, idempotent=True)
     work = Skill(name="work", parameters=_PARAMETERS)
     return [
@@ -70,7 +70,7 @@ def fleet(rng: random.Random) -> list[AgentProfile]:
 
 
 def work(seed: int, *, longest_s: float = 20.0) -> Script:
-    """What devices do: some virtual seconds of work, a value between 0 and 1, now and then a wish to replan, and progress."""
+    """Return a script: some seconds of work, a value between 0 and 1, sometimes progress and a request to replan."""
 
     def script(attempt: Attempt) -> Behaviour:
         rng = random.Random(f"{seed}:{attempt.task_id}:{attempt.number}")
@@ -86,7 +86,7 @@ def work(seed: int, *, longest_s: float = 20.0) -> Script:
 
 
 def plan(rng: random.Random, devices: list[AgentProfile], *, most: int = 12) -> PlanDocument:
-    """A random plan for a fleet."""
+    """Return a random plan for a fleet."""
     ids = [f"t{number}" for number in range(rng.randint(1, most))]
     pairs = _pairs(rng, ids, rng.choice(SHAPES))
     upstream: dict[str, list[str]] = {task_id: [] for task_id in ids}
@@ -111,7 +111,7 @@ def _pairs(rng: random.Random, ids: list[str], shape: Shape) -> list[tuple[str, 
 
 
 def task(rng: random.Random, task_id: str, devices: list[AgentProfile], upstream: list[str]) -> dict[str, Any]:
-    """A random task, as plans write it."""
+    """Return a random task of a plan document."""
     device = rng.choice(devices)
     found: dict[str, Any] = {"task_id": task_id, "device": device.device_id, "skill": rng.choice(device.skills).name, "inputs": {"x": 1}}
     if upstream and likely(rng, 0.3):
@@ -129,14 +129,14 @@ def task(rng: random.Random, task_id: str, devices: list[AgentProfile], upstream
 
 
 def dependency(rng: random.Random, source: str, target: str) -> dict[str, Any]:
-    """A random dependency, as plans write it."""
+    """Return a random dependency of a plan document."""
     kind = rng.choice(TYPES)
     condition = {"condition": rng.choice(CONDITIONS)} if kind == "CONDITIONAL" else {}
     return {"from": source, "to": target, "type": kind, **condition}
 
 
 def nested(rng: random.Random, outer: PlanDocument, devices: list[AgentProfile], *, levels: int = 3) -> PlanDocument:
-    """A plan in which some tasks, whose results nobody asks for, are constellations of their own; some of those, too."""
+    """Return the plan with some tasks, whose results no other task uses, replaced by nested constellations."""
     asked = {source for spec in outer.tasks for source, _ in references(spec.inputs)}
     asked |= {line.source for line in outer.dependencies if line.condition}
     tasks = [
@@ -159,7 +159,7 @@ def _inner(rng: random.Random, devices: list[AgentProfile], levels: int) -> dict
 
 
 class RandomPlanner:
-    """A script for a planner that plans anything, sensible or not: good edits, illegal ones, any status, silence, trouble."""
+    """Script of a planner with random replies: legal and illegal edits, any status, delays and errors."""
 
     def __init__(self, seed: int, devices: list[AgentProfile], *, wild: float = 0.25) -> None:
         self._seed = seed
@@ -167,7 +167,7 @@ class RandomPlanner:
         self._wild = wild
 
     def __call__(self, question: PlannerQuestion) -> Reply:
-        """A reply that depends on the seed and the question's key only."""
+        """Return a reply that depends only on the seed and the key of the question."""
         rng = random.Random(f"{self._seed}:{question.key}")
         after_s = rng.choice((0.0, 1.0, 10.0, 40.0))
         if likely(rng, 0.05):
@@ -180,7 +180,7 @@ class RandomPlanner:
         if question.mode == "CREATION":
             proposed = None if likely(rng, 0.1) else plan(rng, self._devices, most=8)
             if proposed and likely(rng, self._wild / 2):
-                proposed = spoilt(rng, proposed)
+                proposed = invalid_plan(rng, proposed)
             status = rng.choices(STATUSES, (1, 3, 3, 3))[0]
             return Reply(after_s=after_s, proposal=Proposal(plan=proposed, status=status))
         there = question.constellation or {}
@@ -192,8 +192,8 @@ class RandomPlanner:
         return Reply(after_s=after_s, proposal=Proposal(actions=actions, status=status, result={"summary": "simulated"}))
 
 
-def spoilt(rng: random.Random, planned: PlanDocument) -> PlanDocument:
-    """The plan with something in it that no run can take, or needs to look for."""
+def invalid_plan(rng: random.Random, planned: PlanDocument) -> PlanDocument:
+    """Return the plan with one task that is invalid, or whose skill must be searched for."""
     first, *others = planned.tasks
     changes: tuple[dict[str, Any], ...] = (
         {"device": "nowhere"},
@@ -206,7 +206,7 @@ def spoilt(rng: random.Random, planned: PlanDocument) -> PlanDocument:
 
 
 def edit(rng: random.Random, devices: list[AgentProfile], there: dict[str, Any], *, wild: float = 0.25) -> dict[str, Any]:
-    """A random edit, sensible or not, of a constellation as ``to_dict`` gives it; ``wild``: the chance to touch what has started, too."""
+    """Return a random edit, legal or not, of a constellation as ``to_dict`` returns it; ``wild``: chance to edit a started task."""
     listed = there.get("tasks", ())
     ids = [found["task_id"] for found in listed]
     editable = [found["task_id"] for found in listed if found.get("status", "PENDING") in ("PENDING", "WAITING_DEPENDENCY")]
@@ -236,7 +236,7 @@ def edit(rng: random.Random, devices: list[AgentProfile], there: dict[str, Any],
 
 
 def helpful(seed: int) -> Answerer:
-    """One person who answers every question, soon, and mostly with a yes."""
+    """Return one person who answers every inquiry soon, usually with an approval."""
 
     def answers(inquiry: InquiryRow) -> list[Answer]:
         rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
@@ -247,7 +247,7 @@ def helpful(seed: int) -> Answerer:
 
 
 def _by_hand(inquiry: InquiryRow) -> dict[str, Any]:
-    """What somebody makes of a proposal by hand; empty where none is asked about."""
+    """Return a person's version of a proposed plan or edit; empty if the inquiry has none."""
     subject = msgspec.json.decode(inquiry.subject)
     if "actions" in subject:
         return {"actions": subject["actions"][:1]}
@@ -256,7 +256,7 @@ def _by_hand(inquiry: InquiryRow) -> dict[str, Any]:
 
 
 def people(seed: int) -> Answerer:
-    """People who answer late, twice, against each other, not through the client, or not at all."""
+    """Return people who answer late, twice, in contradiction, without the client, or not at all."""
 
     def answers(inquiry: InquiryRow) -> list[Answer]:
         rng = random.Random(f"{seed}:{inquiry.inquiry_id}")
