@@ -80,7 +80,7 @@ class Stage:
 
     def talker(self, runtime: Runtime, vault: SecretStore) -> Any:
         """Return the conversation in a process."""
-        return Conversation(self.agent, runtime=runtime, run_id=self.run, vault=vault)
+        return Conversation(self.agent, runtime=runtime, run_id=self.run_id, vault=vault)
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
@@ -93,7 +93,7 @@ class Stage:
         """Run one turn (``say``, ``pause``, ``resume``, ``cancel``); another process resumes it if this one is killed."""
         if self._living is not None:
             result: AgentResult = await getattr(self._living, what)(*said)
-            self.run = self._living.run_id
+            self.run_id = self._living.run_id
             return result
         async with self.process() as (_, conversation, store):
             task = asyncio.ensure_future(getattr(conversation, what)(*said))

@@ -16,14 +16,14 @@ FOLDER = Path(__file__).parent
 SEEDS = 50
 TESTS = {
     "test_files": (
-        "test_a_broken_fleet_file_is_read_or_refused",
-        "test_a_broken_plan_in_json_is_read_or_refused",
-        "test_a_broken_plan_in_yaml_is_read_or_refused",
+        "test_a_corrupted_fleet_file_is_read_or_rejected",
+        "test_a_corrupted_json_plan_is_read_or_rejected",
+        "test_a_corrupted_yaml_plan_is_read_or_rejected",
         "test_a_journal_file_that_was_changed_anywhere_is_refused_and_the_line_named",
         "test_records_that_were_sealed_after_they_were_changed_are_refused_by_the_replay",
     ),
     "test_answers": (
-        "test_a_models_reply_is_read_or_refused_for_the_model",
+        "test_a_model_reply_is_accepted_or_rejected",
         "test_what_a_reply_asks_for_is_taken_refused_or_asked_again_and_is_replayed",
         "test_any_json_result_settles_its_task_and_is_replayed",
         "test_any_answer_to_a_loop_is_taken_or_refused_and_is_replayed",
@@ -31,9 +31,9 @@ TESTS = {
         "test_a_condition_is_answered_or_refused_in_bounded_time_and_memory",
     ),
     "test_words": (
-        "test_whatever_is_said_is_understood_or_not_and_soon",
+        "test_any_text_is_parsed_or_rejected_in_bounded_time",
         "test_a_value_that_is_taken_of_what_is_said_is_what_a_journal_gives_back",
-        "test_a_broken_loop_file_is_read_or_refused",
+        "test_a_corrupted_loop_file_is_read_or_rejected",
     ),
 }
 """Those whose input is all drawn, by file."""

@@ -75,7 +75,7 @@ replies = st.fixed_dictionaries(
 @given(
     st.text(max_size=200) | replies.map(json.dumps) | st.tuples(replies.map(json.dumps), st.integers(0, 400)).map(lambda it: it[0][: it[1]])
 )
-def test_a_models_reply_is_read_or_refused_for_the_model(text: str) -> None:
+def test_a_model_reply_is_accepted_or_rejected(text: str) -> None:
     begun = time.monotonic()
     with contextlib.suppress(InvalidReply):
         msgspec.json.encode(parse_reply(text))
@@ -109,7 +109,7 @@ def test_any_json_result_settles_its_task_and_is_replayed(result: Any) -> None:
 
 
 @pytest.mark.parametrize("odd", ["deep", float("nan"), {1: 2}, {"x": {1, 2}}, "\ud800"])
-def test_a_result_that_a_journal_would_not_give_back_fails_its_task(odd: Any) -> None:
+def test_an_unserializable_result_fails_its_task(odd: Any) -> None:
     result: Any = odd
     for _ in range(970 if odd == "deep" else 0):
         result = [result]
@@ -179,7 +179,7 @@ def test_a_snapshot_that_was_changed_is_ignored_or_still_one(data: st.DataObject
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{" * 5000, '{"state": "START", "memory": ' + "[" * 5000, "\x00"])
-def test_rubbish_for_a_snapshot_is_as_good_as_none(body: str) -> None:
+def test_an_invalid_snapshot_is_ignored(body: str) -> None:
     run = half_way().run
     assert restore_snapshot(run.machine, Snapshot(run_id=run.id, seq=2, code_version="these", body=body), "these") is None
 

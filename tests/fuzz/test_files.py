@@ -102,23 +102,23 @@ def refused_or_read(read: Any, name: str, content: bytes) -> Any:
 
 
 @given(broken(FLEET))
-def test_a_broken_fleet_file_is_read_or_refused(content: bytes) -> None:
+def test_a_corrupted_fleet_file_is_read_or_rejected(content: bytes) -> None:
     refused_or_read(lambda path: read_fleet(path, KINDS), "fleet.toml", content)
 
 
 @pytest.mark.parametrize(("name", "whole"), [("plan.json", PLAN_JSON), ("plan.yaml", PLAN_YAML)])
-def test_the_plans_that_are_broken_here_are_whole(name: str, whole: bytes) -> None:
+def test_the_plans_are_valid_before_they_are_corrupted(name: str, whole: bytes) -> None:
     assert refused_or_read(read_plan, name, whole) is not None
 
 
 @given(broken(PLAN_JSON))
-def test_a_broken_plan_in_json_is_read_or_refused(content: bytes) -> None:
+def test_a_corrupted_json_plan_is_read_or_rejected(content: bytes) -> None:
     a_plan("plan.json", content)
 
 
 @settings(max_examples=40)  # PyYAML is slow
 @given(broken(PLAN_YAML))
-def test_a_broken_plan_in_yaml_is_read_or_refused(content: bytes) -> None:
+def test_a_corrupted_yaml_plan_is_read_or_rejected(content: bytes) -> None:
     a_plan("plan.yaml", content)
 
 
@@ -151,7 +151,7 @@ def taken_in(text: str) -> list[Record]:
     return asyncio.run(adopt())
 
 
-def test_the_journal_file_that_is_broken_here_is_whole() -> None:
+def test_the_journal_file_is_valid_before_it_is_corrupted() -> None:
     assert taken_in("".join(LINES)) == RECORDS
 
 

@@ -76,7 +76,7 @@ def examples_of(texts: list[str]) -> Callable[[F], F]:
 
 @examples_of(LONG)
 @given(spoken)
-def test_whatever_is_said_is_understood_or_not_and_soon(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_in_bounded_time(text: str) -> None:
     begun = time.monotonic()
     assert isinstance(replies.is_yes(text), bool)
     assert not (replies.is_yes(text) and replies.denial(text) == "")
@@ -140,12 +140,12 @@ def read_loop(content: bytes) -> Any:
         return read_parts(path)
 
 
-def test_the_loop_that_is_broken_here_is_whole() -> None:
+def test_the_loop_file_is_valid_before_it_is_corrupted() -> None:
     assert list(read_loop(LOOP)["workers"]) == ["writer"]
 
 
 @given(broken(LOOP))
-def test_a_broken_loop_file_is_read_or_refused(content: bytes) -> None:
+def test_a_corrupted_loop_file_is_read_or_rejected(content: bytes) -> None:
     told = ""
     try:
         read_loop(content)

@@ -22,7 +22,7 @@ from tests.mutations.operators import mutations
         ("    return None", set()),
     ],
 )
-def test_a_line_is_changed_in_every_way_there_is(before: str, after: set[str], tmp_path: Path) -> None:
+def test_every_operator_changes_a_line(before: str, after: set[str], tmp_path: Path) -> None:
     source = tmp_path / "it.py"
     source.write_text(f"def f(a: bool, b: int) -> object:\n{before}\n")
     found = mutations(source, tmp_path)
@@ -30,7 +30,7 @@ def test_a_line_is_changed_in_every_way_there_is(before: str, after: set[str], t
     assert {it.path for it in found} <= {"it.py"}
 
 
-def test_what_never_runs_is_left_alone(tmp_path: Path) -> None:
+def test_code_that_never_runs_is_not_mutated(tmp_path: Path) -> None:
     source = tmp_path / "it.py"
     source.write_text("class A(B, frozen=True):\n    x: Literal[1]\n    y: int = 2\n\nif TYPE_CHECKING:\n    z = 3\nLIMIT = 4\n")
     assert [it.after for it in mutations(source, tmp_path)] == ["3", "5"]

@@ -51,7 +51,7 @@ def test_a_stale_answer_is_refused() -> None:
     assert "no longer open: approve by ada" in world.refusals[0]
 
 
-def test_a_second_yes_written_past_the_desk_is_noted_and_does_nothing() -> None:
+def test_a_second_approval_written_into_the_inbox_is_ignored() -> None:
     world, ending = live(Answer(verb="approve"), Answer(verb="approve", after_s=1.1, by="eve", bypasses_client=True))
     assert kinds(ending, "dispatch") == ["a", "b"]
     assert [entry.note != "" for entry in ending.entries if kind_of(entry.event) == "answered"] == [False, True]

@@ -109,7 +109,7 @@ def test_a_tree_whose_every_branch_waits_for_people_is_let_go_of() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_answer_to_a_child_is_never_left_lying(seed: int) -> None:
+def test_an_answer_to_a_child_is_always_processed(seed: int) -> None:
     plan = nested({"tasks": tasks("p", "q", "r", requires_approval=True), "dependencies": []})
     it = world(seed=seed, duration_s=0.0, people=lambda asked: [Answer(verb="approve", after_s=0.001 * int(asked.inquiry_id[-1]))])
     assert it.run(plan).outcome == "finished"

@@ -23,12 +23,12 @@ def test_there_are_many_and_none_twice() -> None:
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.title)
-def test_it_goes_as_it_is_written_in_one_process(conversation: Conversation) -> None:
+def test_a_conversation_gives_the_recorded_replies_in_one_process(conversation: Conversation) -> None:
     assert hold(conversation, restarts=False)[1] == conversation.text
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda it: it.title)
-def test_it_goes_the_same_with_a_restart_between_every_two_turns(conversation: Conversation) -> None:
+def test_a_conversation_gives_the_same_replies_with_a_restart_between_turns(conversation: Conversation) -> None:
     stage, text = hold(conversation)
     assert text == conversation.text
     assert stage.processes >= len([line for line in conversation.lines if not line.startswith("!wait")])

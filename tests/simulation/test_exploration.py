@@ -89,19 +89,19 @@ def explored(size: int, budget: Budget, *, hold: Hold = "successors") -> list[Ex
     return [Explorer(space).explore() for space in agents(size, budget, options=RunOptions(replan="always", hold=hold))]
 
 
-def test_every_order_of_the_moves_is_counted_once() -> None:
+def test_interleavings_are_counted_once() -> None:
     found = Explorer(Grid(4)).explore()
     assert (found.states, found.moves, found.interleavings, found.ends) == (25, 40, 70, 1)  # 70 = 8 over 4
     assert found.is_sound
 
 
-def test_a_state_from_which_no_end_can_be_reached_is_told_with_the_way_to_it() -> None:
+def test_a_stuck_state_is_reported_with_its_path() -> None:
     found = Explorer(Grid(3, trap=True)).explore()
     assert sorted(found.stuck) == ["right", "up"]
     assert not found.is_sound
 
 
-def test_a_world_that_has_no_end_at_all_is_not_sound() -> None:
+def test_a_world_without_an_end_is_not_sound() -> None:
     class Endless(Grid):
         def is_end(self, state: tuple[int, int]) -> bool:
             return False
@@ -111,13 +111,13 @@ def test_a_world_that_has_no_end_at_all_is_not_sound() -> None:
     assert not found.is_sound
 
 
-def test_what_was_not_looked_into_is_counted() -> None:
+def test_unexplored_states_are_counted() -> None:
     found = Explorer(Grid(9), most=10).explore()
     assert found.cut > 0
     assert not found.is_sound
 
 
-def test_there_is_one_small_plan_for_each_graph_that_is_not_another_one_renamed() -> None:
+def test_there_is_one_small_plan_for_each_graph_up_to_renaming() -> None:
     assert [len(small_plans(size)) for size in (1, 2, 3, 4)] == [1, 2, 6, 31]  # OEIS A003087
 
 
@@ -133,7 +133,7 @@ def assert_same_moves_of_agents(budget: Budget, options: RunOptions = ALWAYS) ->
         assert_same_moves(whole, told)
 
 
-def test_what_is_left_out_of_a_state_decides_nothing() -> None:
+def test_fields_left_out_of_a_state_key_change_no_move() -> None:
     assert_same_moves_of_agents(Budget(edits=1))
     whole, told = (kind(1, Budget(edits=1, cancels=1), approval=True) for kind in (WholeFlow, FlowSpace))
     assert_same_moves(whole, told)
@@ -142,12 +142,12 @@ def test_what_is_left_out_of_a_state_decides_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("budget", [Budget(edits=1, failures=1, cancels=1), Budget(edits=2), Budget(live_edits=1, crashes=1, pauses=1)])
-def test_what_is_left_out_of_a_state_decides_nothing_among_trouble_of_every_kind(budget: Budget) -> None:
+def test_fields_left_out_of_a_state_key_change_no_move_under_faults(budget: Budget) -> None:
     assert_same_moves_of_agents(budget)
 
 
 @pytest.mark.slow
-def test_what_is_left_out_of_a_state_that_waits_for_a_person_or_a_child_decides_nothing() -> None:
+def test_fields_left_out_of_a_waiting_state_key_change_no_move() -> None:
     assert_same_moves_of_agents(Budget(edits=1, crashes=1), RunOptions(replan="always", approve_plan=True, approve_edits=True))
     whole, told = (kind(1, Budget(edits=1, crashes=1, cancels=1), child=True) for kind in (WholeFlow, FlowSpace))
     assert_same_moves(whole, told)
@@ -155,7 +155,7 @@ def test_what_is_left_out_of_a_state_that_waits_for_a_person_or_a_child_decides_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hold", ["successors", "none", "all"])
-def test_every_interleaving_of_two_tasks_and_trouble_of_every_kind_is_sound(hold: Hold) -> None:
+def test_every_interleaving_of_two_tasks_under_faults_is_sound(hold: Hold) -> None:
     for found in explored(2, FIVE, hold=hold):
         assert found.violation is None, (found.violation, found.path)
         assert found.is_sound
@@ -175,11 +175,11 @@ def test_an_edit_of_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ["agent-2-yes", "agent-2-consent", "agent-2-once", "agent-3", "agent-3-edits", "agent-4-edit"])
-def test_every_interleaving_of_a_row_that_is_told_in_the_docs_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_documented_row_is_sound(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name]) == 0, capsys.readouterr().out
 
 
-def test_a_row_tells_of_each_of_its_worlds_and_of_all_together(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_lists_each_world_and_the_total(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["loop--", "flow-1"]) == 0
     lines = [line.split(" | ")[:3] for line in capsys.readouterr().out.splitlines()]
     assert [line[0] for line in lines] == ["| loop--, world 1", "| loop--", "| flow-1, world 1", "| flow-1"]
@@ -191,12 +191,12 @@ def test_a_row_that_was_cut_is_not_sound(capsys: pytest.CaptureFixture[str]) -> 
     assert " | 0 | 0 |" not in capsys.readouterr().out
 
 
-def test_without_a_name_the_rows_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_name_the_rows_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "agent-4-edit" in capsys.readouterr().out
 
 
-def test_the_docs_tell_of_every_row_that_can_be_walked() -> None:
+def test_the_docs_list_every_row() -> None:
     table = RELIABILITY.read_text(encoding="utf-8").split("\n## Exhaustive exploration\n", 1)[1].split("`make explore", 1)[0]
     told = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
     assert sorted(told) == sorted(ROWS)

@@ -125,7 +125,7 @@ def test_an_agent_that_acts_again_after_a_crash_and_asks_nobody_is_found(monkeyp
     found({6}, "conversations")
 
 
-def test_a_secret_in_the_journal_is_found_and_told_in_a_few_lines(
+def test_a_secret_in_the_journal_is_found_and_reported_in_a_few_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def naked(agent: Any) -> Any:

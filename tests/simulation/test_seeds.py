@@ -67,7 +67,7 @@ def test_the_same_seed_leaves_the_same_journal(profile: str) -> None:
         assert setting_of(profile, seed).execute()[1].journal == setting_of(profile, seed).execute()[1].journal
 
 
-def test_two_processes_with_two_hash_seeds_leave_the_same_journals(tmp_path: Path) -> None:
+def test_two_hash_seeds_give_the_same_journals(tmp_path: Path) -> None:
     here = _digests({"PYTHONHASHSEED": "1"}, *PORT)
     assert here == _digests({"PYTHONHASHSEED": "271828", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}, *PORT, folder=tmp_path)
     assert here == _ours(PORT)
@@ -143,7 +143,7 @@ def test_planning_that_breaks_ends_the_world_with_what_broke(monkeypatch: pytest
     assert any(line.startswith("uttered") for line in shrunk.description) or not shrunk.scenario.parts
 
 
-def test_the_command_runs_seeds_and_tells_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_seeds_and_prints_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seconds", "0.2", "--seed", "5", "--profile", "calm"]) == 0
     told = capsys.readouterr().out
     assert "runs a minute on one core" in told
@@ -157,7 +157,7 @@ def test_the_command_runs_as_many_seeds_as_it_is_told(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("runs", ["abc", "0", "-1", "1.5"])
-def test_a_number_of_runs_that_is_none_is_refused(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_number_of_runs_is_rejected(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--runs", runs])
     assert ended.value.code == 2
@@ -172,7 +172,7 @@ def test_the_command_lives_one_seed_and_tells_its_story(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("seconds", ["abc", "nan", "inf", "0", "-1"])
-def test_a_search_that_could_not_begin_or_end_is_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_search_time_is_rejected(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--seconds", seconds])
     assert ended.value.code == 2

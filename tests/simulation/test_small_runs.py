@@ -116,8 +116,6 @@ def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("module", "child"), [(moves, False), (children, True)])
-def test_a_handler_that_is_not_told_of_what_it_waits_for_is_found(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, child: bool
-) -> None:
+def test_a_handler_without_its_notification_is_found(module: ModuleType, monkeypatch: pytest.MonkeyPatch, *, child: bool) -> None:
     monkeypatch.setattr(module, "NotifyHandler", lambda effect_id, **more: NotifyHandler(effect_id=f"nobody, and not {effect_id}", **more))
     assert flow(1, Budget(crashes=1), child=child).stuck

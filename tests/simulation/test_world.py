@@ -15,7 +15,7 @@ from asterism.simulation.world import World
 from tests.simulation.demo_world import DEMO, demo, fleet_of, tasks
 
 
-def test_the_ten_lines_of_its_docstring_run() -> None:
+def test_the_example_of_the_docstring_runs() -> None:
     page = inspect.getdoc(module) or ""
     example = page.partition("::\n\n")[2].partition("\n\nThe invariants are checked")[0]
     found: dict[str, Any] = {}
@@ -24,7 +24,7 @@ def test_the_ten_lines_of_its_docstring_run() -> None:
     assert [performance.status for performance in found["world"].performance_log.performances] == ["killed", "done"]
 
 
-def test_it_tells_the_story_of_a_run() -> None:
+def test_the_ending_holds_the_journal_of_the_run() -> None:
     ending = demo().run(DEMO)
     assert ending.history[0] == "#1 constellation_submitted by user -> CONTINUE"
     assert ending.history[-1] == f"#{len(ending.records)} batch_ended by system -> FINISH"
@@ -40,7 +40,7 @@ def test_it_tells_the_story_of_a_run() -> None:
         ({"tasks": tasks("a", "b"), "dependencies": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]}, EditRefused),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_refused_and_nothing_is_written(plan: dict[str, Any], error: type[Exception]) -> None:
+def test_an_invalid_plan_is_rejected_and_nothing_is_written(plan: dict[str, Any], error: type[Exception]) -> None:
     world = World(1, fleet=fleet_of("d"))
     with pytest.raises(error):
         world.run(plan)

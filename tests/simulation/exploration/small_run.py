@@ -1,7 +1,7 @@
-"""What small worlds share: a run of any machine, how much trouble it may have, and a step that is looked at from all sides.
+"""Common part of the small worlds: a run of any machine, its fault budget, and a fully checked step.
 
-Time stands still, but for one jump past the wall limit where a budget has it; so a state is what the run
-remembers, and the name of an effect is what it is about rather than its place in the journal.
+Time stands still, except for one jump past the wall limit if the budget allows it. A state is therefore the memory
+of the run, and effects are named by their subject, not by their place in the journal.
 """
 
 from __future__ import annotations
