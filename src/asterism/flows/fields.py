@@ -233,7 +233,8 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
         required: False allows the person to skip it; by default, a field annotated ``| None`` may be skipped.
         validator: one or more functions of the value. A method ``validate_<name>(self, value)`` is a validator, too.
         pattern: regular expression (package ``regex``) that finds the value in a longer message: the
-            first group that matches, or the whole match; an empty match counts as none. After ``PATTERN_TIMEOUT_S`` the search stops, and the person is asked to rephrase.
+            first group that matches, or the whole match; an empty match counts as none. After
+            ``PATTERN_TIMEOUT_S`` the search stops, and the person is asked to rephrase.
         secret: the value is never shown, logged or journaled; after a restart it is asked for again.
         ge, gt, le, lt: bounds of a number.
         min_length, max_length: bounds of a text, in characters.

@@ -13,7 +13,7 @@ from asterism.cli.rendering.registry import renderer_for
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore
-from tests.loops import Loop, steps
+from tests.loop_harness import Loop, steps
 
 
 @pytest.mark.parametrize("machine", MACHINES)

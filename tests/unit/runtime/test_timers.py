@@ -13,7 +13,7 @@ from asterism.runtime.runtime import Runtime
 from asterism.simulation.clock import EPOCH, WorldClock
 from asterism.simulation.loop import run
 from asterism.stores.memory import MemoryStore
-from tests.errand import Basket, Buy, Leave, Shop, State, errand
+from tests.errand_machine import Basket, Buy, Leave, Shop, State, errand
 
 WAKE_S = 1000.0
 

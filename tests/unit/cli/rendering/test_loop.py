@@ -7,7 +7,7 @@ import pytest
 from asterism.cli.rendering.loop import LoopRenderer
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.run_control import Answered, AskPerson, Forked
-from tests.loops import Loop, steps
+from tests.loop_harness import Loop, steps
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
 def test_a_step_that_a_fork_cancels_is_not_logged_as_a_failure() -> None:
     loop = Loop(*steps("a:once"))
     loop.batch(Forked(origin="r1", seq=3, idle_s=0.0))
-    loop.call_off()
+    loop.finish_cancellations()
     assert "cancelled while running" in told(loop)
     assert not [text for text in told(loop) if "failed" in text]
