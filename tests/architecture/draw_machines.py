@@ -1,4 +1,4 @@
-"""Draws docs/machines.md from the tables: ``python -m tests.architecture.draw_machines``. A test compares the two."""
+"""Generate docs/machines.md from the tables: ``python -m tests.architecture.draw_machines``. A test compares the two."""
 
 from __future__ import annotations
 
@@ -19,40 +19,61 @@ PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 
 HEAD = """# Machines
 
-Drawn from the tables by `python -m tests.architecture.draw_machines`; a test fails when this page and the tables differ.
+*Reference.* Generated from the state tables by `python -m tests.architecture.draw_machines`. A test fails if this page and the
+tables differ.
 
-A matrix says where a state can lead: a row is the state before, a column the state after. A cell with ● is an edge; everything
-else raises. Events that are *noted* are journaled and change no state. `asterism diagram MACHINE` prints these diagrams too.
+A matrix shows which state can follow which: the row is the state before, the column the state after. ● marks an allowed
+transition; any other one raises an error. *Stays in* lists the states in which an event is recorded without a change of state.
+`asterism diagram MACHINE` prints the diagrams of this page.
 
-The first column of a table of events or effects has its name in journals and in the inbox, which `asterism log --json`, log
-lines and spans say, too; `fields` are the names of its fields there. These names are public and stay; the name of the class in
+The first column of a table of events or effects is the name in journals and in the inbox. `asterism log --json`, log lines and
+spans use it, too. `fields` are the names of its fields there. These names are public and do not change. The name of the class in
 Python may change.
+"""
+
+COMMON_HEAD = """## Common events and effects
+
+The constellation agent, the orchestration loop and the flow agent have these events and effects in common; the rows are in
+`asterism.machines.common_rows`. The section of a machine repeats a common event only if it can change the state there.
+*Live* states are those that are not terminal.
 """
 
 INTRODUCTIONS = {
     CONSTELLATION_AGENT.name: (
-        "Plans a request as a constellation, runs it, and replans on what comes back. Its table is\n"
-        "`asterism.machines.constellation_agent.table`; an edge from a state to itself is part of the matrix."
+        "Plans a request as a constellation, runs the tasks and plans again when their results require it. Its table is\n"
+        "`asterism.machines.constellation_agent.table`. The matrix includes edges from a state to itself."
     ),
     ORCHESTRATION_LOOP.name: (
-        "One agent working through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The first\n"
-        "seven states are the contract. PARALLEL, CONFIRMING and CANCELLED, and the edges to and from them, only add to it."
+        "One agent that works through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The\n"
+        "first seven states are the documented contract; PARALLEL, CONFIRMING and CANCELLED, with their edges, extend it."
     ),
     FLOW_AGENT.name: (
-        "A conversation that collects fields, asks for approval, and then acts. Its table is `asterism.machines.flow_agent.table`;\n"
-        "where it goes is the agent's to say (`running_entered`, `handler_ended`), and only along these edges."
+        "A conversation that collects fields, asks for approval and then acts. Its table is `asterism.machines.flow_agent.table`. The\n"
+        "agent's own code chooses the next state (`running_entered`, `handler_ended`), but only along these edges."
     ),
     TASK_LIFECYCLE.name: (
-        "One task of a constellation. Its table is `asterism.machines.task_lifecycle`; what the move of one task means for\n"
-        "the others is another table, `COUPLING` in `asterism.machines.task_coupling`. Its events are in no journal."
+        "One task of a constellation. Its table is `asterism.machines.task_lifecycle`. How a task affects the other tasks is another\n"
+        "table: `COUPLING` in `asterism.machines.task_coupling`. The events of a task are not journaled."
     ),
 }
 
+DRIVEN: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT)
+COMMON_EVENTS = tuple(event for event in DRIVEN[0].events if all(event in machine.events for machine in DRIVEN))
+COMMON_EFFECTS = tuple(effect for effect in DRIVEN[0].effects if all(effect in machine.effects for machine in DRIVEN))
+
 
 def page() -> str:
-    """The whole page."""
-    machines: tuple[Machine[Any], ...] = (CONSTELLATION_AGENT, ORCHESTRATION_LOOP, FLOW_AGENT, TASK_LIFECYCLE)
-    return "\n".join([HEAD, *("\n".join(_section(machine)) for machine in machines)])
+    """Return the whole page."""
+    return "\n".join([HEAD, *_common(), *("\n".join(_section(machine)) for machine in (*DRIVEN, TASK_LIFECYCLE))])
+
+
+def _common() -> Iterator[str]:
+    yield COMMON_HEAD
+    yield "| event | class | meaning | fields | accepted in |\n|---|---|---|---|---|"
+    yield from (f"| {_named(event)} | {_accepted_in(event)} |" for event in COMMON_EVENTS)
+    yield "\n| effect | class | meaning | fields |\n|---|---|---|---|"
+    yield from (f"| {_named(effect)} |" for effect in COMMON_EFFECTS)
+    yield ""
 
 
 def _section(machine: Machine[Any]) -> Iterator[str]:
@@ -60,11 +81,14 @@ def _section(machine: Machine[Any]) -> Iterator[str]:
     yield INTRODUCTIONS[machine.name] + "\n"
     yield f"```mermaid\n{mermaid(machine)}```\n"
     yield from _matrix(machine)
-    yield "\n| event | class | what it says | fields | moves | noted in |\n|---|---|---|---|---|---|"
-    yield from (_event(machine, event) for event in machine.events)
-    if machine.effects:
-        yield "\n| effect | class | what it asks for | fields |\n|---|---|---|---|"
-        yield from (f"| {_named(effect)} |" for effect in machine.effects)
+    yield "\n| event | class | meaning | fields | moves | stays in |\n|---|---|---|---|---|---|"
+    yield from (f"| {_named(event)} | {_moves(machine, event)} |" for event in machine.events if event not in COMMON_EVENTS)
+    if moving := [event for event in COMMON_EVENTS if any(rows[event].to for rows in machine.table.values() if event in rows)]:
+        yield "\n| common event | moves | stays in |\n|---|---|---|"
+        yield from (f"| `{kind_of(event)}` | {_moves(machine, event)} |" for event in moving)
+    if own := [effect for effect in machine.effects if effect not in COMMON_EFFECTS]:
+        yield "\n| effect | class | meaning | fields |\n|---|---|---|---|"
+        yield from (f"| {_named(effect)} |" for effect in own)
     yield ""
 
 
@@ -77,18 +101,32 @@ def _matrix(machine: Machine[Any]) -> Iterator[str]:
         yield f"| **{state}**{' (terminal)' if machine.is_terminal(state) else ''} | {cells} |"
 
 
-def _event(machine: Machine[Any], event: type[Any]) -> str:
+def _moves(machine: Machine[Any], event: type[Any]) -> str:
+    """Return two cells: from where to where the event leads, and the states in which it changes no state."""
     rows = {state: rows[event] for state, rows in machine.table.items() if event in rows}
     moves = [f"{state} → {', '.join(target for target in machine.states if target in row.to)}" for state, row in rows.items() if row.to]
-    noted = [str(state) for state, row in rows.items() if row.internal]
-    return f"| {_named(event)} | {'<br>'.join(moves)} | {', '.join(noted)} |"
+    return f"{'<br>'.join(moves)} | {_states(machine, [state for state, row in rows.items() if row.internal])}"
+
+
+def _accepted_in(event: type[Any]) -> str:
+    """Return the states in which the machines accept a common event: once, if they agree."""
+    found = {machine.name: _states(machine, [state for state, rows in machine.table.items() if event in rows]) for machine in DRIVEN}
+    return found.popitem()[1] if len(set(found.values())) == 1 else "<br>".join(f"{name}: {states}" for name, states in found.items())
+
+
+def _states(machine: Machine[Any], states: list[Any]) -> str:
+    if len(states) == len(list(machine.states)):
+        return "all states"
+    if len(states) > 1 and set(states) == {state for state in machine.states if not machine.is_terminal(state)}:
+        return "live states"
+    return ", ".join(states)
 
 
 def _named(kind: type[Any]) -> str:
-    """The cells that an event and an effect have in common."""
-    said = " ".join((kind.__doc__ or "").split("\n\n", 1)[0].split()).replace("``", "`")
+    """Return the cells that an event and an effect have in common."""
+    meaning = " ".join((kind.__doc__ or "").split("\n\n", 1)[0].split()).replace("``", "`")
     fields = ", ".join(f"`{field.encode_name}`" for field in msgspec.structs.fields(kind))
-    return f"`{kind_of(kind)}` | `{kind.__name__}` | {said} | {fields}"
+    return f"`{kind_of(kind)}` | `{kind.__name__}` | {meaning} | {fields}"
 
 
 if __name__ == "__main__":
