@@ -34,7 +34,7 @@ from asterism.planner.model_choice import KEY_VARIABLES, MODEL_VARIABLES, ModelC
 from tests.architecture import draw_machines
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md"), *ROOT.glob("benchmarks/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 OWN_MACHINE = (ROOT / "docs" / "a-machine-of-your-own.md").read_text(encoding="utf-8")

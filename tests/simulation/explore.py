@@ -1,4 +1,4 @@
-"""Explore small worlds exhaustively: the rows of the table in docs/reliability.md, by name.
+"""Explore small worlds exhaustively: the rows of the table in docs/results/reliability.md, by name.
 
 ``python -m tests.simulation.explore NAME…`` prints each row in the format of the table, and each of its worlds when
 it is done; without a name it lists the rows. A row may take many minutes.

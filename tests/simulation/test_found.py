@@ -1,4 +1,4 @@
-"""Regression tests for defects found by campaigns (docs/reliability.md names the seeds)."""
+"""Regression tests for defects found by campaigns (docs/results/reliability.md names the seeds)."""
 
 from __future__ import annotations
 
