@@ -13,8 +13,8 @@ from benchmarks.results import write_timings
 
 HEAD = """# Results
 
-Written by `make bench`: medians; what stands in one row was measured in turns, so that a busy moment of the machine met all of it.
-{machine}. What the figures mean, and what was tried, is in [performance](../docs/performance.md).
+*Results.* Written by `make bench`: medians. All figures of one row were measured in turns, so a busy moment affected all of them.
+{machine}. [Performance](../docs/performance.md) explains the figures.
 """
 
 FIGURES = """

@@ -69,7 +69,7 @@ async def measure(count: int) -> list[str]:
         f"| a waiting conversation | {(after - before) / count / 1000:,.1f} kB |",
         f"| a turn that asks for the next field | {second_s / count * 1000:,.2f} ms |",
         f"| a turn that enters `on_running` and completes | {third_s / count * 1000:,.2f} ms |",
-        f"| conversations that got their own words | {right:,} of {count:,} |",
+        f"| conversations that received their own messages | {right:,} of {count:,} |",
     ]
 
 
@@ -83,15 +83,15 @@ def main() -> None:
     page = "\n".join([
         "# Conversations",
         "",
-        f"Written by `python -m benchmarks.conversations`: {count:,} users in one process, {AT_ONCE} messages under way at once, one fresh",
-        f"SQLite file. {described()}.",
+        f"*Results.* Written by `python -m benchmarks.conversations`: {count:,} users in one process, {AT_ONCE} messages at once,",
+        f"one fresh SQLite file. {described()}.",
         "",
         "| | |",
         "|---|--:|",
         *lines,
         "",
-        "A conversation that waits is not in memory: whoever speaks next finds it in its journal. What is left of it is its place in the",
-        "orchestrator's list. The time of a turn is wall time over all turns: claiming, replaying, stepping, and writing to the disk.",
+        "A waiting conversation is not in memory: the next message reads it from its journal. Only its entry in the orchestrator's list",
+        "remains. The time of a turn is wall time over all turns: acquiring, replaying, stepping, and writing to the disk.",
         "",
     ])  # fmt: skip
     print(page)

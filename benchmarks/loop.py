@@ -117,4 +117,4 @@ def rows(*, quick: bool) -> list[str]:
     if "langgraph" in found:
         graph = found["langgraph"]
         told += f"; LangGraph, SQLite, sync: {graph.wall_s / STEPS * 1e3:.2f} ms, {graph.times(loop):.1f} times as long"
-    return [f"| a step of a durable loop of {STEPS} that does nothing, claimed, observed and reflected on in two commits | {told} |"]
+    return [f"| a step of a durable loop of {STEPS} that does nothing, journaled, observed and reflected on in two commits | {told} |"]

@@ -48,14 +48,15 @@ HEAD = f"""
 Written by `python -m benchmarks.planning`, in virtual time, so the same on every machine. {DAGS} random DAGs of 20 to 60 tasks on
 one device that does {WIDTH} at a time; the makespan, to the end of the last task, over max(critical path, work / width); means over
 the DAGs. `wide` are the {{wide}} DAGs that keep the device busy: their work / width is at least 1.5 times their critical path.
-Calls are questions to the model.
+Calls are requests to the model.
 """
 FOOT = """
 - **Nothing asks**: no task fails, and no result asks for a new plan. `when_needed` then asks once, after the last task.
 - **One in ten asks**: one result in ten has `replan: true`. `always` would ask as often as above.
-- `successors` waits twice for a model that is slow beside the tasks: for the question that is open, then for its own. Where there is
-  something else to do meanwhile it is much faster than `all`, which starts nothing for as long as one question follows another.
-- `none` never waits: what an edit would have changed may have started by the time it comes, and the edit is refused and asked for again.
+- `successors` waits twice for a model that is slow compared with the tasks: for the open request, then for its own. If there are
+  other tasks to run meanwhile, it is much faster than `all`, which starts nothing while one request follows another.
+- `none` never waits: a task that an edit would change may have started before the edit arrives; then the edit is refused and
+  requested again.
 """
 
 

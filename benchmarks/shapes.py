@@ -26,15 +26,15 @@ HEAD = """
 FOOT = """
 Times are microseconds a task, from submitting the plan to FINISH. All of a row was measured in turns.
 
-- **durable**: through runtime, driver, session and dispatcher to a fresh SQLite file, over a device that answers at once in this process.
-  What a task waits for is on the disk before it starts.
+- **durable**: through runtime, driver, run executor and dispatcher to a fresh SQLite file, over a device that answers at once in this
+  process. The results that a task depends on are on the disk before it starts.
 - **floor, durable**: a task group over the same plan that keeps the same promise with one row per task, no journal, no ownership and no
   replay: standard library `sqlite3`, WAL, `synchronous = FULL`, one writer thread with group commit.
-- **floor, in memory**: a plain `asyncio.TaskGroup` over the same plan, kept nowhere. It does next to nothing: compare times, not ratios.
-- **times the floor's chain**: a task beside a task of the durable floor's chain of {yardstick}, measured in the same turns: what an fsync
-  for each task costs here. A wide plan shares its fsyncs, so it can be far below 1.
-- **spread**: slowest over fastest run of the floor's chain during this row. Above 2, the machine was too busy for the durable columns
-  to mean much.
+- **floor, in memory**: a plain `asyncio.TaskGroup` over the same plan, without storage. It does next to nothing: compare times, not ratios.
+- **times the floor's chain**: a task, divided by a task of the durable floor's chain of {yardstick}, measured in the same turns. The
+  floor's chain pays one fsync for each task. A wide plan shares its fsyncs, so it can be far below 1.
+- **spread**: slowest divided by fastest run of the floor's chain during this row. Above 2, the machine was too busy for reliable durable
+  columns.
 """
 
 

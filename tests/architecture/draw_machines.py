@@ -19,41 +19,46 @@ PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 
 HEAD = """# Machines
 
-*Reference.* Generated from the state tables by `python -m tests.architecture.draw_machines`. A test fails if this page and the
-tables differ.
+*Reference.* Generated from the state tables by `python -m tests.architecture.draw_machines`. A test
+fails if this page and the tables differ.
 
-A matrix shows which state can follow which: the row is the state before, the column the state after. ● marks an allowed
-transition; any other one raises an error. *Stays in* lists the states in which an event is recorded without a change of state.
-`asterism diagram MACHINE` prints the diagrams of this page.
+A matrix shows which state can follow which: the row is the state before, the column the state
+after. ● marks an allowed transition; any other one raises an error. *Stays in* lists the states in
+which an event is recorded without a change of state. `asterism diagram MACHINE` prints the diagrams
+of this page.
 
-The first column of a table of events or effects is the name in journals and in the inbox. `asterism log --json`, log lines and
-spans use it, too. `fields` are the names of its fields there. These names are public and do not change. The name of the class in
-Python may change.
+The first column of a table of events or effects is the name in journals and in the inbox. `asterism
+log --json`, log lines and spans use it, too. `fields` are the names of its fields there. These
+names are public and do not change. The name of the class in Python may change.
 """
 
 COMMON_HEAD = """## Common events and effects
 
-The constellation agent, the orchestration loop and the flow agent have these events and effects in common; the rows are in
-`asterism.machines.common_rows`. The section of a machine repeats a common event only if it can change the state there.
-*Live* states are those that are not terminal.
+The constellation agent, the orchestration loop and the flow agent have these events and effects in
+common; the rows are in `asterism.machines.common_rows`. The section of a machine repeats a common
+event only if it can change the state there. *Live* states are those that are not terminal.
 """
 
 INTRODUCTIONS = {
     CONSTELLATION_AGENT.name: (
-        "Plans a request as a constellation, runs the tasks and plans again when their results require it. Its table is\n"
-        "`asterism.machines.constellation_agent.table`. The matrix includes edges from a state to itself."
+        "Plans a request as a constellation, runs the tasks and plans again when their results require it.\n"
+        "Its table is `asterism.machines.constellation_agent.table`. The matrix includes edges from a state\n"
+        "to itself."
     ),
     ORCHESTRATION_LOOP.name: (
-        "One agent that works through a plan with workers and tools. Its table is `asterism.machines.orchestration_loop.table`. The\n"
-        "first seven states are the documented contract; PARALLEL, CONFIRMING and CANCELLED, with their edges, extend it."
+        "One agent that works through a plan with workers and tools. Its table is\n"
+        "`asterism.machines.orchestration_loop.table`. The first seven states are the documented contract;\n"
+        "PARALLEL, CONFIRMING and CANCELLED, with their edges, extend it."
     ),
     FLOW_AGENT.name: (
-        "A conversation that collects fields, asks for approval and then acts. Its table is `asterism.machines.flow_agent.table`. The\n"
-        "agent's own code chooses the next state (`running_entered`, `handler_ended`), but only along these edges."
+        "A conversation that collects fields, asks for approval and then acts. Its table is\n"
+        "`asterism.machines.flow_agent.table`. The agent's own code chooses the next state\n"
+        "(`running_entered`, `handler_ended`), but only along these edges."
     ),
     TASK_LIFECYCLE.name: (
-        "One task of a constellation. Its table is `asterism.machines.task_lifecycle`. How a task affects the other tasks is another\n"
-        "table: `COUPLING` in `asterism.machines.task_coupling`. The events of a task are not journaled."
+        "One task of a constellation. Its table is `asterism.machines.task_lifecycle`. How a task affects the\n"
+        "other tasks is another table: `COUPLING` in `asterism.machines.task_coupling`. The events of a task\n"
+        "are not journaled."
     ),
 }
 
