@@ -1,4 +1,4 @@
-"""The documents against the code: what is drawn from it is up to date, what speaks of it is true."""
+"""The pages against the code: generated parts are up to date, tables are complete, and examples print what is shown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fields_of(kind: type[msgspec.Struct]) -> list[str]:
 
 
 def table_after(heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading of the reference, without its head; backticks are dropped."""
+    """Return the cells of the first table under a heading of the reference, without its head and without backticks."""
     section = REFERENCE.split(f"\n{heading}\n", 1)[1]
     found: list[list[str]] = []
     for line in section.splitlines():
@@ -60,11 +60,11 @@ def table_after(heading: str) -> list[list[str]]:
     return found[2:]
 
 
-def test_the_machines_are_drawn_as_the_tables_are() -> None:
+def test_the_machines_page_matches_the_tables() -> None:
     assert draw_machines.PAGE.read_text(encoding="utf-8") == draw_machines.page(), "run: python -m tests.architecture.draw_machines"
 
 
-def test_the_architecture_page_names_the_layers_that_are_checked() -> None:
+def test_the_architecture_page_lists_the_checked_layers() -> None:
     linted = configparser.ConfigParser()
     linted.read(ROOT / ".importlinter", encoding="utf-8")
     sources = ROOT / "src" / "asterism"
@@ -72,34 +72,42 @@ def test_the_architecture_page_names_the_layers_that_are_checked() -> None:
     checked = [
         [name.strip("() ") for name in line.split("|")] for line in linted["importlinter:contract:layers"]["layers"].split("\n") if line
     ]
-    built = [kept for layer in checked if (kept := [name for name in layer if name in there])]
+    built = [present for layer in checked if (present := [name for name in layer if name in there])]
     line = re.search(r"^    (cli > .*)$", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert line
     assert [layer.split(" | ") for layer in line[1].split(" > ")] == built
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+def test_every_link_to_a_file_resolves(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def headings_of(page: Path) -> set[str]:
-    """What a link to a heading of the page may end in, by GitHub's rule."""
+    """Return the anchors of the page's headings, by GitHub's rule."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_to_a_heading_leads_to_one(page: Path) -> None:
+def test_every_link_to_a_heading_resolves(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     assert [f"{path}#{heading}" for path, heading in links if heading not in headings_of(page.parent / path if path else page)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_module_that_is_named_is_there(page: Path) -> None:
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
     for name in DOTTED.findall(page.read_text(encoding="utf-8")):
         importlib.import_module(name)
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
+    there = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))
+    }
+    assert named - there == set()
 
 
 @pytest.mark.parametrize(
@@ -118,13 +126,13 @@ def test_the_reference_lists_every_field_of_a_plan(heading: str, kind: type[msgs
 
 
 def first_cells(under: str) -> list[str]:
-    """The names in the first column of the table that begins with this line, one by one; backticks are dropped."""
+    """Return the names in the first column of the table that begins with this line, one by one, without backticks."""
     table = REFERENCE.split(f"\n{under}", 1)[1].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
     return [name.strip(" `") for cell in cells for name in cell.split(", ")]
 
 
-def test_the_reference_lists_what_a_loop_takes_what_its_functions_see_and_every_gate() -> None:
+def test_the_reference_lists_the_arguments_of_a_loop_the_fields_of_its_view_and_every_gate() -> None:
     assert first_cells("| argument | default |") == list(inspect.signature(OrchestrationLoop).parameters)
     assert first_cells("| of a view |") == fields_of(LoopView)
     assert first_cells("| gate |") == [gate or '""' for gate in get_args(Gate)]
@@ -137,7 +145,7 @@ def test_the_reference_lists_the_options_of_fields_and_agents_and_every_status_w
     assert shown == {status: HANDLERS.get(status, "") for status in AgentStatus}
 
 
-def test_every_type_of_a_field_that_the_reference_lists_is_one_that_words_can_give() -> None:
+def test_every_field_type_in_the_reference_can_be_given_in_words() -> None:
     listed = first_cells("| type | words that give it |")
     kinds = {kind.__name__: kind for kind in (str, int, float, Decimal, bool, dt.date, dt.time, dt.datetime, dt.timedelta, uuid.UUID)}
     assert [name for name in listed if name in kinds] == list(kinds)
@@ -157,20 +165,20 @@ def test_the_reference_lists_every_setting_of_the_model() -> None:
 def test_the_reference_shows_the_truth_table() -> None:
     shown = {row[0].split()[0].strip("`"): row[1:] for row in table_after("### When a dependency is satisfied")}
     assert list(shown) == list(DependencyType)
-    for kind, verdicts in TRUTH_TABLE.items():
-        assert verdicts[TaskStatus.SKIPPED] == verdicts[TaskStatus.CANCELLED]  # one column shows both
-        judged = [verdicts[status] for status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.SKIPPED)]
-        assert shown[kind] == ["yes" if satisfied else "no" for satisfied in judged]
+    for kind, by_status in TRUTH_TABLE.items():
+        assert by_status[TaskStatus.SKIPPED] == by_status[TaskStatus.CANCELLED]  # one column shows both
+        columns = [by_status[status] for status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.SKIPPED)]
+        assert shown[kind] == ["yes" if satisfied else "no" for satisfied in columns]
 
 
-def test_the_plan_in_the_readme_is_a_plan() -> None:
+def test_the_plan_in_the_readme_is_valid() -> None:
     plans: list[Any] = [block for block in re.findall(r"```json\n(.*?)```", README, re.DOTALL) if '"tasks"' in block]
     assert plans
     for plan in plans:
         assert TaskConstellation.from_json(plan).validate_dag() == (True, [])
 
 
-def test_the_readmes_own_skill_runs_as_written_and_prints_what_is_shown(tmp_path: Path) -> None:
+def test_the_skills_in_the_readme_run_as_written_and_print_the_output_shown(tmp_path: Path) -> None:
     section = README.split("## Constellations\n", 1)[1]
     for name, language in (("skills.py", "python"), ("fleet.toml", "toml")):
         text = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
@@ -195,10 +203,10 @@ WORLDS = [example for example in re.findall(r"```python\n(.*?)```", TESTING, re.
 
 
 @pytest.mark.parametrize("example", WORLDS, ids=lambda text: text.splitlines()[-1][:40])
-def test_a_world_of_the_page_on_testing_that_is_lived_twice_has_one_journal(example: str, tmp_path: Path) -> None:
-    telling = f"{example}\nprint(ending.journal.decode())"
-    lived = [subprocess.run([sys.executable, "-c", telling], cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2)]
-    assert lived[0].stdout == lived[1].stdout
+def test_a_world_of_the_page_on_testing_gives_the_same_journal_twice(example: str, tmp_path: Path) -> None:
+    program = f"{example}\nprint(ending.journal.decode())"
+    runs = [subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
 
 
 OWN_BLOCKS = re.findall(r"```(\w+)\n(.*?)```", OWN_MACHINE, re.DOTALL)
@@ -206,7 +214,7 @@ OWN_SHOWN = [pair for pair in itertools.pairwise(OWN_BLOCKS[1:]) if pair[0][0] =
 
 
 @pytest.mark.parametrize(("block", "shown"), OWN_SHOWN, ids=lambda block: block[1].splitlines()[-1][:40])
-def test_every_block_of_the_page_on_a_machine_of_your_own_prints_what_is_shown(
+def test_every_block_of_the_page_on_a_machine_of_your_own_prints_the_output_shown(
     block: tuple[str, str], shown: tuple[str, str], tmp_path: Path
 ) -> None:
     assert shown[0] in ("text", "mermaid"), "each block is followed by what it prints"
@@ -215,7 +223,7 @@ def test_every_block_of_the_page_on_a_machine_of_your_own_prints_what_is_shown(
     assert (run.returncode, run.stderr, run.stdout.strip()) == (0, "", shown[1].strip())
 
 
-def without_times(told: str) -> list[str]:
-    """Lines as they are at any time: clock, durations and ids are blotted out."""
-    blotted = re.sub(r"\d\d:\d\d:\d\d|\b\d+\.\d\d s|\d{6}-[0-9a-f]{8}", "…", told)
-    return [line.rstrip() for line in blotted.strip().splitlines()]
+def without_times(output: str) -> list[str]:
+    """Return the lines with times of day, durations and run ids replaced by an ellipsis."""
+    masked = re.sub(r"\d\d:\d\d:\d\d|\b\d+\.\d\d s|\d{6}-[0-9a-f]{8}", "…", output)
+    return [line.rstrip() for line in masked.strip().splitlines()]

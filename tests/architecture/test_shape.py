@@ -1,4 +1,4 @@
-"""The shape of the code: what no linter of ours can say."""
+"""The shape of the code: rules that the linters in use cannot check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MAX_FUNCTION_LINES = 70
 MAX_MODULE_LINES = 400
 
-MACHINE_PATH = re.compile(r"(?<![\w.~})/-])/(?!home/(?:me|you)/)(?:root|home|Users|opt|work)/\w")  # "me" and "you" are anybody
+MACHINE_PATH = re.compile(r"(?<![\w.~})/-])/(?!home/(?:me|you)/)(?:root|home|Users|opt|work)/\w")  # "me" and "you" are placeholders
 REGISTRY = re.compile(r"index-url[ =]+\S*/|python" + r"hosted|://[^\s/]*(?:pypi|npmjs)|\"?re(?:solved|gistry)\"? *[:=] *\"?http")
 
 
@@ -25,7 +25,7 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _tail(node: ast.AST | None) -> str:
-    """The last name of a dotted expression: ``TaskGroup`` of ``asyncio.TaskGroup``; empty for anything else."""
+    """Return the last name of a dotted expression: ``TaskGroup`` for ``asyncio.TaskGroup``; empty for anything else."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -54,7 +54,7 @@ def unexplained_broad_excepts(text: str) -> list[str]:
 
 
 def ownerless_tasks(text: str) -> list[str]:
-    """Calls of ``….create_task`` on something that this module nowhere shows to be a TaskGroup, and ``….ensure_future``."""
+    """Return the calls of ``….create_task`` on objects that are not visibly a TaskGroup, and of ``….ensure_future``."""
     tree = ast.parse(text)
     groups: set[str] = set()
     for node in ast.walk(tree):
@@ -81,14 +81,14 @@ def traces_of_a_machine(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_a_module_is_one_noun_and_its_functions_fit_a_screen(path: Path) -> None:
+def test_a_module_and_its_functions_are_within_the_limits(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not long_functions(text)
     assert len(text.splitlines()) <= MAX_MODULE_LINES
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_a_broad_except_says_which_boundary_it_is(path: Path) -> None:
+def test_a_broad_except_names_its_boundary(path: Path) -> None:
     assert not unexplained_broad_excepts(path.read_text(encoding="utf-8"))
 
 
@@ -100,14 +100,14 @@ def test_every_task_belongs_to_a_group(path: Path) -> None:
 @pytest.mark.parametrize(
     "folder", [it.parent for it in SOURCES if it.name == "__init__.py"], ids=lambda it: str(it.relative_to(ROOT / "src"))
 )
-def test_a_folder_that_has_a_map_has_every_module_on_it(folder: Path) -> None:
+def test_a_package_docstring_that_lists_modules_lists_all_of_them(folder: Path) -> None:
     page = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     named = set(re.findall(r"``(\w+)``", page))
     modules = {it.stem for it in folder.glob("*.py")} - {"__init__", "__main__"}
     assert not named & modules or not modules - named
 
 
-def test_no_file_names_a_machine_or_a_registry() -> None:
+def test_no_file_contains_a_machine_path_or_a_registry() -> None:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     found = {}
@@ -118,7 +118,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_these_checks_find_what_they_look_for() -> None:
+def test_these_checks_find_violations() -> None:
     body = "\n".join("    x = 1" for _ in range(MAX_FUNCTION_LINES))
     assert long_functions(f"def f():\n{body}\n")
     assert unexplained_broad_excepts("try: pass\nexcept (OSError, Exception):\n    pass\n")

@@ -1,4 +1,4 @@
-"""A program has what the commands have, without importing them."""
+"""A program can do everything that the commands do, without importing them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FILES = {"skills.py": ("from typing", "python"), "fleet.toml": ("[[devices]]", "
 
 
 def printed(program: str, folder: Path) -> list[str]:
-    """The lines that a program prints beside the files of the README; the last one names what it has loaded of the commands."""
+    """Return the lines that a program prints in a folder with the README's files; the last one lists loaded modules of the CLI."""
     for name, (beginning, language) in FILES.items():
         (folder / name).write_text(block(beginning, language), encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", program + LOADED], cwd=folder, capture_output=True, text=True, check=False)
