@@ -95,6 +95,31 @@ def test_a_worker_is_used_again(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+async def pids_of_three_at_once(pool: WorkerPool) -> set[int]:
+    ends = await asyncio.gather(*(call(pool, "pid") for _ in range(3)))
+    return {int(end.result) for end in ends}
+
+
+def test_a_busy_device_uses_all_its_workers_again(tmp_path: Path) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        first = await pids_of_three_at_once(pool)
+        assert len(first) == 3
+        assert await pids_of_three_at_once(pool) == first
+
+    play(tmp_path, scenario, idle=1, linger_s=60)
+
+
+def test_workers_beyond_those_that_are_kept_end_when_they_have_been_idle(tmp_path: Path) -> None:
+    async def scenario(pool: WorkerPool) -> None:
+        workers = await pids_of_three_at_once(pool)
+        kept = (await call(pool, "pid")).result
+        assert kept in workers
+        assert all([await asyncio.to_thread(exits, pid) for pid in workers - {kept}])
+        assert (await call(pool, "pid")).result == kept
+
+    play(tmp_path, scenario, idle=1, linger_s=0)
+
+
 def test_arguments_are_converted_and_results_are_json(tmp_path: Path) -> None:
     async def scenario(pool: WorkerPool) -> None:
         assert await call(pool, "answer", value="7") == AttemptResult(result={"answer": 7})

@@ -129,12 +129,16 @@ class WorkerHandle:
                     while await self._reader.read(1 << 16):
                         pass
         finally:
-            self._logs.close()
-            self._writer.transport.abort()
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
-                self._lifeline = -1
-            _end(self._process)
+            self.clear_away()
+
+    def clear_away(self) -> None:
+        """Kill the worker, and give back what it holds here. Enough for an idle one, which has no processes but its own."""
+        self._logs.close()
+        self._writer.transport.abort()
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+        _end(self._process)
 
     async def _send(self, order: Order) -> None:
         self._writer.write(msgspec.json.encode(order) + b"\n")

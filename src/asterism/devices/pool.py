@@ -24,6 +24,7 @@ from asterism.devices.worker_protocol import DescribeSkills, Job, SkillsDescribe
 from asterism.errors import StoreUnavailable
 from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 
+LINGER_S = 1.0
 RESULT_BYTES = 1 << 20
 IMPORT_TIMEOUT_S = 120.0
 
@@ -52,14 +53,19 @@ class WorkerPool:
         idle: number of idle workers that stay warm, for each settings.
         limit: number of workers that work at a time, in all groups; further attempts wait.
         result_bytes: size limit of a result, as JSON.
+        linger_s: seconds that an idle worker beyond those stays: a busy device frees many workers for a moment.
     """
 
-    def __init__(self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES) -> None:
+    def __init__(
+        self, ledger: Path, *, idle: int = 2, limit: int = 64, result_bytes: int = RESULT_BYTES, linger_s: float = LINGER_S
+    ) -> None:
         self._ledger = WorkerLedger(ledger)
         self._most_idle = idle
         self._slots = asyncio.Semaphore(limit)
         self._result_bytes = result_bytes
-        self._idle: dict[WorkerSettings, list[WorkerHandle]] = {}
+        self._linger_s = linger_s
+        self._idle: dict[WorkerSettings, list[tuple[float, WorkerHandle]]] = {}  # with the time since when, longest first
+        self._trimming: asyncio.TimerHandle | None = None
         self._workers: set[WorkerHandle] = set()
         self._open = True
 
@@ -74,8 +80,10 @@ class WorkerPool:
 
         An attempt that still runs ends as ``crashed``, and cleans up its worker there.
         """
-        idle = [worker for workers in self._idle.values() for worker in workers]
+        idle = [worker for workers in self._idle.values() for _, worker in workers]
         self._idle.clear()
+        if self._trimming is not None:
+            self._trimming.cancel()
         self._open = False
         for worker in self._workers:
             worker.kill_group()
@@ -144,7 +152,7 @@ class WorkerPool:
             raise NeverStarted("the pool of workers is closed")
         idle = self._idle.get(settings)
         if idle:
-            return idle.pop()
+            return idle.pop()[1]
         try:
             worker = await WorkerHandle.spawn(settings.folder, self._result_bytes)
         except OSError as error:
@@ -158,19 +166,36 @@ class WorkerPool:
         return worker
 
     async def _put_back(self, settings: WorkerSettings, worker: WorkerHandle, *, reusable: bool) -> None:
-        idle = self._idle.setdefault(settings, [])
-        if reusable and self._open and len(idle) < self._most_idle:
-            idle.append(worker)
-        else:
+        if not (reusable and self._open):
             await self._discard(worker)
+            return
+        idle, loop = self._idle.setdefault(settings, []), asyncio.get_running_loop()
+        idle.append((loop.time(), worker))
+        if len(idle) > self._most_idle and self._trimming is None:
+            self._trimming = loop.call_later(self._linger_s, self._trim)
+
+    def _trim(self) -> None:
+        """End the idle workers beyond the limit that have been idle for a while, and look again if some have not."""
+        loop = asyncio.get_running_loop()
+        self._trimming, before = None, loop.time() - self._linger_s / 2
+        for idle in self._idle.values():
+            while len(idle) > self._most_idle and idle[0][0] < before:
+                _, worker = idle.pop(0)
+                worker.clear_away()
+                self._forget(worker)
+            if len(idle) > self._most_idle and self._trimming is None:
+                self._trimming = loop.call_later(self._linger_s, self._trim)
 
     async def _discard(self, worker: WorkerHandle) -> None:
         try:
             await worker.kill()
         finally:
-            self._workers.discard(worker)
-            with contextlib.suppress(StoreUnavailable):  # a listed worker that is dead does no harm
-                self._write_ledger()
+            self._forget(worker)
+
+    def _forget(self, worker: WorkerHandle) -> None:
+        self._workers.discard(worker)
+        with contextlib.suppress(StoreUnavailable):  # a listed worker that is dead does no harm
+            self._write_ledger()
 
     def _write_ledger(self) -> None:
         self._ledger.write((worker.pid, worker.birth) for worker in self._workers)
