@@ -27,7 +27,7 @@ from asterism.constellation.edits import (
     UpdateTask,
 )
 from asterism.constellation.line import DependencyType, TaskStarLine
-from asterism.constellation.task import TaskStar
+from asterism.constellation.task import EDITABLE, TaskStar
 from asterism.errors import InvalidInput
 
 Check = Callable[[Applied], None]
@@ -101,7 +101,8 @@ class _Batch:
     def check_references(self) -> None:
         """Check that the references and conditions of touched parts name only ancestors."""
         touched = dict.fromkeys(task_id for task_id in self._tasks if task_id in self._it.tasks)
-        touched.update(dict.fromkeys(self._it.lines[line].target for line in self._lines if line in self._it.lines))
+        lines = self._it.lines
+        touched.update(dict.fromkeys([lines[line_id].target for line_id in self._lines if line_id in lines]))
         if self._unlinked:
             lost = {below for task_id in self._unlinked if task_id in self._it.tasks for below in (task_id, *self._it.descendants(task_id))}
             touched.update(dict.fromkeys(task_id for task_id in sorted(lost) if self._it.tasks[task_id].editable))
@@ -180,11 +181,12 @@ class _Batch:
         self._add_line(edit.dependency, check_cycle=True)
 
     def _add_line(self, spec: LineSpec, *, check_cycle: bool) -> None:
-        existing = self._it.lines.get(spec.line_id) or self._it.line_between(spec.source, spec.target)
+        line_id = spec.line_id
+        existing = self._it.lines.get(line_id) or self._it.line_between(spec.source, spec.target)
         if existing is not None:
             if not _same_line(existing, spec):
                 why = f"{existing.line_id} is there with different content; use update_dependency, or another id"
-                raise EditRefused("different_content", spec.line_id, why)
+                raise EditRefused("different_content", line_id, why)
             self._notes.append(f"add_dependency {existing.line_id}: it is there already")
             return
         self._known(spec.source)
@@ -193,7 +195,7 @@ class _Batch:
             raise EditRefused("cycle", f"{spec.source} -> {spec.target}", "a task cannot wait for itself")
         if check_cycle and (cycle := self._it.cycle_through(spec.source, spec.target)):
             raise EditRefused("cycle", " -> ".join(cycle), f"{spec.source} -> {spec.target} would close this cycle")
-        self._put_line(self._line(spec))
+        self._place_line(self._line(spec))
 
     def _remove_dependency(self, edit: RemoveDependency) -> None:
         if edit.dependency_id not in self._it.lines and edit.dependency_id in self._it.removed_lines:
@@ -216,7 +218,6 @@ class _Batch:
         changed = self._line(spec)
         self._take_line(line)
         self._place_line(changed)
-        self._lines[line.line_id] = None
 
     _RULES: ClassVar[Mapping[type, Callable[..., None]]] = {
         BuildConstellation: _build,
@@ -238,8 +239,8 @@ class _Batch:
         return task
 
     def _editable(self, task_id: str) -> TaskStar:
-        task = self._known(task_id)
-        if not task.editable:
+        task = self._it.tasks.get(task_id) or self._known(task_id)
+        if task.status not in EDITABLE:
             raise EditRefused("read_only", task_id, f"it is {task.status}; only PENDING and WAITING_DEPENDENCY tasks may be edited")
         return task
 
@@ -283,18 +284,16 @@ class _Batch:
             setattr(task, field, value)
         self._it.inputs_changed(task.task_id)
 
-    def _put_line(self, line: TaskStarLine) -> None:
-        self._place_line(line)
-        self._lines[line.line_id] = None
-
     def _drop_line(self, line: TaskStarLine) -> None:
         self._take_line(line)
         self._unlinked[line.target] = None
 
     def _place_line(self, line: TaskStarLine) -> None:
-        self._remove_tombstone(self._it.removed_lines, line.line_id)
-        self._it.insert_line(line)
-        self._undo.append((self._it.delete_line, line.line_id))
+        constellation, line_id = self._it, line.line_id
+        self._remove_tombstone(constellation.removed_lines, line_id)
+        constellation.insert_line(line)
+        self._undo.append((constellation.delete_line, line_id))
+        self._lines[line_id] = None
 
     def _take_line(self, line: TaskStarLine) -> None:
         self._it.delete_line(line.line_id)

@@ -18,7 +18,7 @@ from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
 from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.references import INPUTS, references
-from asterism.constellation.task import EDITABLE, TaskStar, TaskStatus
+from asterism.constellation.task import EDITABLE, SETTLED, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
 
 
@@ -34,7 +34,8 @@ class TaskConstellation:
         lines: dependencies by id.
         removed_tasks, removed_lines: ids that edits have removed.
         unevaluated: ids of dependencies that can be evaluated and have no result yet.
-        dirty: ids of tasks whose readiness may have changed; an id too many does no harm.
+        dirty: ids of tasks whose dependencies have changed, in order; True if their readiness may
+            have changed, too.
         referring: for each task with references in its inputs, the ids they name.
     """
 
@@ -48,7 +49,7 @@ class TaskConstellation:
         self.removed_tasks: set[str] = set()
         self.removed_lines: set[str] = set()
         self.unevaluated: dict[str, None] = {}
-        self.dirty: dict[str, None] = {}
+        self.dirty: dict[str, bool] = {}
         self._out: dict[str, dict[str, str]] = {}
         self._in: dict[str, dict[str, str]] = {}
         self._open: dict[str, int] = {}
@@ -124,7 +125,7 @@ class TaskConstellation:
         self._ordinals[task.task_id] = self._next_ordinal if ordinal is None else ordinal
         self._next_ordinal = max(self._next_ordinal, self._ordinals[task.task_id] + 1)
         self.inputs_changed(task.task_id)
-        self.dirty[task.task_id] = None
+        self.dirty[task.task_id] = True
 
     def delete_task(self, task_id: str) -> None:
         """Delete a task without dependencies."""
@@ -136,13 +137,15 @@ class TaskConstellation:
 
     def insert_line(self, line: TaskStarLine) -> None:
         """Insert a dependency; both ends exist, the pair is free, and no cycle is closed."""
-        self.lines[line.line_id] = line
-        self._out[line.source][line.target] = line.line_id
-        self._in[line.target][line.source] = line.line_id
+        line_id, source, target = line.line_id, line.source, line.target
+        self.lines[line_id] = line
+        self._out[source][target] = line_id
+        self._in[target][source] = line_id
         self._count(line, +1)
-        for named in _named_by(line):
-            self._named_in.setdefault(named, {})[line.line_id] = None
-        if line.verdict is None:
+        if line.condition:
+            for named in _named_by(line):
+                self._named_in.setdefault(named, {})[line_id] = None
+        if line.verdict is None and self.tasks[source].status in SETTLED:
             self._mark_unevaluated(line)
 
     def delete_line(self, line_id: str) -> None:
@@ -177,12 +180,12 @@ class TaskConstellation:
                 self._mark_unevaluated(line)
 
     def _mark_unevaluated(self, line: TaskStarLine) -> None:
-        """Mark a dependency for evaluation if all tasks that it depends on have settled."""
-        awaited = (line.source, *_named_by(line)) if line.condition else (line.source,)
-        for task_id in awaited:
-            task = self.tasks.get(task_id)
-            if task is not None and not task.settled:
-                return
+        """Mark a dependency, whose source has settled, if all tasks that its condition names have."""
+        if line.condition:
+            for task_id in (line.source, *_named_by(line)):
+                task = self.tasks.get(task_id)
+                if task is not None and not task.settled:
+                    return
         self.unevaluated[line.line_id] = None
 
     def set_evaluation(self, line_id: str, verdict: Evaluation) -> None:
@@ -190,17 +193,22 @@ class TaskConstellation:
         line = self.lines[line_id]
         self._count(line, -1)
         line.verdict = verdict
-        self._count(line, +1)
+        if not verdict.satisfied:
+            self._count(line, +1)
         self.unevaluated.pop(line_id, None)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
         target, verdict = line.target, line.verdict
-        if verdict is None:
-            self._open[target] += step
-        elif not verdict.satisfied:
-            self._open[target] += step
-            self._refused[target] += step
-        self.dirty[target] = None
+        changed = self.dirty.get(target, False)
+        if verdict is None or not verdict.satisfied:
+            if verdict is not None:
+                self._refused[target] += step
+                changed = True
+            was = self._open[target]
+            self._open[target] = now = was + step
+            changed = changed or not was or not now
+        # Marked either way: the order in which tasks become ready is the order of the first marks.
+        self.dirty[target] = changed
 
     # -- checking --------------------------------------------------------------------------------
 
@@ -226,7 +234,7 @@ class TaskConstellation:
     def why_unresolvable(self, task_id: str) -> str:
         """Return the reference to a task that is not upstream, in words; empty if there is none."""
         wanted = [(source, "inputs refer to", "${" + source + "…}") for source in sorted(self.referring.get(task_id, ()))]
-        for line in self.lines_in(task_id):
+        for line in self.lines_in(task_id) if self._named_in else ():
             wanted += [(source, f"the condition of {line.line_id} asks about", f'tasks["{source}"]') for source in _named_by(line)]
         if not wanted:
             return ""
@@ -334,11 +342,12 @@ def line_of(spec: LineSpec) -> TaskStarLine:
         InvalidInput: CONDITIONAL without a condition, a condition on another type, or one that does
             not parse.
     """
-    if spec.dependency_type is DependencyType.CONDITIONAL:
+    kind = spec.dependency_type
+    if kind is DependencyType.CONDITIONAL:
         Condition(spec.condition)
     elif spec.condition:
-        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {spec.dependency_type}")
-    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=spec.dependency_type, condition=spec.condition)
+        raise InvalidInput(f"dependency {spec.line_id}: a condition goes with type CONDITIONAL, not {kind}")
+    return TaskStarLine(line_id=spec.line_id, source=spec.source, target=spec.target, type=kind, condition=spec.condition)
 
 
 def _restored(cls: type[TaskConstellation], value: Mapping[str, Any]) -> TaskConstellation:

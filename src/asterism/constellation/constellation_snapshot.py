@@ -62,5 +62,5 @@ def from_snapshot(frozen: ConstellationSnapshot) -> TaskConstellation:
     it.removed_tasks = set(frozen.removed_tasks)
     it.removed_lines = set(frozen.removed_lines)
     it.unevaluated = dict.fromkeys(frozen.unevaluated)
-    it.dirty = dict.fromkeys(frozen.dirty)
+    it.dirty = dict.fromkeys(frozen.dirty, True)
     return it

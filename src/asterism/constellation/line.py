@@ -19,7 +19,7 @@ class DependencyType(StrEnum):
     CONDITIONAL = "CONDITIONAL"
 
 
-class Evaluation(msgspec.Struct, frozen=True):
+class Evaluation(msgspec.Struct, frozen=True, gc=False):
     """The result of evaluating a dependency, with a reason if it is not satisfied."""
 
     satisfied: bool
@@ -46,6 +46,7 @@ class TaskStarLine(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     verdict: Evaluation | None = None
 
 
+_SATISFIED = Evaluation(satisfied=True)
 _COMPLETED, _FAILED = TaskStatus.COMPLETED, TaskStatus.FAILED
 _SKIPPED, _CANCELLED = TaskStatus.SKIPPED, TaskStatus.CANCELLED
 
@@ -72,8 +73,9 @@ def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluati
         reason.
     """
     if line.type is not DependencyType.CONDITIONAL:
-        satisfied = TRUTH_TABLE[line.type][source.status]
-        return Evaluation(satisfied, "" if satisfied else f"{source.task_id} is {source.status}")
+        if TRUTH_TABLE[line.type][source.status]:
+            return _SATISFIED
+        return Evaluation(satisfied=False, reason=f"{source.task_id} is {source.status}")
     condition = Condition(line.condition)
     if source.status is _COMPLETED or (source.status is _FAILED and condition.refers_to_status):
         met, reason = condition.evaluate(source.result, source.status, ancestors)

@@ -100,8 +100,8 @@ def check_applied(
         check_task(task, constellation, fleet, inputs)
         if task.constellation is not None:
             _check_nested(task, fleet, match, f"{path}{task.task_id}/")
-    lines = [constellation.lines[line_id] for line_id in applied.lines]
-    lines += [line for task in touched for line in constellation.lines_out(task.task_id)]
+    lines = [line for line_id in applied.lines if (line := constellation.lines[line_id]).condition]
+    lines += [line for task in touched for line in constellation.lines_out(task.task_id) if line.condition]
     for line in lines:
         check_line(line, constellation, fleet)
 

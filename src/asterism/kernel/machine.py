@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import itertools
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -149,7 +150,7 @@ class StepContext(msgspec.Struct):
 
     def touch(self, kind: str, *ids: str) -> None:
         """Mark parts of the memory as possibly changed, so that views read them again."""
-        self.touched.update(dict.fromkeys([(kind, part) for part in ids]))
+        self.touched.update(dict.fromkeys(zip(itertools.repeat(kind), ids)))
 
     def side_effect(self, name: str, compute: Callable[[], T]) -> T:
         """Return the recorded result of that name; a live step computes and records it first."""

@@ -119,9 +119,10 @@ def settle(schedule: TaskSchedule, context: StepContext) -> None:
     while constellation.unevaluated or constellation.dirty:
         for line_id in tuple(constellation.unevaluated):
             constellation.set_evaluation(line_id, _evaluation(constellation, constellation.lines[line_id], context))
-        for task_id in tuple(constellation.dirty):
-            del constellation.dirty[task_id]
-            _refresh(schedule, constellation.tasks[task_id], context)
+        dirty, constellation.dirty = constellation.dirty, {}
+        for task_id, may_have_changed in dirty.items():
+            if may_have_changed:
+                _refresh(schedule, constellation.tasks[task_id], context)
 
 
 def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> None:

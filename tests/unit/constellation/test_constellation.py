@@ -203,6 +203,29 @@ def test_a_completion_costs_its_out_degree_whatever_the_size(size: int) -> None:
     assert Counted.reads < 15
 
 
+def test_readiness_is_checked_again_only_after_the_first_or_last_open_dependency() -> None:
+    it = constellation("a b c", "a>c b>c")
+    it.dirty.clear()
+    it.set_evaluation("a->c", Evaluation(satisfied=True))
+    assert it.dirty == {"c": False}
+    it.set_evaluation("b->c", Evaluation(satisfied=True))
+    assert it.dirty == {"c": True}
+    it.dirty.clear()
+    it.set_evaluation("b->c", Evaluation(satisfied=False, reason="b is FAILED"))
+    assert (it.dirty, it.is_ready("c"), it.is_unsatisfiable("c")) == ({"c": True}, False, True)
+    it.dirty.clear()
+    it.delete_line("b->c")
+    assert (it.dirty, it.is_ready("c"), it.is_unsatisfiable("c")) == ({"c": True}, True, False)
+
+
+def test_tasks_become_ready_in_the_order_in_which_their_dependencies_first_change() -> None:
+    it = constellation("a b c d", "a>c b>c a>d")
+    it.dirty.clear()
+    for line_id in ("a->c", "a->d", "b->c"):
+        it.set_evaluation(line_id, Evaluation(satisfied=True))
+    assert list(it.dirty) == ["c", "d"]
+
+
 def test_an_evaluation_waits_for_every_task_that_its_condition_names() -> None:
     it = constellation("a b c", "a>c b>c")
     edit(it, action("update_dependency", dependency_id="a->c", condition='tasks["b"].result.x > 1'))
