@@ -35,7 +35,7 @@ from asterism.runtime import journal_stream
 from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_run
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
-from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
+from asterism.views.plan_history import PlanDecision, decision_words, decisions_of, usage_words
 from asterism.views.words import count, duration, place_of, plain, preview
 
 MAX_DRAWN = 400
@@ -116,8 +116,7 @@ async def _read(store: Store, row: RunRow, tree: Sequence[RunRow]) -> RunDetails
     started = {child_run_id(effect): task_id for effect, task_id in renderer.children.items()}
     for child in sorted((it for it in tree if it.parent == row.run_id), key=lambda it: it.created_at):
         children.setdefault(started.get(child.run_id, ""), []).append(await _read(store, child, tree))
-    entries = map(packer(machine_of(row)).unpack, records)
-    decisions = PlanHistory(machine_of(row), row.run_id).read(entries) if isinstance(renderer, ConstellationRenderer) else []
+    decisions = decisions_of(machine_of(row), row.run_id, records) if isinstance(renderer, ConstellationRenderer) else []
     return RunDetails(row, renderer, records, history, decisions, children)
 
 

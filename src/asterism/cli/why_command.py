@@ -20,13 +20,12 @@ from asterism.cli.rendering.renderer import HistoryLine
 from asterism.cli.run_access import machine_of, read_run, reading
 from asterism.constellation.task import TaskStatus
 from asterism.errors import InvalidInput
-from asterism.kernel.packing import packer
 from asterism.machines.children import child_run_id
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.flow_agent.events import HandlerEnded, RunningEntered
 from asterism.machines.run_control import AskPerson
 from asterism.runtime.lookup import find_run
-from asterism.views.plan_history import PlanDecision, PlanHistory, change_words
+from asterism.views.plan_history import PlanDecision, change_words, decisions_of
 from asterism.views.words import plain
 
 
@@ -70,8 +69,7 @@ async def _why(named: str, task_id: str, database: Path | None, *, as_json: bool
     async with reading(database) as store:
         row = await find_run(store, named)
         renderer, records, history = await read_run(store, row)
-    entries = [packer(machine_of(row)).unpack(record) for record in records]
-    decisions = PlanHistory(machine_of(row), row.run_id).read(entries) if isinstance(renderer, ConstellationRenderer) else []
+    decisions = decisions_of(machine_of(row), row.run_id, records) if isinstance(renderer, ConstellationRenderer) else []
     reasons = task_events(task_id, decisions, history)
     if not reasons:
         known = ", ".join(list(renderer.part_status())[:10]) or "none yet"

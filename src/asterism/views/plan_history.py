@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from asterism.constellation.changes import Change, changes, written
-from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Machine
+from asterism.kernel.journal import Entry, Record
+from asterism.kernel.machine import Event, Machine, kind_of
+from asterism.kernel.packing import packer, upgraded
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Planned, PlanningFailed
 from asterism.machines.constellation_agent.memory import ConstellationMemory
@@ -70,7 +71,7 @@ class PlanHistory:
     def read(self, entries: Iterable[Entry]) -> list[PlanDecision]:
         """Read the next entries; return all decisions so far."""
         for entry in entries:
-            if entry.note or not (entry.event.from_outside or isinstance(entry.event, ConstellationSubmitted | Planned | PlanningFailed)):
+            if entry.note or not _may_decide(type(entry.event)):
                 self.run.replay([entry])
             else:
                 self._decide(entry)
@@ -114,6 +115,17 @@ class PlanHistory:
                 usage=event.usage if isinstance(event, Planned | PlanningFailed) else Usage(),
             )
         )
+
+
+def decisions_of(machine: Machine[ConstellationMemory], run_id: str, records: Sequence[Record]) -> list[PlanDecision]:
+    """Return what a journal says was decided. Its entries after the last that may decide anything are not replayed."""
+    kinds = {kind_of(event) for event in machine.events if _may_decide(event)}
+    deciding = [index for index, record in enumerate(records, start=1) if upgraded(record).kind in kinds]
+    return PlanHistory(machine, run_id).read(map(packer(machine).unpack, records[: max(deciding, default=0)]))
+
+
+def _may_decide(event: type[Event]) -> bool:
+    return event.from_outside or issubclass(event, ConstellationSubmitted | Planned | PlanningFailed)
 
 
 def _what(entry: Entry, changed: tuple[Change, ...], *, proposed: bool, restarted: bool) -> str:

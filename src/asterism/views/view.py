@@ -257,7 +257,10 @@ class BaseView:
             case _:
                 pass
         for effect_id, asked in zip(entry.effect_ids(), entry.effects, strict=True):
-            targets.append(asked.effect_id if isinstance(asked, SignalChild | CancelEffect) else effect_id)
+            if isinstance(asked, SignalChild | CancelEffect):
+                targets.append(asked.effect_id)
+            elif isinstance(asked, AskPerson | StartChild):
+                targets.append(effect_id)
         for target in targets:
             yield "ask", target
             yield "child", target

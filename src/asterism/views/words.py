@@ -35,6 +35,8 @@ def plain(text: object, limit: int = 300) -> str:
 
 def printable(line: str) -> str:
     """Return text with every unprintable character escaped."""
+    if line.isprintable():
+        return line
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from asterism.cli.rendering.constellation import ConstellationRenderer
 from asterism.cli.why_command import TaskEvent, task_events, task_status_words
+from asterism.kernel.journal import Record
+from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
-from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
+from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, decisions_of, usage_words
 from tests.constellation_harness import Agent
 from tests.constellations import action as A  # noqa: N812 - as in the tests of the machine
 from tests.constellations import plan
@@ -42,6 +46,21 @@ def edited() -> Agent:
         A("add_task", task_id="n", device="d2"), A("add_dependency", from_="a", to="n"), A("remove_task", task_id="b"), thought="retrain"
     )  # fmt: skip
     return agent
+
+
+def records(agent: Agent) -> list[Record]:
+    return [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
+
+
+def test_a_journal_is_read_as_far_as_its_last_decision() -> None:
+    agent = edited()
+    whole = decisions(agent)
+    agent.ends("n", {})
+    read = records(agent)
+    assert [decision.seq for decision in decisions_of(CONSTELLATION_AGENT, "r", read)] == [decision.seq for decision in whole]
+    broken = [*read[:-1], msgspec.structs.replace(read[-1], body="{")]
+    assert len(decisions_of(CONSTELLATION_AGENT, "r", broken)) == len(whole)
+    assert decisions_of(CONSTELLATION_AGENT, "r", []) == []
 
 
 def test_each_decision_has_its_thought_its_changes_and_its_usage() -> None:
