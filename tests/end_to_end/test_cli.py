@@ -201,7 +201,7 @@ def bad_plans(desk: Desk) -> dict[str, tuple[list[str | Path], str]]:
         "condition": (plan("condition", MEASURE, DEPLOY, dependencies=[{**THEN[0], "condition": "accuracy >"}]), "does not parse"),
         "reference": (plan("reference", MEASURE, {**DEPLOY, "inputs": {"where": "${task_001.accuracy}"}}), "not upstream"),
         "duplicate": (plan("duplicate", MEASURE, MEASURE), "is there twice"),
-        "duplicate name": ([twice], "duplicate key 'a'"),
+        "duplicate name": ([twice], "duplicate name 'a'"),
         "empty": (["  "], "the request is empty"),
         "unplaceable": (["measure the accuracy, then brew coffee"], "brew coffee"),
         "no file": (["nowhere.json"], "there is no such plan file"),

@@ -71,7 +71,7 @@ def test_an_answer_that_its_run_does_not_take_is_among_the_refusals() -> None:
     world = World(2, fleet=fleet_of("d"), people=everyone_says("edit", value={"nosuch": 1}))
     ending = world.run({"tasks": tasks("a", requires_approval=True)})
     assert ending.row.status == "waiting"
-    assert world.refusals == ["do accepts x, y, not nosuch"]
+    assert world.refusals == ["a.inputs.nosuch: do takes x, y"]
 
 
 def test_an_edit_is_what_runs_and_only_that() -> None:

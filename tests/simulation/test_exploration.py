@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from asterism.constellation.task import TaskStar
+from asterism.constellation import batch
+from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Hold, RunOptions
 from asterism.machines.constellation_agent.memory import ConstellationMemory
@@ -169,6 +170,7 @@ def test_a_start_that_ignores_the_hold_is_found(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_edit_of_a_running_task_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskStar, "editable", property(lambda task: not task.settled))
+    monkeypatch.setattr(batch, "EDITABLE", frozenset(TaskStatus) - SETTLED)
     assert any(found.violation is not None and found.violation.number == 3 for found in explored(2, Budget(edits=1)))
 
 

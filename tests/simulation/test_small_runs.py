@@ -109,7 +109,7 @@ def test_a_question_that_outlives_its_conversation_is_found(monkeypatch: pytest.
 
 
 def test_a_cancel_that_is_forgotten_for_a_pause_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_refuse_where_cancelled", lambda memory: None)
+    monkeypatch.setattr(table, "_refuse_if_cancelling", lambda memory: None)
     found = flow(1, Budget(cancels=1, pauses=1))
     assert found.violation is not None
     assert found.violation.number == 8

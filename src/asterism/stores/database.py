@@ -25,7 +25,7 @@ from asterism.runtime.private_files import make_folder, opener
 APPLICATION_ID = 0x41737465
 """``Aste``, in the header of every asterism database."""
 
-BUSY_TIMEOUT_S = 5.0
+BUSY_TIMEOUT_S = 60.0
 """Seconds to wait for another process that is writing."""
 
 DRAFT_TRIES = 5

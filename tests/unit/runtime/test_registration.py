@@ -200,5 +200,5 @@ def test_a_machine_of_ones_own_brings_its_view_or_has_the_default_one(tmp_path: 
 
 def test_a_simulation_finds_a_custom_move_that_does_not_declare_its_changes() -> None:
     world = World(0, machines=[Registration(FERRY, {Carry: Crew(), Throw: Crew()}, view=Manifest)])
-    with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, and \{'over': True\} by its memory"):
+    with pytest.raises(InvariantViolated, match=r"invariant 12 .* parcel:a is None by its deltas, but \{'over': True\} by its memory"):
         world.run_machine(FERRY, Depart(parcels=("a",)))
