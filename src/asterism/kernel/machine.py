@@ -48,11 +48,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """
 
     from_outside: ClassVar[bool] = False
-    """True for commands and answers: an inbox accepts no other events, so effect results cannot be
-    sent from outside."""
+    """True for commands and answers: an inbox accepts no other events, so no effect results."""
     adopts_rules: ClassVar[bool] = False
-    """True for the event that acquires ownership: from its entry on, the run uses the rules of the
-    owner's program."""
+    """True for the acquisition of ownership: from its entry on, the owner's rules apply."""
 
 
 class EffectResult(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,8 +63,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Something to be performed outside the machine, as plain data with a ``tag`` like events."""
 
     performed_outside: ClassVar[bool] = True
-    """False where no performer runs it: its result comes through the inbox (a question to a
-    person)."""
+    """False if no performer runs it: its result comes through the inbox (an inquiry)."""
 
     @property
     def recovery_policy(self) -> RecoveryPolicy:

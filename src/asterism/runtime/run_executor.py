@@ -28,8 +28,7 @@ from asterism.runtime.run_status import is_stuck, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
 
 APPEND_TRIES = 8
-"""Attempts to write one append before the run is released, at growing intervals (about 30 s in
-all)."""
+"""Attempts to write one append before the run is released, at growing intervals (about 30 s)."""
 PAST_WAKE_DELAYS_S = (0.001, 1.0)
 """First and longest delay before a past ``wake_at()`` is looked at again, if ``BatchEnded`` changed
 nothing at it."""
@@ -38,8 +37,7 @@ CLOCK_DRIFT_S = 0.05
 MAX_BATCH = 1000
 """Arrivals in one batch; the rest wait for the next one."""
 _RELEASING_ERRORS = (JournalMismatch, RunNewer, RunStuck, StaleOwner, StoreUnavailable, UnknownMachine)
-"""Errors from a child that are not its result: this process has to release the tree, and another
-one may resume it."""
+"""Errors from a child that are not its result: this process releases the tree for another one."""
 
 
 class RunExecutor:
@@ -189,10 +187,7 @@ class RunExecutor:
         await self._wakeup.wait()
 
     def _set_timer(self, wake_at: float | None) -> None:
-        """Wake the run at a time.
-
-        A timer for the same time is reused: most waits of a run have the same one.
-        """
+        """Wake the run at a time. Most waits of a run have the same one, so its timer is reused."""
         if self._timer is not None and self._timer[0] == wake_at and self._is_on_time(*self._timer):
             return
         self._drop_timer()
@@ -200,7 +195,7 @@ class RunExecutor:
             self._timer = wake_at, asyncio.get_running_loop().call_later(self._seconds_until(wake_at), self._timer_fired)
 
     def _is_on_time(self, wake_at: float, timer: asyncio.TimerHandle) -> bool:
-        """Return whether a timer still fires at its time: the loop's time does not follow a wall clock that is set."""
+        """Return True if a timer is on time: the loop does not follow a wall clock that is set."""
         if wake_at <= self._idle_at:
             return True  # set for another look, not for that time
         due = asyncio.get_running_loop().time() + wake_at - self._clock.now()
@@ -377,8 +372,7 @@ class RunExecutor:
             return
 
         def finish(_: asyncio.Task[None]) -> None:
-            # A performer that returned at the last moment has delivered its own result, and has
-            # removed itself.
+            # A performer that returned at the last moment delivered its result and removed itself.
             if self._performing.pop(effect.effect_id, None):
                 self.arrive(interrupted_result(effect.effect_id, target, self._cancel_reason()), "system")
             self.arrive(cancelled, "system")
