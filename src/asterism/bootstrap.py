@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from asterism.constellation.profile import Fleet
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
-from asterism.constellations.resumption import check_devices, first_of, fleet_file_below, fleet_file_of, model_of
-from asterism.devices.device_notices import announcing, lost_now
+from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
+from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
@@ -27,7 +27,7 @@ from asterism.flows.device import FLOW_KIND
 from asterism.flows.models import ModelExtractor, ModelRouter
 from asterism.flows.orchestrator import Router
 from asterism.flows.performer import Extractor, flow_performers
-from asterism.flows.secret_store import process_vault
+from asterism.flows.secret_store import process_secret_store
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND
@@ -196,12 +196,12 @@ async def open_runtime(
         for listener in on_started:
             listener(attempt)
 
-    async with Dispatcher(devices, clock.now, taken=started) as dispatcher, open_performers() as loops:
+    async with Dispatcher(devices, clock.now, on_started=started) as dispatcher, open_performers() as loops:
         performers: dict[type[Effect], Performer] = {
             Dispatch: AttemptPerformer(dispatcher),
             AskPlanner: PlannerPerformer(planner or OfflinePlanner()),
             **loops,
-            **flow_performers(process_vault(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
+            **flow_performers(process_secret_store(), extractor, [device.profile for device in devices.values()], fleet_file=fleet),
         }
         telemetry: Telemetry | None = None
         if telemetry_wanted(os.environ):
@@ -223,12 +223,12 @@ async def open_runtime(
             registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
-            news=lambda: lost_now(dispatcher, devices),
+            initial_events=lambda: lost_device_events(dispatcher, devices),
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
 
         with contextlib.ExitStack() as stack:
-            stack.callback(dispatcher.subscribe(announcing(driver.announce)))
+            stack.callback(dispatcher.subscribe(announcing_listener(driver.announce)))
             if telemetry:
                 stack.callback(telemetry.close)
             async with driver.opened():
@@ -255,7 +255,7 @@ async def open_worker(
         JournalMismatch: a journal cannot be replayed.
         MissingExtra: the model's client is not installed.
     """
-    first = await first_of(client, root)
+    first = await first_event_of(client, root)
     fleet_file = fleet_file or fleet_file_of(first, root) or await fleet_file_below(client, root)
     await check_definitions(client, root)
     model = model or (model_choice() if root.machine == FLOW_AGENT.name else model_of(first))

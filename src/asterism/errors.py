@@ -47,8 +47,8 @@ class IllegalTransition(AsterismError):
         self.state = state
         self.event = event
         self.accepted = tuple(accepted)
-        self.story = tuple(story)
-        history = "".join(f"\n  {line}" for line in self.story)
+        self.history = tuple(story)
+        history = "".join(f"\n  {line}" for line in self.history)
         super().__init__(f"{machine} in {state} does not accept {event}; accepted: {', '.join(self.accepted) or 'nothing'}{history}")
 
 

@@ -16,7 +16,7 @@ from asterism.stores.sqlite import SqliteStore
 
 async def obey(store: SqliteStore, verb: str, run_id: str, *numbers: str) -> str:
     if verb == "claim":
-        return str(await store.claim(run_id, newest=0))
+        return str(await store.acquire(run_id, newest=0))
     epoch, seq = map(int, numbers)
     record = Record(run_id=run_id, seq=seq + 1, at=0.0, actor="other", kind="Done", state="CONTINUE", body="{}")
     await store.append(Commit(run_id=run_id, epoch=epoch, expected_seq=seq, records=(record,), state="CONTINUE", status="active"))

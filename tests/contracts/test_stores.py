@@ -178,7 +178,7 @@ def test_a_first_record_that_is_not_the_first_of_that_run_is_a_mistake(play: Pla
 def test_a_missing_run_is_reported_as_missing(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
-        for ask in (store.run("nope"), store.claim("nope", newest=0), store.send(letter(run_id="nope"))):
+        for ask in (store.run("nope"), store.acquire("nope", newest=0), store.send(letter(run_id="nope"))):
             with pytest.raises(RunNotFound, match="nope"):
                 await ask
         assert await store.records("nope") == []
@@ -212,7 +212,7 @@ def test_records_come_in_order_and_page_by_page(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.append(commit(epoch=epoch, count=9))
         assert [it.seq for it in await store.records("r1")] == list(range(1, 11))
         assert [it.seq for it in await store.records("r1", after=3, limit=4)] == [4, 5, 6, 7]
@@ -229,7 +229,7 @@ def test_what_was_written_is_there_after_reopening(play: Play) -> None:
     async def scenario(world: World) -> None:
         first = await world.open()
         await first.submit(row(), record())
-        await first.append(with_(commit(epoch=await first.claim("r1", newest=0)), opened=(inquiry(),)))
+        await first.append(with_(commit(epoch=await first.acquire("r1", newest=0)), opened=(inquiry(),)))
         await first.send(letter())
         await first.close()
         second = await world.open()
@@ -248,7 +248,7 @@ def test_acquiring_a_run_raises_the_epoch_and_names_the_owner_in_words(play: Pla
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        assert await store.claim("r1", newest=0) == 1
+        assert await store.acquire("r1", newest=0) == 1
         seen = await store.run("r1")
         assert seen.epoch == 1
         assert seen.owner.startswith("process ")
@@ -261,11 +261,11 @@ def test_a_run_of_a_live_owner_cannot_be_acquired_not_even_by_the_owner(play: Pl
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        await one.claim("r1", newest=0)
+        await one.acquire("r1", newest=0)
         with pytest.raises(RunOwned, match=r"driven by process .* with `asterism log r1"):
-            await other.claim("r1", newest=0)
+            await other.acquire("r1", newest=0)
         with pytest.raises(RunOwned, match="this one"):
-            await one.claim("r1", newest=0)
+            await one.acquire("r1", newest=0)
         assert (await other.run("r1")).epoch == 1
 
     play(scenario)
@@ -275,7 +275,7 @@ def test_a_run_has_the_newest_version_that_has_written_to_it(play: Play) -> None
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(msgspec.structs.replace(row(), version=1001), record())
-        epoch = await store.claim("r1", newest=1002)
+        epoch = await store.acquire("r1", newest=1002)
         versions = [(await store.run("r1")).version]
         for after, version in enumerate((1002, 1001), 1):
             await store.append(with_(commit(epoch=epoch, after=after), version=version))
@@ -292,11 +292,11 @@ def test_a_run_of_a_newer_version_cannot_be_acquired_and_is_not_changed(play: Pl
         await one.submit(msgspec.structs.replace(row(), version=2001), record())
         before = await one.run("r1")
         with pytest.raises(RunNewer) as raised:
-            await other.claim("r1", newest=1999)
+            await other.acquire("r1", newest=1999)
         assert str(raised.value) == "run r1 was written with version 2.1, and this program supports versions up to 1.999; upgrade it"
         assert (raised.value.run_id, raised.value.theirs, raised.value.ours) == ("r1", 2001, 1999)
         assert await one.run("r1") == before
-        assert await other.claim("r1", newest=2001) == 1
+        assert await other.acquire("r1", newest=2001) == 1
 
     play(scenario)
 
@@ -305,11 +305,11 @@ def test_a_version_that_the_owner_raised_keeps_older_programs_out(play: Play) ->
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(msgspec.structs.replace(row(), version=1001), record())
-        epoch = await one.claim("r1", newest=1002)
+        epoch = await one.acquire("r1", newest=1002)
         await one.append(with_(commit(epoch=epoch), version=1002))
         await one.release("r1", epoch)
         with pytest.raises(RunNewer):
-            await other.claim("r1", newest=1001)
+            await other.acquire("r1", newest=1001)
 
     play(scenario)
 
@@ -318,9 +318,9 @@ def test_a_released_run_can_be_acquired_by_another_owner(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        assert await one.release("r1", await one.claim("r1", newest=0))
+        assert await one.release("r1", await one.acquire("r1", newest=0))
         assert (await one.run("r1")).owner == ""
-        assert await other.claim("r1", newest=0) == 2
+        assert await other.acquire("r1", newest=0) == 2
 
     play(scenario)
 
@@ -330,11 +330,11 @@ def test_the_runs_of_a_dead_owner_can_be_acquired_and_no_longer_name_it(play: Pl
         one, other = await world.open(), await world.open()
         for name in ("r1", "r2"):
             await one.submit(row(name), record(name))
-            await one.claim(name, newest=0)
+            await one.acquire(name, newest=0)
         await world.kill(one)
         assert (await other.run("r1")).owner == ""
-        assert await other.claim("r1", newest=0) == 2
-        assert await other.claim("r2", newest=0) == 2
+        assert await other.acquire("r1", newest=0) == 2
+        assert await other.acquire("r2", newest=0) == 2
 
     play(scenario)
 
@@ -343,14 +343,14 @@ def test_a_run_is_not_released_while_its_inbox_holds_something_unfolded(play: Pl
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        epoch = await one.claim("r1", newest=0)
+        epoch = await one.acquire("r1", newest=0)
         await other.send(letter())
         assert not await one.release("r1", epoch)
         with pytest.raises(RunOwned):
-            await other.claim("r1", newest=0)
+            await other.acquire("r1", newest=0)
         await one.append(with_(commit(epoch=epoch), folded=(("c1", "accepted"),)))
         assert await one.release("r1", epoch)
-        assert await other.claim("r1", newest=0) == 2
+        assert await other.acquire("r1", newest=0) == 2
 
     play(scenario)
 
@@ -359,13 +359,13 @@ def test_a_release_with_a_stale_epoch_changes_nothing(play: Play) -> None:
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        stale = await one.claim("r1", newest=0)
+        stale = await one.acquire("r1", newest=0)
         await one.release("r1", stale)
-        await other.claim("r1", newest=0)
+        await other.acquire("r1", newest=0)
         await other.send(letter())
         assert await one.release("r1", stale)
         with pytest.raises(RunOwned):
-            await one.claim("r1", newest=0)
+            await one.acquire("r1", newest=0)
 
     play(scenario)
 
@@ -378,7 +378,7 @@ def test_of_many_takeovers_at_once_one_wins(play: Play) -> None:
 
         async def claim(store: Store) -> None:
             try:
-                outcomes.append(str(await store.claim("r1", newest=0)))
+                outcomes.append(str(await store.acquire("r1", newest=0)))
             except RunOwned:
                 outcomes.append("owned")
 
@@ -397,7 +397,7 @@ def test_an_append_updates_the_row_and_writes_its_records(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.append(with_(commit(epoch=epoch, count=2), state="FINISH", status="ended", outcome="finished", updated_at=321.0))
         seen = await store.run("r1")
         assert (seen.seq, seen.state, seen.status, seen.outcome, seen.updated_at) == (3, "FINISH", "ended", "finished", 321.0)
@@ -411,7 +411,7 @@ def test_an_append_whose_guard_fails_writes_nothing(play: Play, epoch: int, afte
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        await store.claim("r1", newest=0)
+        await store.acquire("r1", newest=0)
         await store.send(letter())
         before = await store.run("r1")
         with pytest.raises(StaleOwner, match="r1"):
@@ -428,7 +428,7 @@ def test_one_append_carries_inquiries_and_verdicts(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.send(letter())
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(), inquiry("r1:2.1")), folded=(("c1", "accepted"),)))
         assert await store.inquiries(run_id="r1") == [inquiry(), inquiry("r1:2.1")]
@@ -447,7 +447,7 @@ def test_a_verdict_and_an_answer_once_given_stay(play: Play) -> None:
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.send(letter())
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(),), closed=(("r1:2.0", "reject"),), folded=(("c1", "refused"),)))
         await store.append(with_(commit(epoch=epoch, after=2), closed=(("r1:2.0", "approve"),), folded=(("c1", "accepted"),)))
@@ -461,7 +461,7 @@ def test_a_commit_with_a_gap_or_of_another_run_or_with_a_used_inquiry_is_a_mista
     async def scenario(world: World) -> None:
         store = await world.open()
         await store.submit(row(), record())
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.append(with_(commit(epoch=epoch), opened=(inquiry(),)))
         good = commit(epoch=epoch, after=2)
         wrong = (
@@ -486,7 +486,7 @@ def test_a_stale_append_does_not_fail_the_others_of_its_group(play: Play) -> Non
         names = [f"r{number}" for number in range(64)]
         for name in names:
             await store.submit(row(name), record(name))
-            await store.claim(name, newest=0)
+            await store.acquire(name, newest=0)
         stale, mistaken = {"r7", "r40"}, {"r9"}
         await store.append(with_(commit("r0"), opened=(inquiry(run_id="r0"),)))
         refused: list[str] = []
@@ -515,7 +515,7 @@ def test_sending_the_same_key_again_returns_the_row_that_is_there_and_later_its_
     async def scenario(world: World) -> None:
         one, other = await world.open(), await world.open()
         await one.submit(row(), record())
-        epoch = await one.claim("r1", newest=0)
+        epoch = await one.acquire("r1", newest=0)
         assert await other.send(letter()) == letter()
         assert await other.send(letter(body='{"again": true}')) == letter()
         await one.append(with_(commit(epoch=epoch), folded=(("c1", "refused: too late"),)))
@@ -622,12 +622,12 @@ def test_after_kill_9_of_its_owner_a_run_is_acquired_by_the_next_with_its_whole_
 
     async def live(store: SqliteStore) -> None:
         with pytest.raises(RunOwned, match=r"driven by process \d+ on "):
-            await store.claim("r1", newest=0)
+            await store.acquire("r1", newest=0)
 
     async def dead(store: SqliteStore) -> None:
         assert [it.seq for it in await store.records("r1")] == [1, 2, 3]
         assert (await store.run("r1")).owner == ""
-        assert await store.claim("r1", newest=0) == 2
+        assert await store.acquire("r1", newest=0) == 2
         await store.append(commit(epoch=2, after=3))
         assert len(list((tmp_path / "runs.db.owners").iterdir())) == 1
 
@@ -687,7 +687,7 @@ asyncio.run(main())
         assert parent.stdout.read(6) == b"forked"
 
         async def act(store: SqliteStore) -> None:
-            assert await store.claim("r1", newest=0) == 2
+            assert await store.acquire("r1", newest=0) == 2
 
         try:
             on(path, act)
@@ -701,7 +701,7 @@ asyncio.run(main())
 
 async def end(store: Store, run_id: str, *, at: float, outcome: str = "finished") -> None:
     await store.submit(row(run_id), record(run_id))
-    epoch = await store.claim(run_id, newest=0)
+    epoch = await store.acquire(run_id, newest=0)
     ended = with_(commit(run_id, epoch=epoch), status="ended", outcome=outcome, updated_at=at, opened=(inquiry(f"{run_id}:2.0", run_id),))
     await store.append(ended)
     await store.release(run_id, epoch)
@@ -742,7 +742,7 @@ def test_the_last_snapshot_is_stored_until_its_run_ends(play: Play) -> None:
         store = await world.open()
         await store.submit(row(), record())
         assert await store.snapshot("r1") is None
-        epoch = await store.claim("r1", newest=0)
+        epoch = await store.acquire("r1", newest=0)
         await store.append(with_(commit(epoch=epoch), snapshot=first))
         assert await store.snapshot("r1") == first
         with pytest.raises(StaleOwner):
@@ -753,7 +753,7 @@ def test_the_last_snapshot_is_stored_until_its_run_ends(play: Play) -> None:
         await world.kill(store)
         again = await world.open()
         assert await again.snapshot("r1") == second
-        epoch = await again.claim("r1", newest=0)
+        epoch = await again.acquire("r1", newest=0)
         await again.append(with_(commit(epoch=epoch, after=4), status="ended", outcome="finished"))
         assert await again.snapshot("r1") is None
 
@@ -765,7 +765,7 @@ def test_pruning_never_forgets_a_run_that_has_not_ended_or_is_owned(play: Play) 
         store = await world.open()
         await store.submit(row("active"), record("active"))
         await end(store, "owned", at=1.0)
-        await store.claim("owned", newest=0)
+        await store.acquire("owned", newest=0)
         assert await store.prune() == 0
         assert {found.run_id for found in await store.runs()} == {"active", "owned"}
 
@@ -776,7 +776,7 @@ def test_a_run_whose_owner_died_before_its_release_can_be_pruned(play: Play) -> 
     async def scenario(world: World) -> None:
         store, other = await world.open(), await world.open()
         await end(store, "over", at=1.0)
-        await store.claim("over", newest=0)
+        await store.acquire("over", newest=0)
         assert await other.prune() == 0
         await world.kill(store)
         assert await other.prune() == 1
@@ -837,7 +837,7 @@ def test_a_root_is_not_released_while_something_unfolded_is_for_a_run_below_it(p
     async def scenario(world: World) -> None:
         store = await world.open()
         await plant(store)
-        epochs = {run: await store.claim(run, newest=0) for run in ("top", "below", "deep", "other")}
+        epochs = {run: await store.acquire(run, newest=0) for run in ("top", "below", "deep", "other")}
         await store.send(letter(run_id=name))
         assert await store.release("other", epochs["other"])
         assert not await store.release("top", epochs["top"])
@@ -853,11 +853,11 @@ def test_a_tree_is_forgotten_with_its_root_and_a_child_never_alone(play: Play) -
         store = await world.open()
         await plant(store)
         for name in ("below", "deep"):
-            epoch = await store.claim(name, newest=0)
+            epoch = await store.acquire(name, newest=0)
             await store.append(msgspec.structs.replace(commit(name), status="ended", outcome="finished"))
             await store.release(name, epoch)
         assert await store.prune() == 0
-        epoch = await store.claim("top", newest=0)
+        epoch = await store.acquire("top", newest=0)
         await store.append(msgspec.structs.replace(commit("top"), status="ended", outcome="finished"))
         await store.release("top", epoch)
         assert await store.prune() == 1

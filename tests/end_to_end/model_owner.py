@@ -18,7 +18,7 @@ from asterism.machines.constellation_agent.events import ConstellationSubmitted,
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import choose_model
 from asterism.runtime.ports.device import Attempt, Device
-from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import Planner, PlannerRequest, Proposal
 from tests.end_to_end.crash_owner import KilledAfter
 from tests.http_runs import SEED_FLEET, HandDevice
 
@@ -32,7 +32,7 @@ class DiesWithTheAnswer:
         self._planner = planner
         self._number = number
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         proposal = await self._planner.propose(question)
         if question.number == self._number:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from asterism.devices.pool import WorkerPool, WorkerSettings
-from asterism.devices.process import birth
+from asterism.devices.process import start_mark
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job
 from asterism.errors import StoreUnavailable
@@ -245,7 +245,7 @@ def test_cancelling_kills_the_attempt_with_its_children_and_nothing_else(tmp_pat
             assert tasks[0].cancelled()
             assert len(doomed.pids()) == 2
             assert all(exits(pid) for pid in doomed.pids())
-            assert all(birth(pid) for pid in spared.pids())
+            assert all(start_mark(pid) for pid in spared.pids())
             tasks[1].cancel()
         assert all(exits(pid) for pid in spared.pids())
 
@@ -354,7 +354,7 @@ def test_when_the_owner_is_killed_nothing_goes_on(tmp_path: Path, skill: str, pr
 def test_what_outlives_its_owner_is_reaped_by_the_next_one(tmp_path: Path) -> None:
     owner, pids = start_owner(tmp_path, "wait")
     assert reap_orphans(tmp_path) == 0  # its owner lives
-    assert all(birth(pid) for pid in pids)
+    assert all(start_mark(pid) for pid in pids)
     os.killpg(os.getpgid(pids[0]), signal.SIGSTOP)  # so that its own guardian cannot do it
     kill(owner)
     assert reap_orphans(tmp_path) == 1

@@ -80,10 +80,10 @@ def test_any_text_is_parsed_or_rejected_in_bounded_time(text: str) -> None:
     begun = time.monotonic()
     assert isinstance(replies.is_yes(text), bool)
     assert not (replies.is_yes(text) and replies.denial(text) == "")
-    replies.turn(text)
-    replies.change(text)
-    replies.second_thought(text)
-    replies.tells(text, "count")
+    replies.intent_of(text)
+    replies.correction_of(text)
+    replies.short_correction(text)
+    replies.mentions_value(text, "count")
     assert time.monotonic() - begun < 10
 
 

@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.previous_rounds import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import TransitionFailed
 from asterism.machines.usage import Usage
-from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import Answer, Crash, ScheduledEvent
@@ -73,7 +73,7 @@ def approval() -> Sequence[Record]:
 def restart() -> Sequence[Record]:
     """The first constellation is thrown away for a second one."""
 
-    def script(question: PlannerQuestion) -> Proposal:
+    def script(question: PlannerRequest) -> Proposal:
         if question.mode == "CREATION":
             return Proposal(plan=parse_plan({"tasks": tasks("a", "b") if question.key.endswith(":3.0") else tasks("c")}))
         return Proposal(status="START" if "a" in question.batch else "CONTINUE", thought="from scratch")
@@ -134,7 +134,7 @@ def limits() -> Sequence[Record]:
     spent = Usage(model="m:x", requests=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
     told: dict[str, Any] = {"usage": spent, "prompt": "what next?", "reply": "{}", "notes": ("asked twice",)}
 
-    def script(question: PlannerQuestion) -> Proposal:
+    def script(question: PlannerRequest) -> Proposal:
         plan = {"tasks": tasks("a", "b"), "dependencies": lines("a>b")} if question.mode == "CREATION" else None
         return Proposal(plan=parse_plan(plan) if plan else None, thought="because", **told)
 

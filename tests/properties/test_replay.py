@@ -220,7 +220,7 @@ class AnAgent(RuleBasedStateMachine):
             assert memory.outcome()
             assert all(task.settled for task in agent.constellation.tasks.values())
             return
-        assert agent.run.outstanding or memory.paused or memory.lost or memory.wake_at() is not None
+        assert agent.run.outstanding or memory.paused or memory.lost_devices or memory.wake_at() is not None
         assert agent.drain() is None, "a second drain has nothing left to do"
 
     def teardown(self) -> None:

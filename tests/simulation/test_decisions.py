@@ -11,7 +11,7 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch, RunOptions
 from asterism.machines.usage import Usage
-from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
@@ -35,7 +35,7 @@ REBASED = {"tasks": tasks("a", "b", "c"), "dependencies": lines("b>c")}
 def rebased(seed: int) -> tuple[ScriptedPlanner, Ending]:
     """The planner is asked about a, and answers with an edit of c; whether c has started by then is the schedule's to say."""
 
-    def script(question: PlannerQuestion) -> Reply:
+    def script(question: PlannerRequest) -> Reply:
         if "a" not in question.batch:
             return Reply(after_s=0.0)
         actions = (*ADDED, *PRIORITY) if not question.feedback else ADDED
@@ -100,7 +100,7 @@ EDIT = ({"tool": "update_task", "parameters": {"task_id": "b", "priority": 3}},)
 def approving() -> ScriptedPlanner:
     """Plans a and b, and edits b when a has ended."""
 
-    def script(question: PlannerQuestion) -> Proposal:
+    def script(question: PlannerRequest) -> Proposal:
         if question.mode == "CREATION":
             return Proposal(plan=parse_plan(PLAN))
         return Proposal(actions=EDIT) if "a" in question.batch else Proposal()

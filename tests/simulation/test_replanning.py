@@ -11,7 +11,7 @@ from asterism.constellation.documents import parse_plan
 from asterism.kernel.machine import kind_of
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.simulation.device import Behaviour
 from asterism.simulation.ending import Ending
 from asterism.simulation.people import ScheduledEvent
@@ -171,7 +171,7 @@ def test_fifty_edits_two_hundred_tasks_and_four_hundred_dependencies_work_in_one
     ids = [f"t{number}" for number in range(200)]
     pairs = [f"{ids[at - back]}>{ids[at]}" for at in range(200) for back in (4, 5, 9) if at >= back][:400]
 
-    def script(question: PlannerQuestion) -> Proposal:
+    def script(question: PlannerRequest) -> Proposal:
         number = len(planner.questions)
         if number > 50:
             return Proposal()

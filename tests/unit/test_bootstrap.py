@@ -21,7 +21,7 @@ from asterism.kernel.packing import packer
 from asterism.machines import BatchEnded, Cancel, EffectResult, OwnershipAcquired, Pause, Unpause
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.runtime.ports.store import Commit
 from asterism.runtime.registration import Registration
 from asterism.runtime.runtime import Runtime
@@ -38,7 +38,7 @@ def test_what_a_planner_traces_hangs_under_the_span_of_its_question(monkeypatch:
     monkeypatch.setattr(observer, "Telemetry", partial(observer.Telemetry, tracer_provider=provider))
 
     class Tracing:
-        async def propose(self, question: PlannerQuestion) -> Proposal:
+        async def propose(self, question: PlannerRequest) -> Proposal:
             with provider.get_tracer("inside").start_as_current_span("inside"):
                 raise PlanningUnavailable("nobody plans here")
 
@@ -70,7 +70,7 @@ def test_taking_a_run_up_again_reaps_the_workers_of_its_database(monkeypatch: py
             run = await runtime.submit(
                 CONSTELLATION_AGENT, ConstellationSubmitted(request="a heron", fleet=()), title="a heron", actor="ada"
             )
-            await store.release(run, await store.claim(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # it had an owner
+            await store.release(run, await store.acquire(run, newest=version_of(CONSTELLATION_AGENT)), force=True)  # it had an owner
             assert reaped == []
             await runtime.drive(run)
         assert reaped == [workers_folder(database)]
@@ -221,7 +221,7 @@ def test_a_child_that_has_ended_is_not_given_up_by_who_does_not_know_its_machine
 
     async def end(runtime: Runtime) -> None:
         (child,) = (row for row in await runtime.runs() if row.machine == "ferry")
-        epoch = await runtime.store.claim(child.run_id, newest=version_of(FERRY))
+        epoch = await runtime.store.acquire(child.run_id, newest=version_of(FERRY))
         live = await runtime.load(child.run_id)
         claimed = live.take(OwnershipAcquired(epoch=epoch, owner="t"), at=child.updated_at, actor="system")
         done = live.take(BatchEnded(), at=child.updated_at + 20, actor="system")

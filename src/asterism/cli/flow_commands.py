@@ -27,7 +27,7 @@ from asterism.flows.agent import StandardAgent
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.orchestrator import Orchestrator
-from asterism.flows.slot_filling import in_words
+from asterism.flows.slot_filling import value_words
 from asterism.flows.source import agent_of, agents_of
 from asterism.machines.flow_agent.events import AgentStatus
 from asterism.machines.flow_agent.table import FLOW_AGENT
@@ -142,7 +142,7 @@ async def _handle(orchestrator: Orchestrator, runtime: Runtime, user: str, line:
         put("(no conversation is open)")
     elif command == "fields":
         fields = (await conversation.result(runtime)).fields
-        put("\n".join(f"{name}: {plain(in_words(value), MAX_SHOWN)}" for name, value in fields.items()) or "(none yet)")
+        put("\n".join(f"{name}: {plain(value_words(value), MAX_SHOWN)}" for name, value in fields.items()) or "(none yet)")
     elif command == "history":
         for said in await conversation.history(runtime):
             put(f"{plain(said.by)}: {plain(said.text, MAX_SHOWN)}")

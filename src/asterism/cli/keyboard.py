@@ -16,7 +16,7 @@ from asterism.cli.rendering.proposals import subject_of
 from asterism.cli.run_access import actor
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
-from asterism.flows.secret_store import process_vault
+from asterism.flows.secret_store import process_secret_store
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.runtime import Runtime
 from asterism.views.words import plain
@@ -35,7 +35,7 @@ async def ask_secret(runtime: Runtime, root: str) -> bool:
         False where no such question is open, there is no terminal, or the person leaves it open (Ctrl-D).
     """
     inquiries = await runtime.store.inquiries(root=root)
-    asked = next((row for row in inquiries if not row.verbs or process_vault().of(row.run_id)), None)
+    asked = next((row for row in inquiries if not row.verbs or process_secret_store().of(row.run_id)), None)
     if asked is None or not (sys.stdin and sys.stdin.isatty()):
         return False
     put(plain(asked.prompt, MAX_SHOWN))

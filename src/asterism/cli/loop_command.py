@@ -16,7 +16,7 @@ from asterism.cli.run_commands import begin
 from asterism.errors import InvalidInput, Refused
 from asterism.kernel.run import Run
 from asterism.loops.definition import OrchestrationLoop, find_loop
-from asterism.loops.models import opened
+from asterism.loops.models import open_supervisor_model
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.settings import database_path
 from asterism.views.words import plain
@@ -62,7 +62,7 @@ async def _run(
     except Refused as error:
         raise InvalidInput(f"{named}: {error}") from None
     for model in [model for it in loop.family() for model in it.models]:  # also detects a missing API key
-        async with opened(model):
+        async with open_supervisor_model(model):
             pass
     async with (
         open_devices(fleet, database) as (_, devices),

@@ -31,7 +31,7 @@ from asterism.cli.options import (
 from asterism.cli.output import put
 from asterism.cli.run_access import actor, check_sendable, connected, resume_hint
 from asterism.constellations.goal import goal_of, rehearse
-from asterism.constellations.resumption import first_of, fleet_file_of
+from asterism.constellations.resumption import first_event_of, fleet_file_of
 from asterism.constellations.rounds import round_after, submit
 from asterism.errors import InvalidInput, Refused, RunOwned, UnknownMachine
 from asterism.kernel.machine import Event, kind_of
@@ -126,7 +126,7 @@ async def _follow(named: str, what: str, fleet_file: Path | None, database: Path
     async with connected(database) as client:
         row = await find_run(client.store, named)
         after = await round_after(client, row)
-        file = fleet_file or fleet_file_of(await first_of(client, row), row)
+        file = fleet_file or fleet_file_of(await first_event_of(client, row), row)
         async with open_planner(after.model) as planner, open_devices(file, path) as (fleet, devices):
             if goal.plan is not None or after.model is None:
                 await rehearse(goal, fleet, planner)

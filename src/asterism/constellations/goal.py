@@ -15,7 +15,7 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import ConstellationSubmitted
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.plan_file import plan_path, read_plan
-from asterism.runtime.ports.planner import Planner, PlannerQuestion, PlanningUnavailable
+from asterism.runtime.ports.planner import Planner, PlannerRequest, PlanningUnavailable
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocu
 
 async def _planned(request: str, fleet: Fleet, planner: Planner) -> PlanDocument:
     try:
-        proposal = await planner.propose(PlannerQuestion(key="plan", mode="CREATION", request=request, fleet=fleet))
+        proposal = await planner.propose(PlannerRequest(key="plan", mode="CREATION", request=request, fleet=fleet))
     except PlanningUnavailable as unavailable:
         raise InvalidInput(str(unavailable)) from None
     if proposal.plan is None:

@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
 )
-from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
+from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerRequest
 from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
 from asterism.runtime.ports.performer import Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable
@@ -63,7 +63,7 @@ class PlannerPerformer:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
-    async def perform(self, effect_id: str, request: PlannerQuestion, report: Report) -> EffectResult:
+    async def perform(self, effect_id: str, request: PlannerRequest, report: Report) -> EffectResult:
         """Ask one question, with the facts at the time it was issued."""
         try:
             proposal = await self._planner.propose(request)

@@ -19,18 +19,18 @@ from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.store import RunRow
 
-First = ConstellationSubmitted | LoopSubmitted | ConversationStarted
+FirstEvent = ConstellationSubmitted | LoopSubmitted | ConversationStarted
 """The first events that can name a fleet."""
 
 
-async def first_of(client: Client, row: RunRow) -> First | None:
+async def first_event_of(client: Client, row: RunRow) -> FirstEvent | None:
     """Return the first event of a run; None if it is neither a request, a plan nor a message."""
     records = await client.store.records(row.run_id, limit=1)
     event = packer(client.machine_of(row)).unpack(records[0]).event if records else None
-    return event if isinstance(event, First) else None
+    return event if isinstance(event, FirstEvent) else None
 
 
-def fleet_file_of(first: First | None, row: RunRow) -> Path | None:
+def fleet_file_of(first: FirstEvent | None, row: RunRow) -> Path | None:
     """Return the fleet file that a run was started with; None for a loop or a conversation without devices.
 
     Raises:
@@ -46,13 +46,13 @@ def fleet_file_of(first: First | None, row: RunRow) -> Path | None:
 async def fleet_file_below(client: Client, root: RunRow) -> Path | None:
     """Return the fleet file of this run, or of its first unfinished child run with one; None if there is none."""
     for row in await client.store.runs(root=root.run_id, limit=MAX_RUNS):
-        first = await first_of(client, row) if row.status != "ended" else None
+        first = await first_event_of(client, row) if row.status != "ended" else None
         if first is not None and first.fleet_file:
             return Path(first.fleet_file)
     return None
 
 
-def model_of(first: First | None) -> ModelChoice | None:
+def model_of(first: FirstEvent | None) -> ModelChoice | None:
     """Return the model that a run was started with, or None."""
     return choose_model(**first.planner) if isinstance(first, ConstellationSubmitted) and first.planner else None
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from asterism.constellations.goal import Goal, goal_of
-from asterism.constellations.resumption import check_constellation, first_of, model_of
+from asterism.constellations.resumption import check_constellation, first_event_of, model_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
 from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, round_of
@@ -24,14 +24,14 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         session: id of the session.
-        earlier: summaries of the rounds so far, oldest first.
+        previous_rounds: summaries of the rounds so far, oldest first.
         options: options of the last round.
         model: model that planned the last round, or None.
         fleet_file: fleet file of the last round; empty if unknown.
     """
 
     session: str = ""
-    earlier: tuple[dict[str, Any], ...] = ()
+    previous_rounds: tuple[dict[str, Any], ...] = ()
     options: RunOptions = RunOptions()
     model: ModelChoice | None = None
     fleet_file: str = ""
@@ -77,7 +77,7 @@ def _submitted(client: Client, goal: Goal, options: RunOptions, model: ModelChoi
         options=options,
         planner=msgspec.to_builtins(model) if model else {},
         plan=goal.plan,
-        previous_rounds=after.earlier,
+        previous_rounds=after.previous_rounds,
     )
 
 
@@ -97,11 +97,11 @@ async def round_after(client: Client, row: RunRow) -> Round:
         raise InvalidInput(
             f"run {row.run_id} has not ended, and the next round needs its results; resume it with: asterism resume {row.run_id}"
         )
-    first = await first_of(client, row)
+    first = await first_event_of(client, row)
     memory = (await client.load(row.run_id)).memory
     return Round(
         session=row.session or row.run_id,
-        earlier=(*memory.previous_rounds, round_of(row.run_id, memory))[-MAX_ROUNDS:],
+        previous_rounds=(*memory.previous_rounds, round_of(row.run_id, memory))[-MAX_ROUNDS:],
         options=memory.options,
         model=model_of(first),
         fleet_file=first.fleet_file if first else "",

@@ -9,12 +9,12 @@ from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 
 
-def lost_now(dispatcher: Dispatcher, devices: Iterable[str]) -> list[tuple[Event, str]]:
+def lost_device_events(dispatcher: Dispatcher, devices: Iterable[str]) -> list[tuple[Event, str]]:
     """Return the first events of a newly acquired run: a ``DeviceLost`` from each lost device."""
     return [(DeviceLost(device=device), _actor(device)) for device in devices if dispatcher.is_lost(device)]
 
 
-def announcing(announce: Callable[[Event, str], None]) -> Listener:
+def announcing_listener(announce: Callable[[Event, str], None]) -> Listener:
     """Return a dispatcher's listener that announces lost and found devices, but no stuck slots."""
 
     def listener(notice: DeviceNotice) -> None:

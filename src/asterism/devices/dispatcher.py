@@ -102,7 +102,7 @@ class Dispatcher:
         clock: returns seconds since the epoch, for deadlines.
         queue_limit: number of attempts that may wait for one device.
         grace_s: seconds that a stopped attempt may take to end before its slot counts as stuck.
-        taken: called when a device starts an attempt; before that, the attempt was waiting.
+        on_started: called when a device starts an attempt; before that, the attempt was waiting.
 
     Raises:
         InvalidInput: a device with a concurrency below 1.
@@ -115,7 +115,7 @@ class Dispatcher:
         *,
         queue_limit: int = DEFAULT_QUEUE_LIMIT,
         grace_s: float = DEFAULT_GRACE_S,
-        taken: Callable[[Attempt], None] = lambda _: None,
+        on_started: Callable[[Attempt], None] = lambda _: None,
     ) -> None:
         self._lanes = {device_id: _Lane(device, queue_limit) for device_id, device in devices.items()}
         for device_id, lane in self._lanes.items():
@@ -123,7 +123,7 @@ class Dispatcher:
                 raise InvalidInput(f"device {device_id!r}: concurrency is {lane.slots}; it must be at least 1")
         self._clock = clock
         self._grace_s = grace_s
-        self._on_started = taken
+        self._on_started = on_started
         self._listeners: list[Listener] = []
         self._group = asyncio.TaskGroup()
         self._open = False

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from asterism.devices.log_relay import LogReader, RateLimit
-from asterism.devices.process import birth
+from asterism.devices.process import start_mark
 from asterism.devices.worker_protocol import Order, Report, SkillsDescribed, WorkDone, WorkerExited, WorkFailed, WorkProgress, WorkStarted
 
 GONE_WITHIN_S = 5.0
@@ -45,7 +45,7 @@ class WorkerHandle:
         self._writer = writer
         self._decoder: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
         self.pid = process.pid
-        self.birth = birth(process.pid) or "unknown"
+        self.birth = start_mark(process.pid) or "unknown"
 
     @classmethod
     async def spawn(cls, folder: Path, limit_bytes: int) -> WorkerHandle:

@@ -13,7 +13,7 @@ _GROUP_FIELD = 2  # of /proc/<pid>/stat, counted after the name: state, parent, 
 _START_FIELD = 19
 
 
-def birth(pid: int) -> str | None:
+def start_mark(pid: int) -> str | None:
     """Return the start of a process as a word to compare; None if there is none, or a zombie."""
     if sys.platform != "linux":
         return _birth_by_ps(pid)
@@ -29,13 +29,13 @@ def group_lives(group: int) -> bool:
     return any(fields is not None and fields[_GROUP_FIELD] == str(group) for fields in map(_stat, pids))
 
 
-def still_works(leader: int, born: str) -> bool:
+def group_still_runs(leader: int, born: str) -> bool:
     """Return True if a process of that leader's group still runs, even without the leader.
 
     No process gets the number of a group that still exists, so the number means the same group
     until the next boot.
     """
-    found = birth(leader)
+    found = start_mark(leader)
     return found == born or (found is None and born.endswith(_boot_mark()) and group_lives(leader))
 
 

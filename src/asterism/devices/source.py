@@ -52,7 +52,7 @@ def load(source: str, folder: Path) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def told(error: BaseException) -> str:
+def error_with_line(error: BaseException) -> str:
     """Return ``TypeName: text (file:line)``, with the last line of user code in its traceback."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     text = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + "…"
@@ -92,7 +92,7 @@ def imported(place: str, folder: Path) -> ModuleType:
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
     except (Exception, SystemExit) as error:  # boundary: the import of user code may raise anything
-        raise InvalidInput(f"{place} does not import: {told(error)}") from error
+        raise InvalidInput(f"{place} does not import: {error_with_line(error)}") from error
 
 
 def _import_file(path: Path) -> ModuleType:

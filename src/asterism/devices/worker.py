@@ -165,7 +165,7 @@ class WorkRunner:
         except InvalidInput as error:
             end = WorkFailed("raised", str(error))
         except BaseException as error:  # boundary: user code; SystemExit and the like are failures of the skill too
-            end = WorkFailed("raised", source.told(error))
+            end = WorkFailed("raised", source.error_with_line(error))
         if os.getpid() != performer:
             os._exit(0)  # a process that the skill forked, and that returned into our code
         for stream in (sys.stdout, sys.stderr):

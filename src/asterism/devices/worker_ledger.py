@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from asterism.devices.process import birth, group_lives, still_works
+from asterism.devices.process import group_lives, group_still_runs, start_mark
 from asterism.errors import StoreUnavailable
 from asterism.runtime.private_files import make_folder, opener_within
 
@@ -35,7 +35,7 @@ class WorkerLedger:
         except OSError as error:
             raise _unavailable(directory, error) from error
         pid = os.getpid()
-        self._file = directory / f"{pid}_{birth(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
+        self._file = directory / f"{pid}_{start_mark(pid)}_{secrets.token_hex(4)}{_SUFFIX}"
 
     def write(self, workers: Iterable[tuple[int, str]]) -> None:
         """Replace the list by these (pid, birth); remove the file if there are none.
@@ -69,10 +69,10 @@ def reap_orphans(directory: Path) -> int:
     orphans: list[int] = []
     for file in sorted(directory.glob(f"*{_SUFFIX}")):
         owner, _, rest = file.name.removesuffix(_SUFFIX).partition("_")
-        if owner.isascii() and owner.isdecimal() and birth(int(owner)) == rest.rpartition("_")[0]:
+        if owner.isascii() and owner.isdecimal() and start_mark(int(owner)) == rest.rpartition("_")[0]:
             continue
         for pid, born in _listed(file):
-            if still_works(pid, born):
+            if group_still_runs(pid, born):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                     orphans.append(pid)

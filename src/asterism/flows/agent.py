@@ -16,9 +16,9 @@ from asterism.flows.agent_state import HIDDEN, AgentResult, AgentState, in_order
 from asterism.flows.children import ChildFailed
 from asterism.flows.conversation import Conversation
 from asterism.flows.dialogue_policy import advance, missing, take_answer, take_approval, take_first_message, take_while_paused
-from asterism.flows.fields import Field, declared, json_schema
+from asterism.flows.fields import Field, fields_of, json_schema
 from asterism.flows.registry import KNOWN, name_of
-from asterism.flows.slot_filling import found_by_patterns, in_words
+from asterism.flows.slot_filling import found_by_patterns, value_words
 from asterism.flows.stream import StreamEvent
 from asterism.kernel.machine import run_id_of
 from asterism.machines.children import StartChild
@@ -112,7 +112,7 @@ class StandardAgent:
     @classmethod
     def input_fields(cls) -> dict[str, Field]:
         """Return the input fields by name, in the order of their prompts."""
-        return declared(cls, Field)
+        return fields_of(cls, Field)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class StandardAgent:
         for name, field in self.input_fields().items():
             value = self.collected_fields.get(name) if field.secret else getattr(self, name)  # the default, where no value was given
             if value is not None:
-                shown.append(f"{field.label}: {HIDDEN if field.secret else in_words(value)}")
+                shown.append(f"{field.label}: {HIDDEN if field.secret else value_words(value)}")
         what = self.description or type(self).__name__
         return f"{what} ({', '.join(shown)}). Go ahead? (yes/no)" if shown else f"{what}. Go ahead? (yes/no)"
 

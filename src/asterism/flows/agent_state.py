@@ -12,7 +12,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.errors import IllegalTransition
-from asterism.flows.fields import Field, Output, declared
+from asterism.flows.fields import Field, Output, fields_of
 from asterism.kernel.data import as_json, round_trip
 from asterism.machines.children import ChildEnded, StartChild
 from asterism.machines.flow_agent.events import STATE_TRANSITIONS, AgentStatus, AgentView, Message
@@ -141,7 +141,7 @@ def agent_view(agent: Any) -> AgentView:
         InvalidInput: a value is not JSON data, and cannot be journaled.
     """
     state: AgentState = agent._state
-    fields: dict[str, Field] = declared(type(agent), Field)
+    fields: dict[str, Field] = fields_of(type(agent), Field)
     secret = {name for name, field in fields.items() if field.secret}
     hidden, names = secrets_of(agent), names_of(agent)
     flags = {name: value for name, value in vars(agent).items() if not name.startswith("_")}
@@ -171,18 +171,18 @@ def secrets_of(agent: Any) -> list[str]:
 
 def names_of(agent: Any) -> set[str]:
     """Return the names of all fields: they come from the code, so a secret that equals one need not be hidden there."""
-    return {*declared(type(agent), Field), *declared(type(agent), Output)}
+    return {*fields_of(type(agent), Field), *fields_of(type(agent), Output)}
 
 
 def in_order(agent: type, fields: dict[str, Any]) -> dict[str, Any]:
     """Return field values by name, in the order of declaration rather than the order in which they were given."""
-    return {name: fields[name] for name in declared(agent, Field) if name in fields} | fields
+    return {name: fields[name] for name in fields_of(agent, Field) if name in fields} | fields
 
 
 def restore_state(agent: Any, view: AgentView, secrets: dict[str, Any]) -> None:
     """Restore the state after an earlier handler; a secret that this process does not hold is missing again."""
     state: AgentState = agent._state
-    fields: dict[str, Field] = declared(type(agent), Field)
+    fields: dict[str, Field] = fields_of(type(agent), Field)
     for name, value in view.fields.items():
         field = fields.get(name)
         try:

@@ -18,7 +18,7 @@ from asterism.flows.agent_state import HIDDEN, AgentResult, in_order
 from asterism.flows.children import question_of
 from asterism.flows.performer import flow_performers
 from asterism.flows.registry import agent_class, name_of
-from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_vault
+from asterism.flows.secret_store import PLACEHOLDER, SecretStore, process_secret_store
 from asterism.flows.stream import StreamEvent, StreamWatcher
 from asterism.kernel.data import as_json
 from asterism.kernel.machine import Event
@@ -67,7 +67,7 @@ class Conversation:
         self.run_id = run_id
         self.user = user
         self.tenant = tenant
-        self.vault = vault or process_vault()
+        self.vault = vault or process_secret_store()
         self._given = runtime
         self._shown = {} if shown is None else shown
 
@@ -87,7 +87,7 @@ class Conversation:
         Raises:
             Refused: the conversation has ended.
             RunNotFound: there is no such conversation, or it belongs to another tenant.
-            InvalidInput: the values are not JSON data, or the text is longer than ``replies.MAX_SAID``.
+            InvalidInput: the values are not JSON data, or the text is longer than ``replies.MAX_MESSAGE_CHARS``.
         """
         text, named = (message, {}) if isinstance(message, str) else (message.text, message.values)
         async with self._runtime() as runtime:
@@ -150,7 +150,7 @@ class Conversation:
             raise Refused(f"this conversation has ended ({row.state})")
         asked = await self.asked(client)
         is_new = asked is not None and "approve" in asked.verbs and self._shown.get(self.run_id, asked.inquiry_id) != asked.inquiry_id
-        if is_new and not values and replies.turn(text) != "cancel" and replies.denial(text) is None:
+        if is_new and not values and replies.intent_of(text) != "cancel" and replies.denial(text) is None:
             return None
         if asked is not None and asked.run_id != self.run_id and not values:
             verb, text = await self._nested(client, asked, text)
@@ -202,7 +202,7 @@ class Conversation:
     async def _is_secret_expected(self, client: Client, text: str) -> bool:
         """Return True if no question is open but the text may be a secret: a handler is reading one, or its question is paused."""
         state = (await client.store.run(self.run_id)).state
-        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.turn(text)):
+        if state not in (AgentStatus.WAITING_FOR_INPUT, AgentStatus.PAUSED) or (state == AgentStatus.PAUSED and replies.intent_of(text)):
             return False
         return (await _load_run(client, self.run_id)).memory.view.secret_expected
 
@@ -223,7 +223,7 @@ class Conversation:
         """
         secret = [field for field in agent.input_fields().values() if field.secret] if agent else []
         is_secret = (in_confidence and bool(text)) or any(
-            replies.tells(text, name) for field in secret for name in (field.name, field.label)
+            replies.mentions_value(text, name) for field in secret for name in (field.name, field.label)
         )
         shown = {name: value for name, value in values.items() if name not in [field.name for field in secret]}
         if not is_secret and len(shown) == len(values):

@@ -17,9 +17,9 @@ from asterism.flows.slot_filling import (
     corrected,
     explained,
     fill_slots,
-    in_words,
     not_understood,
     state_of,
+    value_words,
 )
 from asterism.language import replies
 from asterism.language.tokens import plain
@@ -102,7 +102,7 @@ async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     # An override has answered the question, or on_running has asked for something that is no field and reads the answer itself.
     if not text or not wanted or (state.asked_field and asked is None):
         return await advance(agent, msg)
-    intent = replies.turn(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
+    intent = replies.intent_of(text) or ("skip" if asked is not None and _declines(asked, text, msg.at) else "")
     if intent:
         return await _take_intent(agent, intent, msg, asked)
     return await advance(agent, msg, await _take_answer(agent, msg, text, asked))
@@ -120,7 +120,7 @@ async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Fie
     if (fixed := corrected(agent, text, msg.at, asked)) is not None:
         fields = agent.input_fields()
         changed = [name for name, value in agent.collected_fields.items() if name in before and before[name] != value]
-        return [*fixed, *(f"All right, {fields[name].label}: {in_words(agent.collected_fields[name])}." for name in changed)]
+        return [*fixed, *(f"All right, {fields[name].label}: {value_words(agent.collected_fields[name])}." for name in changed)]
     secret = asked is not None and asked.secret  # a secret is not searched for other values
     found = {} if secret else {name: value for name, value in (await agent.extract_fields(msg)).items() if name in agent.input_fields()}
     sentences += fill_slots(agent, found, msg.at)
@@ -185,7 +185,7 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
 
 async def _discuss(agent: DialogueAgent, msg: Message, text: str, *, asks: bool) -> AgentResult | None:
     """Handle a message that is neither yes nor no: an intent, a question, a correction, or an unclear text."""
-    intent = replies.turn(text)
+    intent = replies.intent_of(text)
     if intent == "cancel":
         return cancel(agent, msg)
     if intent == "back" and (given := _given(agent)):
@@ -214,7 +214,7 @@ def _explanations(agent: DialogueAgent, text: str) -> list[str]:
 
 async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     """Handle a message during a pause: resume, cancel, or explain the pause."""
-    intent = replies.turn(msg.get_text())
+    intent = replies.intent_of(msg.get_text())
     if intent == "resume":
         return resume(agent)
     if intent == "cancel":
@@ -233,7 +233,7 @@ def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[
     text = msg.get_text().strip()
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
         return None, True
-    if msg.verb == "reject" or replies.denial(text) is not None or replies.turn(text) == "cancel":
+    if msg.verb == "reject" or replies.denial(text) is not None or replies.intent_of(text) == "cancel":
         state = state_of(agent)
         state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
         return agent.make_result(

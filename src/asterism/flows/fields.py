@@ -291,7 +291,7 @@ def rule(field: str, *, needs: Sequence[str] = ()) -> Callable[[F], F]:
     return mark
 
 
-def declared(agent: type, kind: type) -> dict[str, Any]:
+def fields_of(agent: type, kind: type) -> dict[str, Any]:
     """Return the fields of a class by name, inherited ones first, without names that a subclass has set to another value."""
     found: dict[str, Any] = {}
     for base in reversed(agent.__mro__):
@@ -305,7 +305,7 @@ def declared(agent: type, kind: type) -> dict[str, Any]:
 
 def json_schema(agent: type) -> dict[str, Any]:
     """Return the JSON Schema of the input fields of an agent."""
-    fields: dict[str, Field] = declared(agent, Field)
+    fields: dict[str, Field] = fields_of(agent, Field)
     schemas, components = msgspec.json.schema_components([field.constrained() for field in fields.values()], ref_template="#/$defs/{name}")
     properties = {}
     for field, schema in zip(fields.values(), schemas, strict=True):

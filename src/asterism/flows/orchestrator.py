@@ -21,7 +21,7 @@ from asterism.flows.agent import StandardAgent
 from asterism.flows.agent_state import AgentResult
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import name_of
-from asterism.flows.secret_store import SecretStore, process_vault
+from asterism.flows.secret_store import SecretStore, process_secret_store
 from asterism.language import replies
 from asterism.language.tokens import plain
 from asterism.machines.flow_agent.events import AgentStatus, ConversationRecalled
@@ -89,7 +89,7 @@ class Orchestrator:
         self.max_open = max_open
         self.idle_s = idle_s
         self._router = router
-        self._vault = vault or process_vault()
+        self._vault = vault or process_secret_store()
         self._shown: dict[str, str] = {}
         self._by_name = {name_of(agent): agent for agent in agents}
         self._open: dict[str, dict[str, str]] | None = None  # session -> run id -> agent name, from the journals
@@ -123,7 +123,7 @@ class Orchestrator:
 
         Raises:
             Refused: too many conversations are open.
-            InvalidInput: the message is longer than ``replies.MAX_SAID``.
+            InvalidInput: the message is longer than ``replies.MAX_MESSAGE_CHARS``.
         """
         replies.check_length(text)
         person = _Person(user=user, tenant=tenant)

@@ -51,6 +51,6 @@ class SecretStore:
 
 
 @functools.cache
-def process_vault() -> SecretStore:
+def process_secret_store() -> SecretStore:
     """Return the secret store of this process."""
     return SecretStore()

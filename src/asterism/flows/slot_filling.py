@@ -101,7 +101,7 @@ def state_of(agent: DialogueAgent) -> AgentState:
 
 def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:
     """Apply a correction of earlier values and return its complaints; None if the text is no correction."""
-    said = replies.change(text)
+    said = replies.correction_of(text)
     if said is None:
         return _second_thought(agent, text, at, asked)
     named, value = said
@@ -123,7 +123,7 @@ def _second_thought(agent: DialogueAgent, text: str, at: float, asked: Field | N
 
     The value must start with a number, a day or a time, or be an option: any other word may well be a name.
     """
-    value = replies.second_thought(text)
+    value = replies.short_correction(text)
     if not value or (asked is not None and (asked.secret or (asked.kind is not str and can_be(asked, value, at)))):
         return None
     return _changed(agent, [field for field in _correctable(agent, asked) if _is_clearly(field, value, at)], value, at)
@@ -169,12 +169,12 @@ def not_understood(agent: DialogueAgent, found: Mapping[str, Any], text: str) ->
     return text
 
 
-def in_words(value: Any) -> str:
+def value_words(value: Any) -> str:
     """Return a value as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(in_words, value))
+        return ", ".join(map(value_words, value))
     return str(getattr(value, "value", value))
 
 

@@ -14,7 +14,7 @@ from asterism.errors import InvalidInput
 from asterism.language.tokens import plain, spaced
 from asterism.language.vocabulary import ASSENTS, COURTESIES, QUESTION_WORDS, REFUSALS, REPAIRS, Repair
 
-MAX_SAID = 50_000
+MAX_MESSAGE_CHARS = 50_000
 """Number of characters of one message; longer texts belong in a file."""
 
 Intent = Literal["", Repair]
@@ -45,10 +45,11 @@ def check_length(text: str) -> None:
     """Check that a message is not too long.
 
     Raises:
-        InvalidInput: the message is longer than ``MAX_SAID``.
+        InvalidInput: the message is longer than ``MAX_MESSAGE_CHARS``.
     """
-    if len(text) > MAX_SAID:
-        raise InvalidInput(f"a message of {len(text):,} characters; at most {MAX_SAID:,} (MAX_SAID): write it to a file and send its path")
+    if len(text) > MAX_MESSAGE_CHARS:
+        limit = f"at most {MAX_MESSAGE_CHARS:,} (MAX_MESSAGE_CHARS)"
+        raise InvalidInput(f"a message of {len(text):,} characters; {limit}: write it to a file and send its path")
 
 
 def is_yes(text: str) -> bool:
@@ -61,16 +62,16 @@ def denial(text: str) -> str | None:
     if _is_all(text, REFUSALS):
         return ""
     found = _REASON.match(spaced(text))
-    return found[1].strip() if found and not is_yes(found[1]) and change(text) is None else None
+    return found[1].strip() if found and not is_yes(found[1]) and correction_of(text) is None else None
 
 
-def turn(text: str) -> Intent:
+def intent_of(text: str) -> Intent:
     """Return the intent of a message; empty for none."""
     said = plain(text)
     return next((intent for intent, phrases in REPAIRS.items() if said in phrases), "")
 
 
-def change(text: str) -> tuple[str, str] | None:
+def correction_of(text: str) -> tuple[str, str] | None:
     """Return (field in the person's words, new value) of a correction.
 
     The field is empty in "make it 80". Return None for any other message.
@@ -89,14 +90,14 @@ def is_question(text: str) -> bool:
     return text.rstrip(" \t\n!").endswith("?") or _ASKING.match(text.strip()) is not None
 
 
-def second_thought(text: str) -> str:
+def short_correction(text: str) -> str:
     """Return the value, at most two words, of a correction like "no, 5 people"; else empty."""
     said = spaced(text)
     found = _SECOND_THOUGHT.match(said) if len(said) <= SHORT else None
     return found[1].rstrip(" .!") if found else ""
 
 
-def tells(text: str, name: str) -> bool:
+def mentions_value(text: str, name: str) -> bool:
     """Return True if words give this name a value: "my PIN is 4711", "change the PIN to 4711"."""
     return re.search(rf"\b{re.escape(name)}\s*(?:\b(?:is|are|to|into|as)\b|:|=)\s*\S", text, re.IGNORECASE) is not None
 

@@ -22,7 +22,7 @@ from asterism.loops.models import ModelName, by_model
 from asterism.loops.outcome import LoopResult, Supervising, Transition, result_of
 from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.resources import open_resources
-from asterism.loops.source import find, kept_until_changed, place_of_caller, written
+from asterism.loops.source import cached_until_changed, definition_name, find, place_of_caller
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.children import StartChild, child_start, event_data
@@ -120,7 +120,7 @@ class OrchestrationLoop:
     @property
     def definition(self) -> str:
         """``module:name`` under which a resuming process finds the loop."""
-        return self._definition or written(self, self._place)
+        return self._definition or definition_name(self, self._place)
 
     def submitted(
         self, request: str, context: Mapping[str, Any] | None = None, *, definition: str = "", fleet_file: str = ""
@@ -353,7 +353,7 @@ def definition_of(definition: str, folder: str, read: Callable[[str, Path], Orch
 @contextlib.asynccontextmanager
 async def open_performers() -> AsyncIterator[Mapping[type[Effect], Performer]]:
     """Open performers of all loop effects, for a driver, and close their resources at the end."""
-    read_once = kept_until_changed(find_loop)  # steps look it up, and it may be large
+    read_once = cached_until_changed(find_loop)  # steps look it up, and it may be large
     async with open_resources() as keeper:
         yield loop_performers(functools.partial(definition_of, read=read_once), keeper)
 

@@ -16,7 +16,7 @@ from asterism.errors import InvalidInput, MissingExtra
 from asterism.loops.outcome import Metered, Supervising
 from asterism.machines.orchestration_loop.model import Finding
 from asterism.machines.orchestration_loop.view import LoopView
-from asterism.planner.model_choice import ModelChoice, choose_named
+from asterism.planner.model_choice import ModelChoice, choose_by_name
 
 ModelName = Any
 """``provider:name`` (the environment sets the rest), ``ModelChoice``, or a pydantic-ai model."""
@@ -60,7 +60,7 @@ def by_model(given: Any, role: str) -> Supervising | None:
     async def supervise(view: LoopView) -> Metered:
         from asterism.loops.conversation import ask_once  # noqa: PLC0415 - slow, and needs an extra
 
-        async with opened(given) as model:
+        async with open_supervisor_model(given) as model:
             text, tokens = await ask_once(model, instructions, prompt_of(view, MAX_RECALLED if role == "reflect" else MAX_SHOWN))
         return Metered(shape(text), tokens)
 
@@ -68,7 +68,7 @@ def by_model(given: Any, role: str) -> Supervising | None:
 
 
 @contextlib.asynccontextmanager
-async def opened(model: ModelName) -> AsyncIterator[Any]:
+async def open_supervisor_model(model: ModelName) -> AsyncIterator[Any]:
     """Open a model, with the planner's time limits, retries and backup.
 
     Raises:
@@ -82,7 +82,7 @@ async def opened(model: ModelName) -> AsyncIterator[Any]:
         from asterism.planner.model import open_model  # noqa: PLC0415 - slow, and an extra
     except ImportError:
         raise MissingExtra("llm", "a loop with a model") from None
-    async with open_model(choose_named(model) if isinstance(model, str) else model) as access:
+    async with open_model(choose_by_name(model) if isinstance(model, str) else model) as access:
         yield access.model
 
 

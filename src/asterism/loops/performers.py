@@ -17,7 +17,7 @@ from asterism.devices.source import line_of
 from asterism.errors import AsterismError, InvalidInput
 from asterism.kernel.data import as_json, check_json, error_text, read_back
 from asterism.kernel.machine import Effect, EffectResult
-from asterism.loops.models import opened
+from asterism.loops.models import open_supervisor_model
 from asterism.loops.outcome import Metered, Supervising
 from asterism.loops.resources import ResourcePool
 from asterism.loops.tool import gated
@@ -151,7 +151,7 @@ class _ModelAsker:
             worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
             async with timed:
                 tools = await worker.toolbox.tools(self._pool)
-                async with opened(worker.model) as model:
+                async with open_supervisor_model(worker.model) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - slow, and needs an extra
 
                     return read_back(await reply(effect_id, model, worker.instructions, effect.handoff, rounds=request.rounds, tools=tools))

@@ -36,7 +36,7 @@ def place_of_caller(depth: int) -> Place:
     return Place(frame.f_globals.get("__name__", ""), frame.f_globals.get("__file__", ""), frame.f_lineno)
 
 
-def written(found: object, place: Place) -> str:
+def definition_name(found: object, place: Place) -> str:
     """Return the name under which ``find`` imports a module-level object.
 
     It is ``module:name``, or ``/path/file.py:name`` if the file belongs to no package or is the
@@ -71,7 +71,7 @@ def find(source: str, folder: Path) -> object:
     return getattr(module, name)
 
 
-def kept_until_changed(read: Callable[[str, Path], T]) -> Callable[[str, Path], T]:
+def cached_until_changed(read: Callable[[str, Path], T]) -> Callable[[str, Path], T]:
     """Cache ``read(name, folder)`` by the file's modification time; do not cache other sources."""
 
     @functools.lru_cache(maxsize=MAX_CACHED)

@@ -36,7 +36,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 class Draft(Protocol):
     """A constellation that can be edited."""
 
-    async def look(self) -> TaskConstellation:
+    async def read(self) -> TaskConstellation:
         """Return the current constellation.
 
         Raises:
@@ -72,7 +72,7 @@ class MemoryDraft:
         self._edits: list[Edit] = []
         self.constellation = TaskConstellation.from_dict(self._base)
 
-    async def look(self) -> TaskConstellation:
+    async def read(self) -> TaskConstellation:
         """Return the current constellation."""
         return self.constellation
 

@@ -110,7 +110,7 @@ def editor_server(draft: Draft) -> Server[Any]:
         if str(asked.uri) != RESOURCE:
             raise MCPError(code=INVALID_PARAMS, message=f"no resource {asked.uri}; the only one is {RESOURCE}")
         try:
-            text = (await draft.look()).to_json()
+            text = (await draft.read()).to_json()
         except AsterismError as error:
             raise MCPError(code=INVALID_PARAMS, message=str(error)) from None
         return ReadResourceResult(contents=[TextResourceContents(uri=RESOURCE, mime_type="application/json", text=text)])

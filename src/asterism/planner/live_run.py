@@ -24,7 +24,7 @@ from asterism.planner.draft import Accepted
 from asterism.runtime.client import VERDICT_POLL_S, Client
 from asterism.runtime.ports.store import ACCEPTED
 
-ROUSE_POLLS = 10
+POLLS_PER_DRIVE_CHECK = 10
 """Polls for a verdict between two checks that a process drives the run."""
 
 
@@ -60,7 +60,7 @@ class LiveRun:
         self._rouse = rouse
         self._timeout_s = timeout_s
 
-    async def look(self) -> TaskConstellation:
+    async def read(self) -> TaskConstellation:
         """Return the constellation that the journal holds now; see ``Draft.look``."""
         await self._read_on()
         if self._read_so_far.memory.schedule is None:
@@ -98,7 +98,7 @@ class LiveRun:
         for number in range(max(1, round(self._timeout_s / VERDICT_POLL_S))):
             if verdict := await self._client.store.verdict(self._run_id, key):
                 return verdict
-            if number % ROUSE_POLLS == 0:
+            if number % POLLS_PER_DRIVE_CHECK == 0:
                 try:
                     await self._rouse()
                 except AsterismError as error:

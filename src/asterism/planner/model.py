@@ -291,7 +291,7 @@ def _replayed(recording: Recording, name: str) -> Model:
 
     async def answer(messages: list[ModelMessage], _: Any) -> ModelResponse:
         try:
-            exchange = recording.take(name, messages)
+            exchange = recording.next_exchange(name, messages)
         except NotRecorded as error:
             raise ModelUnavailable(str(error), "not_recorded") from None
         if exchange.response is None:

@@ -103,7 +103,7 @@ def choose_model(**given: Any) -> ModelChoice:
     return choice
 
 
-def choose_named(model: str, environment: Mapping[str, str] = os.environ) -> ModelChoice:
+def choose_by_name(model: str, environment: Mapping[str, str] = os.environ) -> ModelChoice:
     """Return the choice for a model name; the environment gives the other settings.
 
     The base URL is ignored if ``$ASTERISM_MODEL`` names a model of another provider.

@@ -21,7 +21,7 @@ from asterism.planner.edit_tools import EditTool
 from asterism.planner.model_conversation import ModelConversation
 from asterism.planner.prompter import BaseConstellationPrompter
 from asterism.planner.reply import ConstellationAgentResponse
-from asterism.runtime.ports.planner import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerRequest
 
 log = logging.getLogger("asterism.planner")
 _tracer = trace.get_tracer("asterism.planner")
@@ -68,7 +68,7 @@ class ConstellationProcessorContext:
         memory_item: the ``prompt`` and ``reply`` that the journal records.
     """
 
-    question: PlannerQuestion
+    question: PlannerRequest
     prompter: BaseConstellationPrompter
     conversation: ModelConversation
     tools: tuple[EditTool, ...] = dataclasses.field(init=False)

@@ -111,7 +111,7 @@ class PlanFile:
         self._lock = asyncio.Lock()  # for this process's clients; other processes use the lock on the folder
         self._plan, self._constellation = self._load()
 
-    async def look(self) -> TaskConstellation:
+    async def read(self) -> TaskConstellation:
         """Return the constellation that the file holds now; see ``Draft.look``."""
         async with self._lock:
             found: TaskConstellation = await asyncio.to_thread(self._within_lock, None)

@@ -18,7 +18,7 @@ from asterism.planner.model_conversation import ModelConversation
 from asterism.planner.phases import ConstellationProcessorContext, ProcessingPhase, run_phase
 from asterism.planner.prompter import ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 
 
 class ConstellationAgentProcessor:
@@ -37,7 +37,7 @@ class ConstellationAgentProcessor:
         modes = ConstellationPrompterFactory.get_supported_modes()
         self._prompters = {mode: ConstellationPrompterFactory.create_prompter(mode, folder) for mode in modes}
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         """Answer a question.
 
         Raises:

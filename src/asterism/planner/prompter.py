@@ -20,7 +20,7 @@ from asterism.errors import InvalidInput
 from asterism.planner.edit_tools import EditTool
 from asterism.planner.excerpt import batch_lines, cut, excerpt, fitting, fleet_lines, line, marked, signature
 from asterism.planner.reply import InvalidReply, parse_reply
-from asterism.runtime.ports.planner import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerRequest
 
 MAX_REQUEST = 20_000
 MAX_FEEDBACK = 4_000
@@ -81,11 +81,11 @@ class BaseConstellationPrompter:
     # -- the user's part
     # -----------------------------------------------------------------------------
 
-    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - CREATION has nothing to add
+    def user_prompt_construction(self, question: PlannerRequest, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - CREATION has nothing to add
         """Return the sections that only this mode's user prompt has, in order."""
         return []
 
-    def user_content_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> str:
+    def user_content_construction(self, question: PlannerRequest, constellation: TaskConstellation) -> str:
         """Return the user prompt."""
         parts = [
             f"# Request\n\n{cut(question.request, MAX_REQUEST)}",
@@ -108,10 +108,10 @@ class BaseConstellationPrompter:
             head += f" Here are the {len(shown.lines)} nearest to what has ended; read_tasks gives the others."
         return f"{head}\n{marked(shown.lines)}"
 
-    def _history(self, question: PlannerQuestion) -> list[str]:
+    def _history(self, question: PlannerRequest) -> list[str]:
         parts = []
-        if question.earlier:
-            shown = fitting([line(it) for it in question.earlier[::-1]], MAX_EARLIER, "earlier constellations")
+        if question.previous_rounds:
+            shown = fitting([line(it) for it in question.previous_rounds[::-1]], MAX_EARLIER, "earlier constellations")
             parts.append(f"# What came before, newest first\n\n{marked(shown)}")
         if question.reason:
             parts.append(f"# Why a new constellation is made\n\n{cut(question.reason, MAX_FEEDBACK)}")
@@ -155,7 +155,7 @@ class ConstellationEditingPrompter(BaseConstellationPrompter):
 
     mode = "EDITING"
 
-    def user_prompt_construction(self, question: PlannerQuestion, constellation: TaskConstellation) -> list[str]:
+    def user_prompt_construction(self, question: PlannerRequest, constellation: TaskConstellation) -> list[str]:
         """Return the constellation and the tasks that have ended."""
         ended = batch_lines(constellation, question.batch)
         return [

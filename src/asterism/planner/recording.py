@@ -129,7 +129,7 @@ class Recording:
             raise InvalidInput(f"recording {path}: not a file that --record has written: {error}") from None
         self._left = list(self.exchanges)
 
-    def take(self, model: str, messages: Sequence[ModelMessage]) -> Exchange:
+    def next_exchange(self, model: str, messages: Sequence[ModelMessage]) -> Exchange:
         """Return and use up the next exchange of this model with this prompt.
 
         Raises:

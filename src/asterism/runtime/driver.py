@@ -59,11 +59,11 @@ class Driver:
         observers: notified of everything that is appended.
         reap: called after a takeover and before any recovery; ends processes that a dead owner left
             behind.
-        news: returns the first events of a run that is acquired, as (event, actor): devices that
+        initial_events: returns the first events of a run that is acquired, as (event, actor): devices that
             are lost now.
         owner: name of this driver in ``OwnershipAcquired``.
         poll_s: seconds between two reads of the inbox.
-        spacing: minimum number of journal characters between two snapshots of a run.
+        snapshot_interval_chars: minimum number of journal characters between two snapshots of a run.
 
     Attributes:
         views: classes that show the runs of registered machines, by the machine's name.
@@ -80,10 +80,10 @@ class Driver:
         registrations: Sequence[Registration] = (),
         observers: Sequence[Observer] = (),
         reap: Callable[[], object] = lambda: None,
-        news: Callable[[], Iterable[tuple[Event, str]]] = tuple,
+        initial_events: Callable[[], Iterable[tuple[Event, str]]] = tuple,
         owner: str = "",
         poll_s: float = POLL_S,
-        spacing: int = INTERVAL_CHARS,
+        snapshot_interval_chars: int = INTERVAL_CHARS,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -97,10 +97,10 @@ class Driver:
         self._performers_of = {it.machine.name: {**self._performers, **it.performers} for it in registrations}
         self._observers = list(observers)
         self._reap = reap
-        self._news = news
+        self._news = initial_events
         self._owner = owner
         self._poll_s = poll_s
-        self._spacing = spacing
+        self._spacing = snapshot_interval_chars
         self._executors: dict[str, RunExecutor] = {}
         self._group: asyncio.TaskGroup | None = None
         self._started: set[asyncio.Task[None]] = set()
@@ -265,7 +265,7 @@ class Driver:
             raise RunOwned(run, "this process")
         warm = self._warm.pop(run, None)
         machine = machine_of(row, self.machines)
-        epoch = await self.store.claim(run, newest=version_of(machine))
+        epoch = await self.store.acquire(run, newest=version_of(machine))
         try:
             if warm is not None and (epoch, row.seq) == (1, warm.seq):  # only its submitter has written to it
                 live, snapshot_policy = warm, SnapshotPolicy(self._spacing)

@@ -27,13 +27,13 @@ class SnapshotPolicy:
     """Decides when a snapshot of one run is due.
 
     Args:
-        spacing: minimum number of journal characters between two snapshots.
+        interval_chars: minimum number of journal characters between two snapshots.
         grown: journal characters since the last snapshot.
         last: length of the last snapshot, in characters.
     """
 
-    def __init__(self, spacing: int = INTERVAL_CHARS, grown: int = 0, last: int = 0) -> None:
-        self.interval_chars = spacing
+    def __init__(self, interval_chars: int = INTERVAL_CHARS, grown: int = 0, last: int = 0) -> None:
+        self.interval_chars = interval_chars
         self._grown = grown
         self._last = last
 

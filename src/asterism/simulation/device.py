@@ -17,7 +17,7 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import ErrorCode, TaskError
-from asterism.devices.source import told
+from asterism.devices.source import error_with_line
 from asterism.errors import InvalidInput
 from asterism.kernel.machine import run_id_of
 from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
@@ -288,7 +288,7 @@ class FakeDevice:
         try:
             return self._script(attempt)
         except (Exception, SystemExit) as error:  # boundary: a script may call a skill, whose error fails the attempt as on a real device
-            return Behaviour(error=TaskError(code="raised", message=told(error)))
+            return Behaviour(error=TaskError(code="raised", message=error_with_line(error)))
 
 
 async def _work(behaviour: Behaviour, key: str, progress: ProgressSink) -> None:

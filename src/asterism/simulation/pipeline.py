@@ -20,7 +20,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from asterism.planner.model import ModelAccess, PatientModel, Secrets
 from asterism.planner.model_choice import ModelChoice, split_model
 from asterism.planner.processor import ConstellationAgentProcessor
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.simulation.scripted_model import KEY, Answering, HttpReply, ScriptedModel
 
 HOST = "http://model.invalid"
@@ -49,7 +49,7 @@ class PipelinePlanner:
         models = [PatientModel(_open_model(name, client), name, choice, secrets) for name in names]
         self._processor = ConstellationAgentProcessor(ModelAccess(models, choice, secrets))
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         """See ``Planner``."""
         try:
             proposal = await self._processor.propose(question)

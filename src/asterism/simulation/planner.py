@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +41,12 @@ class ScriptedPlanner:
         questions: the questions in order, each key once.
     """
 
-    def __init__(self, script: Iterable[Reply | Proposal] | Callable[[PlannerQuestion], Reply | Proposal] = ()) -> None:
+    def __init__(self, script: Iterable[Reply | Proposal] | Callable[[PlannerRequest], Reply | Proposal] = ()) -> None:
         self._script = script if callable(script) else _in_order(script)
         self._replies: dict[str, Reply] = {}
-        self.questions: list[PlannerQuestion] = []
+        self.questions: list[PlannerRequest] = []
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         if question.key not in self._replies:
             self.questions.append(question)
             self._replies[question.key] = self.reply_to(question)
@@ -58,12 +58,12 @@ class ScriptedPlanner:
             raise PlanningUnavailable(reply.unavailable, reply.code)
         return reply.proposal
 
-    def reply_to(self, question: PlannerQuestion) -> Reply:
+    def reply_to(self, question: PlannerRequest) -> Reply:
         """Return the reply of the script to a question."""
         reply = self._script(question)
         return reply if isinstance(reply, Reply) else Reply(proposal=reply)
 
 
-def _in_order(replies: Iterable[Reply | Proposal]) -> Callable[[PlannerQuestion], Reply | Proposal]:
+def _in_order(replies: Iterable[Reply | Proposal]) -> Callable[[PlannerRequest], Reply | Proposal]:
     left = iter(replies)
     return lambda _: next(left, Reply())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
-from asterism.devices.device_notices import announcing, lost_now
+from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.flows.performer import flow_performers
@@ -30,7 +30,7 @@ from asterism.runtime.clock import Clock
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.device import Device
 from asterism.runtime.ports.performer import Performer, Report
-from asterism.runtime.ports.planner import Planner, PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import Planner, PlannerRequest, Proposal
 from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow
 from asterism.runtime.registration import Registration
 from asterism.simulation.checks.checker import MACHINES, Checker
@@ -160,13 +160,13 @@ class Process:
                 machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
                 registrations=[self._registered(it) for it in world.registrations],
-                news=lambda: lost_now(dispatcher, opened),
+                initial_events=lambda: lost_device_events(dispatcher, opened),
                 owner=self.name,
                 poll_s=POLL_S,
-                spacing=world.interval_chars,
+                snapshot_interval_chars=world.interval_chars,
             )
 
-            dispatcher.subscribe(announcing(driver.announce))
+            dispatcher.subscribe(announcing_listener(driver.announce))
             self._driver = driver
             driver.observe(self.observer)
             async with driver.opened():
@@ -250,7 +250,7 @@ class _ProcessPlanner:
     def __init__(self, process: Process) -> None:
         self._process = process
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         if self._process.crashed:
             await asyncio.get_running_loop().create_future()
         return await self._process.world.planner.propose(question)

@@ -76,7 +76,7 @@ class MemoryStore:
         self.memory.records[row.run_id] = records
         self.memory.inquiries.update({inquiry.inquiry_id: inquiry for inquiry in opened})
 
-    async def claim(self, run_id: str, *, newest: int) -> int:
+    async def acquire(self, run_id: str, *, newest: int) -> int:
         await self._begin("claim")
         row = self._row(run_id)
         if row.version > newest:

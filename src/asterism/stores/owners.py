@@ -72,7 +72,7 @@ class Owners:
             self._me = name
         return self._me
 
-    def living(self, owner: str) -> str:
+    def live_owner(self, owner: str) -> str:
         """Return a live owner in words; empty if it is dead, and then its file is removed."""
         # The name comes from a database, and must not lead out of the folder.
         if not owner.isalnum():

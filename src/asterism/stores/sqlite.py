@@ -118,7 +118,7 @@ class SqliteStore:
         check_rows(row.run_id, records, 1, opened)
         await self._writer.write(partial(_submit, row, records, opened))
 
-    async def claim(self, run_id: str, *, newest: int) -> int:
+    async def acquire(self, run_id: str, *, newest: int) -> int:
         return await self._writer.write(partial(_claim, self._owners, run_id, newest))
 
     async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
@@ -187,7 +187,7 @@ def _claim(owners: Owners, run_id: str, newest: int, connection: sqlite3.Connect
     epoch, owner, version = seen
     if version > newest:
         raise RunNewer(run_id, version, newest)
-    if holder := owners.living(owner):
+    if holder := owners.live_owner(owner):
         raise RunOwned(run_id, holder)
     # The write lock has been held since the group began, so no process acquires the run before this
     # update.
@@ -223,7 +223,7 @@ def _prune(owners: Owners, before: float | None, outcomes: str, connection: sqli
     # A process that was killed between a run's last entry and its release is still its owner in the
     # database.
     named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
-    living = msgspec.json.encode([owner for (owner,) in named if owners.living(owner)]).decode()
+    living = msgspec.json.encode([owner for (owner,) in named if owners.live_owner(owner)]).decode()
     runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, living, PRUNED_AT_A_TIME))]
     for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
         connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])  # noqa: S608 - our own names
@@ -241,12 +241,12 @@ def _run(owners: Owners, run_id: str, connection: sqlite3.Connection) -> RunRow:
     found = _rows(RunRow, connection.execute(SELECT_RUN, (run_id,)))
     if not found:
         raise RunNotFound(run_id)
-    return msgspec.structs.replace(found[0], owner=owners.living(found[0].owner))
+    return msgspec.structs.replace(found[0], owner=owners.live_owner(found[0].owner))
 
 
 def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection) -> list[RunRow]:
     found = _rows(RunRow, connection.execute(SELECT_RUNS, asked))
-    words = {owner: owners.living(owner) for owner in {row.owner for row in found}}
+    words = {owner: owners.live_owner(owner) for owner in {row.owner for row in found}}
     return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
 
 

@@ -146,11 +146,10 @@ class ConstellationRunView(BaseView):
         }
 
     def _device_row(self, device: str) -> dict[str, Any] | None:
-        profile, memory = self.memory.fleet.get(device), self.memory
+        profile, reason = self.memory.fleet.get(device), self.memory.lost_devices.get(device)
         if profile is None:
             return None
-        lost = device in memory.lost
-        return {"kind": profile.kind, "description": profile.description, "lost": lost, "reason": memory.lost[device] if lost else None}
+        return {"kind": profile.kind, "description": profile.description, "lost": reason is not None, "reason": reason}
 
     # -- story rows --------------------------------------------------------------------------------
 

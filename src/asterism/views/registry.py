@@ -33,6 +33,6 @@ def view_of(run: Run[Any], own: Mapping[str, type[RunView]] = {}) -> RunView:
     return (own.get(run.machine.name) or VIEWS.get(run.machine.name, BaseView)).at(run)
 
 
-def unread(machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]] = {}) -> RunView:
+def unread_view(machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]] = {}) -> RunView:
     """Return the view of a run before its first entry."""
     return view_of(Run(machine, run_id, performs=False), own)

@@ -112,7 +112,7 @@ class AgentSpace(SmallRun[ConstellationMemory]):
 
     def why_quiet(self, run: Run[ConstellationMemory]) -> str:
         """As the world's checker judges it."""
-        return unexplained_wait(run, NOW, run.memory.lost)
+        return unexplained_wait(run, NOW, run.memory.lost_devices)
 
     # -- what can happen ---------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from asterism.constellation.profile import AgentProfile
 from asterism.machines.constellation_agent.events import RunOptions
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import Planner, PlannerQuestion
+from asterism.runtime.ports.planner import Planner, PlannerRequest
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour, Faults
 from asterism.simulation.model_wire import ModelRequest, Say
@@ -224,7 +224,7 @@ def record_scenario(setting: Setting, execute: Callable[[Setting], object]) -> S
         answers.extend(PersonAnswer(number, answer) for answer in given)
         return given
 
-    def reply_to(question: PlannerQuestion) -> Reply:
+    def reply_to(question: PlannerRequest) -> Reply:
         reply: Reply = planner.reply_to(question) if planner else Reply()
         replies.append(reply)
         return reply

@@ -18,7 +18,7 @@ from asterism.constellation.references import references
 from asterism.machines.constellation_agent.events import BUDGET
 from asterism.machines.run_control import Verb
 from asterism.runtime.ports.device import Attempt
-from asterism.runtime.ports.planner import PlannerQuestion, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, Proposal
 from asterism.runtime.ports.store import InquiryRow
 from asterism.simulation.device import Behaviour, Script
 from asterism.simulation.people import Answer, Answerer
@@ -166,7 +166,7 @@ class RandomPlanner:
         self._devices = devices
         self._wild = wild
 
-    def __call__(self, question: PlannerQuestion) -> Reply:
+    def __call__(self, question: PlannerRequest) -> Reply:
         """Return a reply that depends only on the seed and the key of the question."""
         rng = random.Random(f"{self._seed}:{question.key}")
         after_s = rng.choice((0.0, 1.0, 10.0, 40.0))

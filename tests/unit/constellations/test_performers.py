@@ -13,7 +13,7 @@ from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, AttemptProgressed, Dispatch, Planned, PlanningFailed
 from asterism.machines.usage import Usage
 from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from tests.constellation_harness import Agent
 from tests.constellations import action, plan
 
@@ -34,9 +34,9 @@ class Dispatcher:
 class APlanner:
     def __init__(self, reply: Proposal | PlanningUnavailable) -> None:
         self.reply = reply
-        self.asked: list[PlannerQuestion] = []
+        self.asked: list[PlannerRequest] = []
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         self.asked.append(question)
         if isinstance(self.reply, PlanningUnavailable):
             raise self.reply
@@ -122,7 +122,7 @@ def test_after_a_restart_the_planner_gets_the_reason_the_old_plan_and_its_budget
     agent.plans(status="START", thought="another way", usage=Usage(input_tokens=30, output_tokens=10))
     planner, _ = asked(agent, Proposal())
     (question,) = planner.asked
-    assert (question.reason, [before["generation"] for before in question.earlier]) == ("another way", [0])
+    assert (question.reason, [before["generation"] for before in question.previous_rounds]) == ("another way", [0])
     assert question.budget_left is not None
     assert question.budget_left.tokens == 60
 

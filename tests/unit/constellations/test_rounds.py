@@ -13,7 +13,7 @@ import pytest
 from asterism.constellation.edits import EditRefused
 from asterism.constellations import Goal, Round, RunOptions, follow, submit
 from asterism.constellations.goal import goal_of, rehearse
-from asterism.constellations.resumption import first_of, fleet_file_of, model_of
+from asterism.constellations.resumption import first_event_of, fleet_file_of, model_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
@@ -44,7 +44,7 @@ def test_a_request_is_submitted_with_the_fleet_of_the_client_and_without_a_plan(
         row, memory = await client.describe(run), (await client.load(run)).memory
         assert (row.title, row.actor, row.session, row.state) == ("do a", "ann", run, "START")
         assert (memory.request, memory.options.hold, set(memory.fleet)) == ("do a", "all", set(client.fleet))
-        first = await first_of(client, row)
+        first = await first_event_of(client, row)
         assert first is not None
         assert (first.fleet_file, fleet_file_of(first, row), model_of(first)) == (FLEET_FILE, Path(FLEET_FILE), MODEL)
 
@@ -68,7 +68,7 @@ def test_a_plan_file_is_submitted_as_a_whole_or_rejected(tmp_path: Path) -> None
 
 def test_a_round_inherits_options_model_and_fleet() -> None:
     async def scene(client: Client) -> None:
-        before = Round(session="s", earlier=({"request": "x"},), options=RunOptions(replan="always"), model=MODEL)
+        before = Round(session="s", previous_rounds=({"request": "x"},), options=RunOptions(replan="always"), model=MODEL)
         run = await submit(client, Goal(title="t", request="do b"), after=before)
         memory = (await client.load(run)).memory
         assert ((await client.describe(run)).session, memory.options.replan) == ("s", "always")

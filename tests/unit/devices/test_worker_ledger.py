@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.devices.process import birth, group_lives
+from asterism.devices.process import group_lives, start_mark
 from asterism.devices.worker_ledger import WorkerLedger, reap_orphans
 
 OWNER = """
@@ -33,7 +33,7 @@ def owned_by_a_dead_process(directory: Path, pid: int, born: str) -> None:
 
 
 def test_a_dead_owners_worker_is_killed_and_its_file_removed(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
-    born = birth(worker.pid)
+    born = start_mark(worker.pid)
     assert born is not None
     owned_by_a_dead_process(tmp_path, worker.pid, born)
     assert reap_orphans(tmp_path) == 1
@@ -46,24 +46,24 @@ def test_a_dead_owners_worker_is_killed_and_its_file_removed(tmp_path: Path, wor
 def test_a_process_that_merely_has_the_pid_of_a_worker_is_left_alone(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
     owned_by_a_dead_process(tmp_path, worker.pid, "1@another")
     assert reap_orphans(tmp_path) == 0
-    assert birth(worker.pid)
+    assert start_mark(worker.pid)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_live_owners_worker_is_left_alone(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
     ledger = WorkerLedger(tmp_path)
-    born = birth(worker.pid)
+    born = start_mark(worker.pid)
     assert born is not None
     ledger.write([(worker.pid, born)])
     assert reap_orphans(tmp_path) == 0
-    assert birth(worker.pid) == born
+    assert start_mark(worker.pid) == born
     assert len(list(tmp_path.iterdir())) == 1
     ledger.write([])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_process_with_the_owners_pid_is_not_the_owner(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
-    (tmp_path / f"{os.getpid()}_1@another_ab12.workers").write_text(f"{worker.pid} {birth(worker.pid)}\n")
+    (tmp_path / f"{os.getpid()}_1@another_ab12.workers").write_text(f"{worker.pid} {start_mark(worker.pid)}\n")
     assert reap_orphans(tmp_path) == 1
 
 
@@ -80,10 +80,10 @@ def test_no_directory_means_no_orphans(tmp_path: Path) -> None:
 
 def test_a_zombie_counts_as_gone() -> None:
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as process:
-        assert birth(process.pid)
+        assert start_mark(process.pid)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert birth(process.pid) is None
+        assert start_mark(process.pid) is None
         assert not group_lives(process.pid)
 
 
@@ -92,7 +92,7 @@ def test_a_group_whose_leader_is_dead_is_killed_all_the_same(tmp_path: Path) -> 
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leader:
         assert leader.stdout is not None
         leader.stdout.readline()
-        born = birth(leader.pid)
+        born = start_mark(leader.pid)
         assert born is not None
         owned_by_a_dead_process(tmp_path, leader.pid, born)
         leader.kill()

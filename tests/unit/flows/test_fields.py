@@ -14,7 +14,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, OutputField, StandardAgent, flowagent, rule
 from asterism.flows.parsing import SPOKEN, parse
-from asterism.language.replies import change, denial, is_yes, turn
+from asterism.language.replies import correction_of, denial, intent_of, is_yes
 from tests.conversation_harness import Stage, memory_of, talk
 
 THURSDAY = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp()
@@ -159,11 +159,11 @@ def test_an_unclear_no_is_not_a_no(text: str) -> None:
     ],
 )
 def test_a_correction_names_a_field_or_only_a_value(text: str, said: tuple[str, str] | None) -> None:
-    assert change(text) == said
+    assert correction_of(text) == said
 
 
 def test_intents_are_whole_messages() -> None:
-    assert (turn("Never mind!"), turn("what do you mean?"), turn("never mind the gap")) == ("cancel", "help", "")
+    assert (intent_of("Never mind!"), intent_of("what do you mean?"), intent_of("never mind the gap")) == ("cancel", "help", "")
 
 
 # -- validators, rules, inheritance -------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from asterism.errors import InvalidInput
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, Orchestrator, StandardAgent, flow
 from asterism.kernel.data import MAX_BYTES
-from asterism.language.replies import MAX_SAID
+from asterism.language.replies import MAX_MESSAGE_CHARS
 from tests.conversation_harness import Stage, talk
 
 HALF = "\ud800"
@@ -141,9 +141,9 @@ def test_a_message_that_is_too_long_is_rejected_and_the_conversation_continues(f
     stage = Stage(Amount)
     if first:
         stage.say(first)
-    with pytest.raises(InvalidInput, match=r"a message of 50,001 characters; at most 50,000 \(MAX_SAID\)"):
-        stage.say("4" * (MAX_SAID + 1))
-    assert stage.say("4" * MAX_SAID).raw_message == ("Amount: that number is too long. How much?" if first else "How much?")
+    with pytest.raises(InvalidInput, match=r"a message of 50,001 characters; at most 50,000 \(MAX_MESSAGE_CHARS\)"):
+        stage.say("4" * (MAX_MESSAGE_CHARS + 1))
+    assert stage.say("4" * MAX_MESSAGE_CHARS).raw_message == ("Amount: that number is too long. How much?" if first else "How much?")
 
 
 class Slow(StandardAgent):
@@ -195,8 +195,8 @@ def test_a_message_that_is_too_long_is_rejected_by_the_orchestrator_and_as_an_an
     async def play() -> None:
         await stage.turn("say", "go")
         async with stage.process() as (runtime, _, _):
-            with pytest.raises(InvalidInput, match="MAX_SAID"):
-                await Orchestrator([Amount], runtime=runtime).handle("4" * (MAX_SAID + 1), user="ann")
+            with pytest.raises(InvalidInput, match="MAX_MESSAGE_CHARS"):
+                await Orchestrator([Amount], runtime=runtime).handle("4" * (MAX_MESSAGE_CHARS + 1), user="ann")
             (asked,) = await runtime.store.inquiries(run_id=stage.run_id)
             with pytest.raises(InvalidInput, match=rf"the answer to {asked.inquiry_id} has 1,048,.* bytes, the limit is 1,048,576"):
                 await runtime.post_answer(asked.inquiry_id, "respond", actor="ann", value="4" * MAX_BYTES)

@@ -54,7 +54,7 @@ def test_an_illegal_event_changes_nothing_and_its_error_has_the_history() -> Non
     before = (run.seq, run.state, dict(run.outstanding), tuple(run.history))
     with pytest.raises(IllegalTransition) as raised:
         run.take(Press(), at=2.0, actor="me")
-    assert raised.value.story == ("#1 press by me -> HEATING",)
+    assert raised.value.history == ("#1 press by me -> HEATING",)
     assert "#1 press by me -> HEATING" in str(raised.value)
     assert (run.seq, run.state, dict(run.outstanding), tuple(run.history)) == before
 

@@ -15,10 +15,10 @@ def test_no_message_takes_long_to_parse(part: str) -> None:
     for text in (part * 3000 + "make", "x is a" + part * 3000 + "b", "a" + part * 3000 + "b"):
         replies.is_yes(text)
         replies.denial(text)
-        replies.turn(text)
-        replies.change(text)
-        replies.second_thought(text)
-        replies.tells(text, "a pin")
+        replies.intent_of(text)
+        replies.correction_of(text)
+        replies.short_correction(text)
+        replies.mentions_value(text, "a pin")
     assert time.process_time() - began < 1
 
 
@@ -35,4 +35,4 @@ def test_no_message_takes_long_to_parse(part: str) -> None:
     ],
 )
 def test_a_correction_is_a_field_and_a_value(said: str, change: tuple[str, str] | None) -> None:
-    assert replies.change(said) == change
+    assert replies.correction_of(said) == change

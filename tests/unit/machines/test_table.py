@@ -125,7 +125,7 @@ def test_a_command_to_an_ended_run_raises_with_the_history(event: Cancel) -> Non
     before = memory_of(agent.run)
     with pytest.raises(IllegalTransition, match="constellation agent in FINISH does not accept") as raised:
         agent.take(event)
-    assert raised.value.story[-2:] == ("#3 attempt_ended by me -> CONTINUE", "#4 batch_ended by system -> FINISH")
+    assert raised.value.history[-2:] == ("#3 attempt_ended by me -> CONTINUE", "#4 batch_ended by system -> FINISH")
     assert memory_of(agent.run) == before
 
 

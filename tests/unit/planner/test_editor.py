@@ -15,7 +15,7 @@ from asterism.constellation.documents import LineSpec, TaskSpec
 from asterism.constellation.edits import EditRefused
 from asterism.planner.draft import MemoryDraft
 from asterism.planner.editor import RESOURCE, editor_server, tools
-from asterism.runtime.ports.planner import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerRequest
 from tests.constellation_harness import FLEET
 from tests.constellations import SEVEN
 
@@ -160,7 +160,7 @@ def test_a_task_may_come_before_the_dependency_that_its_inputs_need() -> None:
 def test_editing_a_draft_does_not_change_its_question() -> None:
     begun = MemoryDraft(fleet=PROFILES)
     called(begun, ("add_task", A))
-    question = PlannerQuestion(key="q", mode="EDITING", request="", fleet=PROFILES, constellation=begun.constellation.to_dict())
+    question = PlannerRequest(key="q", mode="EDITING", request="", fleet=PROFILES, constellation=begun.constellation.to_dict())
     before = json.dumps(question.constellation)
     draft = MemoryDraft(type(begun.constellation).from_dict(question.constellation), question.fleet)
     called(draft, ("remove_task", {"task_id": "a"}))

@@ -84,6 +84,6 @@ def test_an_unreadable_edit_never_reaches_the_inbox() -> None:
 def test_a_run_without_a_plan_has_no_constellation() -> None:
     async def talk(draft: LiveRun, _: Client) -> None:
         with pytest.raises(EditRefused, match="no constellation yet"):
-            await draft.look()
+            await draft.read()
 
     live(nothing, talk, planned=False)

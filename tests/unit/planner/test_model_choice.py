@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from asterism.errors import InvalidInput
-from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_model, choose_named, split_model
+from asterism.planner.model_choice import MODEL_VARIABLES, ModelChoice, choose_by_name, choose_model, split_model
 from asterism.settings import model_choice
 
 
@@ -73,10 +73,10 @@ def test_given_settings_override_the_environment() -> None:
 def test_a_named_model_takes_its_other_settings_from_the_environment() -> None:
     environment = {"ASTERISM_MODEL_BASE_URL": "http://a/v1", "ASTERISM_MODEL_TIMEOUT_S": "30", "ASTERISM_BACKUP_MODEL": "anthropic:y"}
     expected = ModelChoice(model="openai:x", base_url="http://a/v1", timeout_s=30.0, backup="anthropic:y")
-    assert choose_named("openai:x", environment) == expected
-    assert choose_named("openai:x", {**environment, "ASTERISM_MODEL": "openai:z"}) == expected
-    assert choose_named("openai:x", {**environment, "ASTERISM_MODEL": "ollama:z"}).base_url == "", "the URL is for another provider"
-    assert choose_named("replay:file", environment) == ModelChoice(model="replay:file")
+    assert choose_by_name("openai:x", environment) == expected
+    assert choose_by_name("openai:x", {**environment, "ASTERISM_MODEL": "openai:z"}) == expected
+    assert choose_by_name("openai:x", {**environment, "ASTERISM_MODEL": "ollama:z"}).base_url == "", "the URL is for another provider"
+    assert choose_by_name("replay:file", environment) == ModelChoice(model="replay:file")
 
 
 def test_without_a_model_there_is_no_choice() -> None:

@@ -95,7 +95,7 @@ def test_a_file_that_is_no_longer_a_plan_is_refused_and_unchanged(path: Path) ->
     path.write_text("{", encoding="utf-8")
     assert refused(draft, "add_task", task_id="b", device="d") == "unavailable"
     with pytest.raises(EditRefused, match="not JSON"):
-        asyncio.run(draft.look())
+        asyncio.run(draft.read())
     path.unlink()
     assert refused(draft, "add_task", task_id="b", device="d") == "unavailable"
     assert list(path.parent.iterdir()) == []

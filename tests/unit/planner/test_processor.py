@@ -25,7 +25,7 @@ from asterism.planner.phases import ConstellationProcessorContext, ContextNames,
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.planner.prompter import ConstellationPrompterFactory
 from asterism.planner.strategies import ConstellationStrategyFactory
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.simulation import loop
 from tests.constellation_harness import FLEET
 from tests.constellations import SEVEN, action, constellation, plan, seed
@@ -39,22 +39,22 @@ def edited(*actions: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"thought": "because", "status": "CONTINUE", "actions": list(actions), **fields}
 
 
-def creation(**fields: Any) -> PlannerQuestion:
-    return PlannerQuestion(**{"key": "r:1.0", "mode": "CREATION", "request": "make it so", "fleet": PROFILES, **fields})
+def creation(**fields: Any) -> PlannerRequest:
+    return PlannerRequest(**{"key": "r:1.0", "mode": "CREATION", "request": "make it so", "fleet": PROFILES, **fields})
 
 
-def editing(it: TaskConstellation | None = None, **fields: Any) -> PlannerQuestion:
+def editing(it: TaskConstellation | None = None, **fields: Any) -> PlannerRequest:
     if it is None:
         it = constellation("a b", "a>b")
         it.tasks["a"].status = TaskStatus.COMPLETED
     return creation(mode="EDITING", constellation=it.to_dict(), batch=("a",), **fields)
 
 
-def propose(question: PlannerQuestion, *models: FakeModel, **choice: Any) -> Proposal:
+def propose(question: PlannerRequest, *models: FakeModel, **choice: Any) -> Proposal:
     return loop.run(ConstellationAgentProcessor(access(*models, **choice)).propose(question))
 
 
-def in_vain(question: PlannerQuestion, *models: FakeModel, **choice: Any) -> PlanningUnavailable:
+def in_vain(question: PlannerRequest, *models: FakeModel, **choice: Any) -> PlanningUnavailable:
     with pytest.raises(PlanningUnavailable) as caught:
         propose(question, *models, **choice)
     return caught.value
@@ -338,7 +338,7 @@ def test_every_key_is_a_field_of_the_context() -> None:
     assert set(ContextNames) <= {field.name for field in dataclasses.fields(ConstellationProcessorContext)}
 
 
-def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerQuestion, *models: FakeModel) -> list[str]:
+def phases_of(caplog: pytest.LogCaptureFixture, question: PlannerRequest, *models: FakeModel) -> list[str]:
     with caplog.at_level(logging.DEBUG):
         propose(question, *models)
     return [record.getMessage() for record in caplog.records if record.name == "asterism.planner"]

@@ -21,7 +21,7 @@ from asterism.planner.prompter import (
     ConstellationPrompterFactory,
 )
 from asterism.planner.reply import parse_reply
-from asterism.runtime.ports.planner import PlannerQuestion
+from asterism.runtime.ports.planner import PlannerRequest
 from tests.constellation_harness import FLEET
 from tests.constellations import constellation
 
@@ -29,8 +29,8 @@ TOOLS = edit_tools()
 PROFILES = {profile.device_id: profile for profile in FLEET}
 
 
-def question(mode: Any = "EDITING", **fields: Any) -> PlannerQuestion:
-    return PlannerQuestion(**{"key": "r:1.0", "mode": mode, "request": "make it so", "fleet": PROFILES, **fields})
+def question(mode: Any = "EDITING", **fields: Any) -> PlannerRequest:
+    return PlannerRequest(**{"key": "r:1.0", "mode": mode, "request": "make it so", "fleet": PROFILES, **fields})
 
 
 def told(it: TaskConstellation, *batch: str, **fields: Any) -> str:
@@ -154,7 +154,7 @@ def test_the_prompt_gives_the_reason_for_asking_again() -> None:
         feedback="a: read_only",
         reason="the first plan was too slow",
         rejections=("no night work", "not on Sundays"),
-        earlier=({"generation": 0}, {"generation": 1}),
+        previous_rounds=({"generation": 0}, {"generation": 1}),
     )
     assert prompt.endswith("# Why your last answer could not be taken\n\na: read_only")
     assert "the first plan was too slow" in prompt
@@ -260,7 +260,9 @@ def test_a_large_fleet_is_shown_with_less_detail(devices: int, skills: int) -> N
 
 def test_a_request_and_its_history_are_cut_with_a_note() -> None:
     prompt = ConstellationCreationPrompter().user_content_construction(
-        question("CREATION", request="r" * 10**6, feedback="t" * 10**6, rejections=("x" * 10**6,) * 50, earlier=({"a": "e" * 10**6},) * 9),
+        question(
+            "CREATION", request="r" * 10**6, feedback="t" * 10**6, rejections=("x" * 10**6,) * 50, previous_rounds=({"a": "e" * 10**6},) * 9
+        ),
         TaskConstellation(),
     )
     assert len(prompt) < 60_000

@@ -51,13 +51,13 @@ def recorded(folder: Path) -> Path:
 
 def test_a_recorded_answer_is_replayed_with_its_usage(tmp_path: Path) -> None:
     recording = Recording(recorded(tmp_path))
-    response = response_of(recording.take(GPT, prompt("plan the launch")))
+    response = response_of(recording.next_exchange(GPT, prompt("plan the launch")))
     assert response.parts == [TextPart("three tasks")]
     assert (response.usage.input_tokens, response.usage.output_tokens) == (7, 3)
-    failed = recording.take(GPT, prompt("what now?"))
+    failed = recording.next_exchange(GPT, prompt("what now?"))
     assert (failed.response, failed.code, failed.requests) == (None, "overloaded", 2)
     assert failed.reason == "openai:gpt-4o: the provider is overloaded"
-    assert response_of(recording.take("anthropic:claude-test", prompt("what now?"))).parts == [TextPart("go on")]
+    assert response_of(recording.next_exchange("anthropic:claude-test", prompt("what now?"))).parts == [TextPart("go on")]
 
 
 def test_a_recording_names_the_models_without_their_urls(tmp_path: Path) -> None:
@@ -85,16 +85,16 @@ def test_no_key_is_written(tmp_path: Path) -> None:
 
 def test_an_exchange_is_found_by_its_prompt_whatever_the_order_and_answers_once(tmp_path: Path) -> None:
     recording = Recording(recorded(tmp_path))
-    assert recording.take("anthropic:claude-test", prompt("what now?")).number == 3
-    assert recording.take(GPT, prompt("plan the launch")).number == 1
+    assert recording.next_exchange("anthropic:claude-test", prompt("what now?")).number == 3
+    assert recording.next_exchange(GPT, prompt("plan the launch")).number == 1
     with pytest.raises(NotRecorded):
-        recording.take(GPT, prompt("plan the launch"))
+        recording.next_exchange(GPT, prompt("plan the launch"))
 
 
 def test_an_unrecorded_prompt_is_reported_with_the_expected_exchange(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     with pytest.raises(NotRecorded) as told:
-        Recording(path).take(GPT, prompt("plan the lunch"))
+        Recording(path).next_exchange(GPT, prompt("plan the lunch"))
     assert str(told.value) == (
         f"recording {path}: exchange 1 does not match: it was recorded for 'plan the launch', and the run asks 'plan the lunch'"
     )
@@ -102,12 +102,12 @@ def test_an_unrecorded_prompt_is_reported_with_the_expected_exchange(tmp_path: P
 
 def test_a_prompt_longer_than_the_recorded_one_does_not_match(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded, match=r"exchange 1 does not match: it was recorded for '\(nothing\)', and the run asks 'quickly'"):
-        Recording(recorded(tmp_path)).take(GPT, prompt("plan the launch\nquickly"))
+        Recording(recorded(tmp_path)).next_exchange(GPT, prompt("plan the launch\nquickly"))
 
 
 def test_a_used_up_recording_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded, match="none of its 3 exchanges with openai:other is left, and the run asks for one more"):
-        Recording(recorded(tmp_path)).take("openai:other", prompt("plan the launch"))
+        Recording(recorded(tmp_path)).next_exchange("openai:other", prompt("plan the launch"))
 
 
 def test_times_and_ids_make_no_difference_but_calls_and_reprompts_do() -> None:

@@ -13,7 +13,7 @@ from asterism.kernel.snapshot import take_snapshot
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildRequest, SignalChild, StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerQuestion
+from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import AgentStatus, AgentView, CallHandler
 from asterism.machines.flow_agent.requests import HandlerCall
@@ -42,7 +42,7 @@ def asked_while_it_works() -> tuple[Agent, str]:
 @pytest.mark.parametrize("frozen", [False, True])
 def test_the_planner_question_is_the_same_after_a_crash(*, frozen: bool) -> None:
     agent, question = asked_while_it_works()
-    before: PlannerQuestion = agent.run.request(question)
+    before: PlannerRequest = agent.run.request(question)
     snapshot = take_snapshot(agent.run, code_version(CONSTELLATION_AGENT)) if frozen else None
     agent.ends("a", {"x": 3})
     assert agent.running() == ["c"], "something has happened since"
@@ -72,7 +72,7 @@ def test_a_question_is_forgotten_with_its_answer() -> None:
 def test_what_a_planner_and_a_device_are_given_stays_as_it_is() -> None:
     agent, question = asked_while_it_works()
     (attempt,) = agent.outstanding(Dispatch)
-    given: list[PlannerQuestion | AttemptRequest] = [agent.run.request(question), agent.run.request(attempt)]
+    given: list[PlannerRequest | AttemptRequest] = [agent.run.request(question), agent.run.request(attempt)]
     before = msgspec.json.encode(given)
     agent.ends("a", {"x": 3})
     agent.plans(thought="again", status="START")

@@ -9,7 +9,7 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.planner.model_choice import ModelChoice
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.simulation.loop import run
 from asterism.simulation.model_wire import Say
 from asterism.simulation.pipeline import PipelinePlanner
@@ -25,7 +25,7 @@ def planned(answers: Iterable[Say | Fault], model: str = "openai:any", **choice:
     async def story() -> tuple[Proposal | PlanningUnavailable, float]:
         left = iter(answers)
         planner = PipelinePlanner(lambda _: next(left), ModelChoice(model=model, **choice))  # type: ignore[arg-type]
-        question = PlannerQuestion(key="r:1.0", mode="CREATION", request="train it", fleet={"gpu": GPU})
+        question = PlannerRequest(key="r:1.0", mode="CREATION", request="train it", fleet={"gpu": GPU})
         try:
             return await planner.propose(question), asyncio.get_running_loop().time()
         except PlanningUnavailable as unavailable:
@@ -57,6 +57,6 @@ def test_a_connection_that_breaks_within_an_answer_is_tried_again() -> None:
 def test_a_key_that_is_told_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("asterism.planner.model.Secrets.hide", lambda _, text: text)
     planner = PipelinePlanner(lambda _: Say(text=GIVES_UP.replace("nothing", KEY)), ModelChoice(model="openai:any"))
-    question = PlannerQuestion(key="r:1.0", mode="CREATION", request="train it", fleet={"gpu": GPU})
+    question = PlannerRequest(key="r:1.0", mode="CREATION", request="train it", fleet={"gpu": GPU})
     run(planner.propose(question))
     assert planner.failures

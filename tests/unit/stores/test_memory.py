@@ -22,13 +22,13 @@ def test_a_crashed_handle_does_nothing_more_and_its_runs_are_free() -> None:
         one = MemoryStore(name="driver")
         other = MemoryStore(one.memory, name="driver")
         await one.submit(ROW, FIRST)
-        await one.claim("r1", newest=0)
+        await one.acquire("r1", newest=0)
         assert (await other.run("r1")).owner == "driver 1"
         one.crash()
         with pytest.raises(StoreUnavailable, match="driver 1: it crashed"):
             await one.append(NEXT)
         await one.close()
-        assert await other.claim("r1", newest=0) == 2
+        assert await other.acquire("r1", newest=0) == 2
         assert len(await other.records("r1")) == 1
 
     asyncio.run(scenario())
@@ -44,7 +44,7 @@ def test_a_fault_is_raised_before_anything_is_written() -> None:
     async def scenario() -> None:
         store = MemoryStore(fail=fail)
         await store.submit(ROW, FIRST)
-        await store.claim("r1", newest=0)
+        await store.acquire("r1", newest=0)
         with pytest.raises(StoreUnavailable, match="full"):
             await store.append(NEXT)
         assert await store.records("r1") == [FIRST]
@@ -59,7 +59,7 @@ def test_a_cancelled_append_was_not_done() -> None:
     async def scenario() -> None:
         store = MemoryStore()
         await store.submit(ROW, FIRST)
-        await store.claim("r1", newest=0)
+        await store.acquire("r1", newest=0)
         async with asyncio.TaskGroup() as group:
             task = group.create_task(store.append(NEXT))
             await asyncio.sleep(0)

@@ -18,10 +18,10 @@ def test_an_owner_is_alive_until_it_leaves_and_names_its_process(tmp_path: Path)
     one, other = Owners(tmp_path / "owners"), Owners(tmp_path / "owners")
     me = one.enter()
     words = f"process {os.getpid()} on {os.uname().nodename}"
-    assert other.living(me) == words
-    assert one.living(me) == f"{words} (this one)"
+    assert other.live_owner(me) == words
+    assert one.live_owner(me) == f"{words} (this one)"
     one.leave()
-    assert other.living(me) == ""
+    assert other.live_owner(me) == ""
     assert list((tmp_path / "owners").iterdir()) == []
 
 
@@ -42,13 +42,13 @@ def test_each_time_of_entering_has_a_new_id(tmp_path: Path) -> None:
 
 
 def test_looking_makes_nothing(tmp_path: Path) -> None:
-    assert Owners(tmp_path / "owners").living("abc") == ""
+    assert Owners(tmp_path / "owners").live_owner("abc") == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_check_that_finds_a_dead_owner_removes_its_file(tmp_path: Path) -> None:
     (tmp_path / "abc").write_text('{"pid": 1, "host": "gone"}')
-    assert Owners(tmp_path).living("abc") == ""
+    assert Owners(tmp_path).live_owner("abc") == ""
     assert list(tmp_path.iterdir()) == []
 
 
@@ -58,12 +58,12 @@ def test_two_checks_at_once_do_not_mistake_each_other_for_the_owner(tmp_path: Pa
     (tmp_path / "abc").touch()
     with (tmp_path / "abc").open() as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        assert Owners(tmp_path).living("abc") == ""
+        assert Owners(tmp_path).live_owner("abc") == ""
 
 
 def test_an_id_that_leads_out_of_the_folder_is_no_owner(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
-    assert Owners(tmp_path / "owners").living("../precious") == ""
+    assert Owners(tmp_path / "owners").live_owner("../precious") == ""
     assert (tmp_path / "precious").exists()
 
 
@@ -71,7 +71,7 @@ def test_a_living_owner_whose_file_cannot_be_read_is_still_alive(tmp_path: Path)
     one = Owners(tmp_path)
     me = one.enter()
     (tmp_path / me).write_text("?")
-    assert Owners(tmp_path).living(me) == "another process"
+    assert Owners(tmp_path).live_owner(me) == "another process"
     one.leave()
 
 
@@ -90,7 +90,7 @@ def test_a_program_started_by_an_owner_does_not_hold_its_lock(tmp_path: Path) ->
     one.leave()
     path.write_bytes(kept)
     try:
-        assert Owners(tmp_path).living(me) == ""
+        assert Owners(tmp_path).live_owner(me) == ""
     finally:
         started.communicate(b"\n")
 

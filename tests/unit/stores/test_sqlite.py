@@ -67,7 +67,7 @@ def test_one_database_under_two_names_has_one_set_of_owners(tmp_path: Path) -> N
 
     async def act(store: SqliteStore) -> None:
         await store.submit(ROW, FIRST)
-        await store.claim("r1", newest=0)
+        await store.acquire("r1", newest=0)
         other = SqliteStore.open(tmp_path / "link.db", create=False)
         try:
             assert (await other.run("r1")).owner.startswith("process")
@@ -82,11 +82,11 @@ def test_an_owner_that_lost_its_lock_is_stale_once_another_has_acquired_the_run(
 
     async def act(store: SqliteStore) -> None:
         await store.submit(ROW, FIRST)
-        await store.claim("r1", newest=0)
+        await store.acquire("r1", newest=0)
         shutil.rmtree(tmp_path / "a.db.owners")
         other = SqliteStore.open(path, create=False)
         try:
-            assert await other.claim("r1", newest=0) == 2
+            assert await other.acquire("r1", newest=0) == 2
             with pytest.raises(StaleOwner):
                 await store.append(NEXT)
             await other.append(msgspec.structs.replace(NEXT, epoch=2))
@@ -130,6 +130,6 @@ def test_a_database_that_is_removed_in_use_is_reported_as_gone(tmp_path: Path) -
         await store.submit(ROW, FIRST)
         path.unlink()
         with pytest.raises(StoreUnavailable, match="removed or replaced while in use"):
-            await store.claim("r1", newest=0)
+            await store.acquire("r1", newest=0)
 
     on(path, act)

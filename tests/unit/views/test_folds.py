@@ -12,7 +12,7 @@ from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.views import Delta, fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.registry import VIEWS, unread
+from asterism.views.registry import VIEWS, unread_view
 from asterism.views.view import BaseView, RunView
 from tests.journals.test_golden import MACHINE_OF, golden
 from tests.journals.write import GOLDEN
@@ -37,7 +37,7 @@ def joined_at(name: str, entries: list[Entry], *, plainly: bool = False) -> RunV
 @pytest.mark.parametrize("name", GOLDEN)
 def test_state_rows_from_deltas_equal_those_from_memory_after_every_entry(name: str) -> None:
     entries = entries_of(name)
-    view = unread(MACHINE_OF[name], entries[0].run_id)
+    view = unread_view(MACHINE_OF[name], entries[0].run_id)
     rows: Rows = {}
     for number, entry in enumerate(entries, start=1):
         fold(view.read([entry]), rows)
@@ -58,16 +58,16 @@ def test_the_default_view_keeps_the_same_promise(name: str) -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_view_joined_at_any_entry_gives_the_same_deltas(name: str) -> None:
     entries = entries_of(name)
-    whole = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
+    whole = unread_view(MACHINE_OF[name], entries[0].run_id).read(entries)
     for number in range(len(entries)):
-        view = joined_at(name, entries[:number]) if number else unread(MACHINE_OF[name], entries[0].run_id)
+        view = joined_at(name, entries[:number]) if number else unread_view(MACHINE_OF[name], entries[0].run_id)
         assert view.read(entries[number:]) == whole[number:], f"joined after entry {number}"
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None:
     entries = entries_of(name)
-    deltas = unread(MACHINE_OF[name], entries[0].run_id).read(entries)
+    deltas = unread_view(MACHINE_OF[name], entries[0].run_id).read(entries)
     assert [delta.seq for delta in deltas] == [entry.seq for entry in entries]
     assert all(delta.text for delta in deltas if delta.weight != "progress")
     assert msgspec.json.decode(msgspec.json.encode(deltas), type=list[Delta]) == deltas
@@ -77,7 +77,7 @@ def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None
 def test_a_row_has_all_its_fields_at_once_and_no_put_is_empty(name: str) -> None:
     entries = entries_of(name)
     rows: Rows = {}
-    for delta in unread(MACHINE_OF[name], entries[0].run_id).read(entries):
+    for delta in unread_view(MACHINE_OF[name], entries[0].run_id).read(entries):
         for row_id, fields in delta.put.items():
             if not is_story(row_id) and row_id in rows:
                 assert fields.keys() <= rows[row_id].keys()

@@ -54,7 +54,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
         questions: open questions to people, by effect id.
-        lost: disconnected devices, with the reason.
+        lost_devices: disconnected devices, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
         used: usage of planning so far.
@@ -76,7 +76,7 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     unseen: dict[str, None] = {}
     attempts: dict[str, Dispatch] = {}
     questions: dict[str, AttemptInquiry] = {}
-    lost: dict[str, str] = {}
+    lost_devices: dict[str, str] = {}
     limit: str = ""
     asks: int = 0
     restarts: int = 0

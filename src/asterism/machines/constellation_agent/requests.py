@@ -17,7 +17,7 @@ from asterism.machines.constellation_agent.previous_rounds import previous_round
 from asterism.machines.usage import Usage
 
 
-class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request to a planner.
 
     Attributes:
@@ -30,7 +30,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
         feedback: reason why the last answer was rejected; empty on a first request.
         reason: reason for a new constellation after a restart.
         rejections: reasons why people rejected earlier answers, oldest first.
-        earlier: rounds of the session, then archived generations of this run, oldest first, bounded
+        previous_rounds: rounds of the session, then archived generations of this run, oldest first, bounded
             (``previous_rounds_of``).
         budget_left: ``tokens`` and ``cost_usd`` left for the answer; None for no limit.
         number: number of the request within the run, from 1.
@@ -45,7 +45,7 @@ class PlannerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     feedback: str = ""
     reason: str = ""
     rejections: tuple[str, ...] = ()
-    earlier: tuple[dict[str, Any], ...] = ()
+    previous_rounds: tuple[dict[str, Any], ...] = ()
     budget_left: Usage | None = None
     number: int = 1
 
@@ -64,9 +64,9 @@ class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerQuestion:
+def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner) -> PlannerRequest:
     memory = run.memory
-    return PlannerQuestion(
+    return PlannerRequest(
         key=effect_id,
         mode=effect.mode.value,
         request=effect.request,
@@ -76,7 +76,7 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
         feedback=effect.feedback,
         reason=memory.open_request.reason,
         rejections=effect.rejections,
-        earlier=previous_rounds_of(memory),
+        previous_rounds=previous_rounds_of(memory),
         budget_left=memory.budget_left(),
         number=effect.number,
     )
@@ -90,7 +90,7 @@ def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) ->
 
 REQUESTS: Mapping[type[Effect], RequestFactory] = {
     # Tasks start and end while the planner works
-    AskPlanner: RequestFactory(_question, fixed=PlannerQuestion),
+    AskPlanner: RequestFactory(_question, fixed=PlannerRequest),
     Dispatch: RequestFactory(_attempt),
 }
 """The request factories of its effects."""

@@ -193,13 +193,13 @@ def _raised(memory: ConstellationMemory, event: RaiseLimits, context: StepContex
 
 
 def _lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
-    memory.lost[event.device] = event.reason
+    memory.lost_devices[event.device] = event.reason
     context.touch("device", event.device)
     return context.state
 
 
 def _found(memory: ConstellationMemory, event: DeviceFound, context: StepContext) -> StrEnum:
-    memory.lost.pop(event.device, None)
+    memory.lost_devices.pop(event.device, None)
     context.touch("device", event.device)
     return context.state
 
@@ -213,8 +213,8 @@ def _stay(memory: ConstellationMemory, event: BatchEnded, context: StepContext) 
 
 
 def _ownership_acquired(memory: ConstellationMemory, event: OwnershipAcquired, context: StepContext) -> None:
-    context.touch("device", *memory.lost)
-    memory.lost.clear()  # the new owner has its own connections and reports those that are lost
+    context.touch("device", *memory.lost_devices)
+    memory.lost_devices.clear()  # the new owner has its own connections and reports those that are lost
 
 
 def _forked(memory: ConstellationMemory, event: Forked, context: StepContext) -> None:

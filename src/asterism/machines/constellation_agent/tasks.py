@@ -50,8 +50,8 @@ def start_ready(memory: ConstellationMemory, schedule: TaskSchedule, context: St
 
 
 def _start(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskStar, context: StepContext) -> bool:
-    if task.device in memory.lost:
-        fallback = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost), None)
+    if task.device in memory.lost_devices:
+        fallback = next((device for device in fallback_devices(task, memory.fleet) if device not in memory.lost_devices), None)
         if fallback is None:
             return False
         task.device = fallback

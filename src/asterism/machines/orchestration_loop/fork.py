@@ -17,9 +17,9 @@ def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> Non
     """
     memory.started_at += event.idle_s
     memory.trusted.clear()  # tools were trusted for the rest of the original run only
-    if memory.asking:
-        cancel_effect(memory.asking, context)
-        memory.asking = ""
+    if memory.open_call:
+        cancel_effect(memory.open_call, context)
+        memory.open_call = ""
     context.touch("task", *memory.active)
     for activity in memory.active.values():
         for call in activity.calls:

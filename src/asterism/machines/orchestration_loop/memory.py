@@ -142,12 +142,12 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         findings: findings of all steps, in order.
         latest: number of findings added by the last observation.
         stage: next action in REFLECTING.
-        asking: id of the outstanding call of a supervising function; empty for none.
+        open_call: id of the outstanding call of a supervising function; empty for none.
         feedback: reason why the planner is asked again.
         draft, critique: the answer so far, and the improvements it needs.
         allowance: transitions left before the run pauses itself; None for no limit.
         steps, plans, replans, reflections, revisions, tokens: number so far.
-        refused: number of consecutive failed calls of a supervising function.
+        failed_calls: number of consecutive failed calls of a supervising function.
         failures: number of failures by step id.
         stalled: consecutive observations without new output.
         used: tools that were called in this run.
@@ -171,7 +171,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     findings: list[Finding] = []
     latest: int = 0
     stage: Stage = "reflect"
-    asking: str = ""
+    open_call: str = ""
     feedback: str = ""
     draft: Any = None
     critique: str = ""
@@ -181,7 +181,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
     replans: int = 0
     reflections: int = 0
     revisions: int = 0
-    refused: int = 0
+    failed_calls: int = 0
     tokens: int = 0
     failures: dict[str, int] = {}
     stalled: int = 0
@@ -238,7 +238,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         """Return the epoch seconds of the next limit or expiry; 0 if nothing is outstanding."""
         if self.code or not self.started_at:
             return None
-        if not (self.paused or self.asking or any(any(activity.effects()) for activity in self.active.values())):
+        if not (self.paused or self.open_call or any(any(activity.effects()) for activity in self.active.values())):
             return 0.0
         expiries = [it.expires_at for activity in self.active.values() for it in activity.questions() if it.expires_at]
         return min([self.started_at + self.options.wall_limit_s, *expiries])

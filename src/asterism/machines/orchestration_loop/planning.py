@@ -17,21 +17,21 @@ from asterism.machines.orchestration_loop.run_end import fail
 def ask_for_plan(memory: LoopMemory, context: StepContext) -> None:
     """Ask for a plan, or for a better one."""
     memory.plans += 1
-    memory.asking = context.schedule(MakePlan(feedback=memory.feedback, number=memory.plans))
+    memory.open_call = context.schedule(MakePlan(feedback=memory.feedback, number=memory.plans))
 
 
 def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
     """Adopt a plan; ask again for an invalid one, a bounded number of times."""
-    memory.asking = ""
+    memory.open_call = ""
     named = with_ids(memory, event.steps)
     wrong = event.error or problem(memory, named)
     if wrong:
-        memory.refused += 1
+        memory.failed_calls += 1
         memory.feedback = wrong
-        if memory.refused >= memory.options.max_calls:
-            return fail(memory, "planning", f"no plan can be had after {memory.refused} tries (max_calls): {wrong}", context)
+        if memory.failed_calls >= memory.options.max_calls:
+            return fail(memory, "planning", f"no plan can be had after {memory.failed_calls} tries (max_calls): {wrong}", context)
         return State.PLANNING
-    memory.refused = 0
+    memory.failed_calls = 0
     memory.feedback = ""
     adopt(memory, named, context)
     return memory.enter(State.EXECUTING)

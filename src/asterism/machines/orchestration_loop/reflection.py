@@ -35,11 +35,11 @@ def ask_supervisor(memory: LoopMemory, context: StepContext) -> State:
         if memory.reflections >= memory.options.max_reflections:
             return fail(memory, "max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", context)
         memory.reflections += 1
-        memory.asking = context.schedule(Reflect(number=memory.reflections))
+        memory.open_call = context.schedule(Reflect(number=memory.reflections))
     elif memory.stage == "synthesize":
-        memory.asking = context.schedule(Synthesize(critique=memory.critique))
+        memory.open_call = context.schedule(Synthesize(critique=memory.critique))
     else:
-        memory.asking = context.schedule(Critique())
+        memory.open_call = context.schedule(Critique())
     return State.REFLECTING
 
 
@@ -48,14 +48,14 @@ def take_reply(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, c
 
     A failed call is repeated a bounded number of times.
     """
-    memory.asking = ""
+    memory.open_call = ""
     if event.error:
-        memory.refused += 1
-        if memory.refused < memory.options.max_calls:
+        memory.failed_calls += 1
+        if memory.failed_calls < memory.options.max_calls:
             return State.REFLECTING
         what = _FUNCTIONS[type(event)]
-        return fail(memory, what, f"{what} failed {memory.refused} times (max_calls): {event.error}", context)
-    memory.refused = 0
+        return fail(memory, what, f"{what} failed {memory.failed_calls} times (max_calls): {event.error}", context)
+    memory.failed_calls = 0
     match event:
         case Reflected():
             return _take_word(memory, event, context)

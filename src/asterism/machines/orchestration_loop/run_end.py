@@ -10,9 +10,9 @@ from asterism.machines.orchestration_loop.model import State
 
 def stop(memory: LoopMemory, context: StepContext) -> None:
     """Cancel everything outstanding."""
-    if memory.asking:
-        cancel_effect(memory.asking, context, memory.reason)
-        memory.asking = ""
+    if memory.open_call:
+        cancel_effect(memory.open_call, context, memory.reason)
+        memory.open_call = ""
     for activity in memory.active.values():
         for effect in activity.effects():
             cancel_effect(effect, context, memory.reason)

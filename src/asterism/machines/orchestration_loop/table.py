@@ -67,7 +67,7 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -
 def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
     if past := past_bound(memory, context):
         return fail(memory, *past, context)
-    if memory.paused or memory.asking:
+    if memory.paused or memory.open_call:
         return None
     ask_for_plan(memory, context)
     return PLANNING
@@ -150,7 +150,7 @@ def _reflect(memory: LoopMemory, event: BatchEnded, context: StepContext) -> Sta
 
 
 def _ask(memory: LoopMemory, context: StepContext) -> State | None:
-    return None if memory.paused or memory.asking else ask_supervisor(memory, context)
+    return None if memory.paused or memory.open_call else ask_supervisor(memory, context)
 
 
 def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:

@@ -7,7 +7,7 @@ from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.planner.offline.planning import plan_offline
-from asterism.runtime.ports.planner import PlannerQuestion, PlanningUnavailable, Proposal
+from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 
 
 class OfflinePlanner:
@@ -19,7 +19,7 @@ class OfflinePlanner:
     def __init__(self) -> None:
         self._last: tuple[str, Fleet, Proposal] | None = None
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         """Return the plan of the request; in EDITING, no edits.
 
         Raises:

@@ -8,10 +8,10 @@ import msgspec
 
 from asterism.constellation.documents import PlanDocument
 from asterism.errors import AsterismError
-from asterism.machines.constellation_agent.requests import PlannerQuestion
+from asterism.machines.constellation_agent.requests import PlannerRequest
 from asterism.machines.usage import Usage
 
-__all__ = ["Planner", "PlannerQuestion", "PlanningUnavailable", "Proposal"]
+__all__ = ["Planner", "PlannerRequest", "PlanningUnavailable", "Proposal"]
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 class Planner(Protocol):
     """Plans and replans."""
 
-    async def propose(self, question: PlannerQuestion) -> Proposal:
+    async def propose(self, question: PlannerRequest) -> Proposal:
         """Answer a question, within a time limit of its own.
 
         Raises:

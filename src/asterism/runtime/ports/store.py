@@ -137,7 +137,7 @@ class Store(Protocol):
         """
         ...
 
-    async def claim(self, run_id: str, *, newest: int) -> int:
+    async def acquire(self, run_id: str, *, newest: int) -> int:
         """Make the process of this store the owner of a run; return the new epoch.
 
         Args:

@@ -11,7 +11,7 @@ from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Machine
 from asterism.views import fold, is_story
 from asterism.views.delta import Rows
-from asterism.views.registry import unread
+from asterism.views.registry import unread_view
 from asterism.views.view import RunView
 
 VIEWS_CHECKED_EVERY = 25
@@ -30,7 +30,7 @@ class ViewChecker:
     """
 
     def __init__(self, machine: Machine[Any], run_id: str, own: Mapping[str, type[RunView]]) -> None:
-        self._view = unread(machine, run_id, own)
+        self._view = unread_view(machine, run_id, own)
         self._rows: Rows = {}
 
     def check(self, entry: Entry) -> str:

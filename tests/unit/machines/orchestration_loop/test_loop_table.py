@@ -129,7 +129,7 @@ def test_a_terminal_state_refuses_every_command_and_nothing_changes(state: State
         loop.take(event)
     assert raised.value.machine == "orchestration loop"
     assert raised.value.state == state
-    assert raised.value.story
+    assert raised.value.history
     assert (msgspec.to_builtins(loop.memory), loop.entries, loop.state) == (before, entries, state)
 
 
