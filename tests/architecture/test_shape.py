@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import re
 import subprocess
 from collections.abc import Iterator
@@ -105,6 +106,16 @@ def test_a_package_docstring_that_lists_modules_lists_all_of_them(folder: Path) 
     named = set(re.findall(r"``(\w+)``", page))
     modules = {it.stem for it in folder.glob("*.py")} - {"__init__", "__main__"}
     assert not named & modules or not modules - named
+
+
+def test_no_public_class_name_is_defined_twice() -> None:
+    homes = collections.defaultdict(list)
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+    assert len(homes) > 200
 
 
 def test_no_file_contains_a_machine_path_or_a_registry() -> None:
