@@ -11,7 +11,7 @@ crash. The packages in reading order; imports point to earlier lines only (``.im
     runtime                               the ports, and the driver that moves the runs
     planner, devices, stores, telemetry   the adapters, which do not import each other
     views                                 pure: a journal as rows and lines for display
-    constellations, loops, flows          each kind of run: its Python API and its effects
+    constellations, loops, flows          for each kind of run: its Python API, its performers
     simulation                            runs in virtual time, with seeded faults
     settings, bootstrap, cli              configuration, assembly, commands
 

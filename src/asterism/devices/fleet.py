@@ -2,7 +2,8 @@
 
 Each error is one line: file, key, problem and allowed values.
 
-A registry provides the kinds of devices, so that this module depends on none of them.
+The caller passes the kinds of devices (``bootstrap.open_devices`` lists them), so that this module
+imports none of them.
 """
 
 from __future__ import annotations

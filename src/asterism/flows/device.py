@@ -26,4 +26,4 @@ async def _open(entry: FlowEntry, folder: Path) -> ChildDevice:
 
 
 FLOW_KIND = DeviceKind(FlowEntry, _open)
-"""Registered as a device kind."""
+"""The device kind ``flow``; ``bootstrap.open_devices`` lists it."""

@@ -5,8 +5,8 @@ other target raises. `Machine.step` takes an event and returns the next state; t
 perform are collected in the :class:`StepContext`, from which time, ids and the actor come too. A
 step is deterministic: no clock, no chance, no I/O. Effects are performed elsewhere (``runtime``).
 
-The table as the only thing that moves the state is h11's idea; events in and instructions out is
-that of distributed's worker state machine.
+Two ideas are borrowed: from h11, that only the table moves the state; from Dask's scheduler
+(``distributed``), events in and instructions out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RecoveryPolicy(enum.Enum):
     """The recovery of an effect that had no result when the process crashed."""
 
     RETRY_SAME_KEY = "same_key"  # idempotent: perform it again under the same id
-    REATTACH = "reattach"  # ask for its status by its id
+    REATTACH = "reattach"  # perform it again; its request says how far it had come
     DO_NOT_RETRY = "never"  # its result is "interrupted"; a retry policy or a person decides
 
 
@@ -195,10 +195,9 @@ class RequestFactory:
     Attributes:
         make: ``(run, effect_id, effect) -> request``, pure; the request does not change when the
             run goes on.
-        fixed: type of a request that is made once, when the effect is issued, because its facts may
-            change while the effect is outstanding. None if the request is made whenever performing
-            begins: from facts that do not change until then, or (``RecoveryPolicy.REATTACH``) that
-            record the progress of the effect.
+        fixed: type of a request that is made once, when the effect is issued, and stored in
+            snapshots, because its facts may change meanwhile. None if the request is made again
+            each time performing begins.
     """
 
     make: Callable[[Any, str, Any], Any]
@@ -225,9 +224,9 @@ class Machine(Generic[M]):
         table: state -> event type -> row.
         effects: the kinds of effect that its moves may schedule.
         memory: returns an empty memory.
-        ends: further states in which a run has ended, although a row leads out of them.
+        ends: terminal states that nevertheless have rows to other states.
         common: rows of every state, for events that the state's own rows do not name.
-        while_live: the same, except for states in which a run has ended.
+        while_live: rows of every state that is not terminal.
         settled: called with memory and each effect result before its move; it must not fail.
         check_end: called with the memory when a live move ends the run; returns the problem, or "".
             A replay does not ask: a run that has ended stays readable.

@@ -27,4 +27,4 @@ async def _open(entry: AgentEntry, folder: Path) -> ChildDevice:
 
 
 AGENT_KIND = DeviceKind(AgentEntry, _open)
-"""Entry for the registry of device kinds."""
+"""The device kind ``agent``; ``bootstrap.open_devices`` lists it."""

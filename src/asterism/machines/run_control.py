@@ -24,7 +24,7 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
     Attributes:
         epoch: number of this ownership, from 1; a store rejects writes of an earlier epoch.
         owner: name of the owner.
-        retried: ids of the effects that the owner performs again, under the same ids.
+        retried: ids of the open effects that the owner performs; of a new run, for the first time.
     """
 
     adopts_rules: ClassVar[bool] = True

@@ -26,8 +26,8 @@ from asterism.runtime.run_executor import RunExecutor
 from asterism.runtime.snapshots import INTERVAL_CHARS, SnapshotPolicy, load
 
 MAX_WARM_RUNS = 500
-"""Submitted runs, not driven yet, whose live state stays in memory; the oldest of more is read from
-its journal."""
+"""Submitted runs that stay in memory until they are driven. Beyond this number the oldest is dropped,
+and later read from its journal."""
 MAX_TREE = 1_000_000
 """Runs of one tree that are checked before it is driven."""
 POLL_S = 0.2

@@ -168,7 +168,7 @@ class RunExecutor:
                 raise self._releasing
 
     def _is_idle(self) -> bool:
-        """Return True if only children are active that wait for people or are paused."""
+        """Return True if nothing can be done here until people act: all that is active is blocked."""
         busy = self._performing.keys() - self.run.memory.blocked_children
         return not self._arrivals and not busy and status_of(self.run) in ("paused", "waiting")
 

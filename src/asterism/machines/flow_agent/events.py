@@ -65,7 +65,7 @@ def is_before_approval(handler: Handler, status: AgentStatus, before: AgentStatu
     Args:
         handler: name of the handler.
         status: state in which it is called.
-        before: the paused state, if ``status`` is PAUSED.
+        before: the state in which the conversation was paused, if ``status`` is PAUSED.
     """
     return handler != "on_waiting_for_approval" and (before if status is PAUSED else status) is not RUNNING
 

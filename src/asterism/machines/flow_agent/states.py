@@ -4,7 +4,9 @@ NoHandler ──► HandlerCalled ──► HandlerRunning    it has entered the
   ▲               │                  │            or transitions there are being journaled
   └───────────────┴──────────────────┘            it has ended, or was cancelled
 
-NoQuestion ──► QuestionOpen ──► QuestionClosed    by an answer, or the call of a handler
+NoQuestion ──► QuestionOpen ──► QuestionClosed    by an answer, or the end of the conversation
+  ▲                 │                │
+  └─────────────────┴────────────────┘            a handler is called
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class HandlerCalled(_Called, frozen=True, kw_only=True, tag=True):
 
 
 class HandlerRunning(_Called, frozen=True, kw_only=True, tag=True):
-    """A handler runs that has entered the body of ``on_running``."""
+    """A handler has entered the body of ``on_running``, or waits until its way there is journaled."""
 
 
 HandlerState = NoHandler | HandlerCalled | HandlerRunning
@@ -66,7 +68,7 @@ class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class QuestionClosed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The last question is closed; an approval must still answer this one."""
+    """The last question is closed; a queued message is its answer only if it names this id."""
 
     inquiry_id: str
 

@@ -1,8 +1,9 @@
 """The flow agent's table: the only place that moves its state, along ``STATE_TRANSITIONS``.
 
-Only handlers choose the next state (``RunningEntered``, ``HandlerEnded``). When one makes several
-transitions, each ``BatchEnded`` makes one of the rest, so that each has its own entry. Requests of
-people wait until no handler runs. A cancel in a state without an edge to CANCELLED goes through
+Handlers choose the next states (``RunningEntered``, ``HandlerEnded``); besides them only a cancel, a
+time limit or a defect moves a conversation. When a handler makes several transitions, each
+``BatchEnded`` makes one of the rest, so that each has its own entry. Messages, and a pause, resume
+or cancel by a person, take effect when no handler runs. A cancel in a state without an edge to CANCELLED goes through
 PAUSED without calling a handler.
 """
 

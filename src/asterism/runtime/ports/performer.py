@@ -17,7 +17,8 @@ class Performer(Protocol):
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         """Perform an effect within a time limit and return its result.
 
-        Cancelling the coroutine cancels the effect for good.
+        If the coroutine is cancelled, stop the work: the effect was cancelled, or this process is
+        giving up the run. Then the next owner recovers the effect.
 
         Args:
             effect_id: id of the effect, its idempotency key.
