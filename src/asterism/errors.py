@@ -39,7 +39,7 @@ class IllegalTransition(AsterismError):
         event: name of the rejected event.
         accepted: names of the events that this state accepts, or of the targets that the row
             allows.
-        story: the last entries of the run, one line each, oldest first.
+        history: the last entries of the run, one line each, oldest first.
     """
 
     def __init__(self, machine: str, state: str, event: str, accepted: Sequence[str], story: Sequence[str] = ()) -> None:

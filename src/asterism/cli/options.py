@@ -22,7 +22,7 @@ OtherFleet = Annotated[Path | None, Parameter(name=["--fleet", "-f"], help="Flee
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 JsonEvents = Annotated[bool, Parameter(name="--json", negative=(), help="Print each event as a line of JSON, and the result last.")]
 Mermaid = Annotated[bool, Parameter(name="--mermaid", negative=(), help="Print a Mermaid flowchart.")]
-RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or the beginning of the id or of its second half.")]
+RunId = Annotated[str, Parameter(name="RUN", help="Id of a run, or its beginning, or the beginning of the part after the hyphen.")]
 ResultFile = Annotated[Path | None, Parameter(name="--result-file", help="Also write the result to this file, as one JSON object.")]
 Model = Annotated[
     str | None,
@@ -40,6 +40,12 @@ OtherModel = Annotated[str | None, Parameter(name="--model", help="Plan with thi
 Record = Annotated[Path | None, Parameter(name="--record", help="Record the requests to the model and its replies in this file.")]
 MaxTokens = Annotated[int | None, Parameter(name="--max-tokens", help="Total tokens that planning may use [default: no limit].")]
 MaxCost = Annotated[float | None, Parameter(name="--max-cost", help="Total cost of planning in US dollars [default: no limit].")]
+NewMaxTokens = Annotated[
+    int | None, Parameter(name="--max-tokens", help="New limit of the tokens for planning [default: that of the run].")
+]
+NewMaxCost = Annotated[
+    float | None, Parameter(name="--max-cost", help="New limit of the cost of planning in US dollars [default: that of the run].")
+]
 
 
 @Parameter(name="*")

@@ -53,7 +53,7 @@ def why(
         str,
         Parameter(
             name="TASK",
-            help="Id of a task, even of a removed one or one of an earlier plan; for a conversation, name of a field.",
+            help="Id of a task (also of a removed task, or of an earlier plan); for a conversation, the name of a field.",
         ),
     ],
     /,

@@ -123,7 +123,7 @@ def decided(proposed: Planned, event: Answered) -> Planned:
 
 
 def feedback_on(proposed: Planned, why: str) -> str:
-    """Return a rejection as feedback for the planner, which does not remember its proposal."""
+    """Return a rejection as feedback, with the proposal, because the planner does not remember it."""
     rejected = msgspec.json.encode(proposed.plan or proposed.actions).decode()
     cut = rejected if len(rejected) <= _SHOWN else f"{rejected[:_SHOWN]}…"
     return f"{why}{_REJECTED}{cut}"

@@ -1,10 +1,10 @@
 """The flow agent's table: the only place that moves its state, along ``STATE_TRANSITIONS``.
 
-Handlers choose the next states (``RunningEntered``, ``HandlerEnded``); besides them only a cancel, a
+Handlers choose the next states (``RunningEntered``, ``HandlerEnded``); apart from them only a cancel, a
 time limit or a defect moves a conversation. When a handler makes several transitions, each
 ``BatchEnded`` makes one of the rest, so that each has its own entry. Messages, and a pause, resume
-or cancel by a person, take effect when no handler runs. A cancel in a state without an edge to CANCELLED goes through
-PAUSED without calling a handler.
+or cancel by a person, take effect when no handler runs. A cancel in a state without an edge to
+CANCELLED goes through PAUSED without calling a handler.
 """
 
 from __future__ import annotations
