@@ -670,7 +670,7 @@ import asyncio, os, sys, warnings
 from asterism.stores.sqlite import SqliteStore
 async def main():
     store = SqliteStore.open(sys.argv[1], create=False)
-    await store.claim("r1", newest=0)
+    await store.acquire("r1", newest=0)
     warnings.simplefilter("ignore")
     if os.fork():
         os.kill(os.getpid(), 9)
