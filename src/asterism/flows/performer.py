@@ -153,13 +153,13 @@ class HandlerExecution:
         data = as_json(asked, f"the start of child {key}")
         start = msgspec.structs.replace(start, start=msgspec.convert(data, StartRequest))
         if key not in self._ended:
-            self._report(read_back(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable)))
+            self._report(ChildRequested(effect_id=self.key, key=key, start=start, resumable=agent.idempotent or agent.resumable))
             await self._until(lambda: key in self._ended)
         return self._ended[key]
 
     def report(self, agent: Any, text: str) -> None:
         """Report the progress of the handler."""
-        self._report(read_back(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent)))))
+        self._report(HandlerReported(effect_id=self.key, text=hide(text, secrets_of(agent))))
 
     async def extract(self, agent: Any, message: Message) -> dict[str, Any] | None:
         """Return the values that the model finds, without secret fields; None if there is no model, or it is unavailable."""
