@@ -54,11 +54,18 @@ def read_yaml(text: str) -> Any:
     """Return the data of a YAML document.
 
     Raises:
-        InvalidInput: the document exceeds a bound or has a duplicate key.
-        yaml.YAMLError: the text is not YAML.
+        InvalidInput: the text is not YAML, exceeds a bound or has a duplicate key.
     """
-    _check_bounds(text)
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    try:
+        _check_bounds(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"not YAML: {' '.join(str(error).split())}") from error
+
+
+def yaml_text(value: Any) -> str:
+    """Return plain data as a YAML document, in the order of its keys."""
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
 class _Open:
