@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -33,14 +33,11 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
         title: one line for people.
     """
 
+    recovery_policy: ClassVar[RecoveryPolicy] = RecoveryPolicy.REATTACH  # the child run has its own journal
+
     machine: str
     start: StartRequest
     title: str = ""
-
-    @property
-    def recovery_policy(self) -> RecoveryPolicy:
-        """Return REATTACH: the child run has its own journal."""
-        return RecoveryPolicy.REATTACH
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a failed end, because the end of the child is not known."""

@@ -215,6 +215,8 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
         rejections: reasons why people rejected earlier answers, oldest first.
     """
 
+    actor: ClassVar[str] = "planner"
+
     mode: WeavingMode
     request: str
     base_version: int = 0
@@ -223,11 +225,6 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     refusal: Refusal | None = None
     number: int = 1
     rejections: tuple[str, ...] = ()
-
-    @property
-    def actor(self) -> str:
-        """Return ``planner``."""
-        return "planner"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a planning failure, because no answer arrived."""

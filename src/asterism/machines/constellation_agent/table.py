@@ -76,8 +76,8 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
 
 
 def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if _past_limit(memory, context):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    if failed := _out_of_time(memory, context):
+        return failed
     passed = memory.timers_due(context.at)  # including those of an archived constellation
     if passed and (state := expire_approval(memory, context)):
         return state
@@ -90,10 +90,6 @@ def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: 
     return START
 
 
-def _created(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
-    return take_creation(memory, event, context)
-
-
 def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
     if event.code == BUDGET:
         defer(memory, memory.open_request, event.reason, counted=True)
@@ -102,18 +98,12 @@ def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: St
     return give_up(memory, event.code, event.reason, context)
 
 
-def _plan_answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
-    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
-        return take_approval(memory, memory.planning.proposed, event, context)
-    raise no_longer_open(event)
-
-
 # -- CONTINUE --------------------------------------------------------------------------------------
 
 
 def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if _past_limit(memory, context):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    if failed := _out_of_time(memory, context):
+        return failed
     schedule = _schedule(memory)
     # A timer that fires makes an entry; without it a replay would fire again
     changed = memory.timers_due(context.at)
@@ -166,7 +156,9 @@ def _child_ended(memory: ConstellationMemory, event: ChildEnded, context: StepCo
 def _answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
     if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
         return take_approval(memory, memory.planning.proposed, event, context)
-    take_answer(memory, _schedule(memory), event, context)
+    if memory.schedule is None:
+        raise no_longer_open(event)
+    take_answer(memory, memory.schedule, event, context)
     return CONTINUE
 
 
@@ -234,8 +226,12 @@ def _schedule(memory: ConstellationMemory) -> TaskSchedule:
     return memory.schedule
 
 
-def _past_limit(memory: ConstellationMemory, context: StepContext) -> bool:
-    return bool(memory.started_at) and context.at >= memory.started_at + memory.options.wall_limit_s
+def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | None:
+    """End a run past its wall limit; return None within it."""
+    limit_s = memory.options.wall_limit_s
+    if not memory.started_at or context.at < memory.started_at + limit_s:
+        return None
+    return give_up(memory, "wall_limit", f"the run took longer than {limit_s:g} s", context)
 
 
 CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
@@ -246,9 +242,9 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         START: {
             ConstellationSubmitted: row(_submitted, CONTINUE, internal=True),
             BatchEnded: row(_plan_when_settled, FAIL, internal=True),
-            Planned: row(_created, CONTINUE, FAIL, internal=True),
+            Planned: row(take_creation, CONTINUE, FAIL, internal=True),
             PlanningFailed: row(_not_created, FAIL, internal=True),
-            Answered: row(_plan_answered, CONTINUE, FAIL, internal=True),
+            Answered: row(_answered, CONTINUE, FAIL, internal=True),
         },
         CONTINUE: {
             BatchEnded: row(_batch_ended, CONTINUE, FINISH, FAIL),

@@ -286,18 +286,11 @@ class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     entered it is interrupted, unless the agent declares that it may be entered again.
     """
 
+    actor: ClassVar[str] = "agent"
+    recovery_policy: ClassVar[RecoveryPolicy] = RecoveryPolicy.REATTACH  # the request has the progress of the handler
+
     handler: Handler
     message: Message = Message()
-
-    @property
-    def recovery_policy(self) -> RecoveryPolicy:
-        """Return REATTACH: the request has the progress of the handler."""
-        return RecoveryPolicy.REATTACH
-
-    @property
-    def actor(self) -> str:
-        """Return ``agent``."""
-        return "agent"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted end: the handler may have finished or not."""

@@ -104,7 +104,7 @@ def _reported(memory: FlowMemory, event: HandlerReported, context: StepContext) 
     return context.state if event.effect_id == memory.handler_effect else None
 
 
-def _notified(memory: FlowMemory, event: HandlerNotified, context: StepContext) -> StrEnum:
+def _stay(memory: FlowMemory, event: HandlerNotified | ConversationRecalled, context: StepContext) -> StrEnum:
     return context.state
 
 
@@ -121,10 +121,6 @@ def _message_received(memory: FlowMemory, event: MessageReceived, context: StepC
 
 def _answered(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
     answer(memory, event, context)
-    return context.state
-
-
-def _recalled(memory: FlowMemory, event: ConversationRecalled, context: StepContext) -> StrEnum:
     return context.state
 
 
@@ -213,12 +209,12 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
     ends=[ERROR],  # a cancel can still change the end
     common={
         HandlerReported: row(_reported),
-        HandlerNotified: row(_notified),
+        HandlerNotified: row(_stay),
         ChildRequested: row(child_requested),
         ChildBlocked: row(child_blocked),
         ChildEnded: row(child_ended),
     },
-    while_live={MessageReceived: row(_message_received), Answered: row(_answered), ConversationRecalled: row(_recalled)},
+    while_live={MessageReceived: row(_message_received), Answered: row(_answered), ConversationRecalled: row(_stay)},
     requests=REQUESTS,
     starts=first_event,
 )

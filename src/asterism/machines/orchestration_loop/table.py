@@ -36,7 +36,7 @@ from asterism.machines.orchestration_loop.reflection import ask_supervisor, take
 from asterism.machines.orchestration_loop.requests import REQUESTS
 from asterism.machines.orchestration_loop.run_end import fail, past_bound, stop
 from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, BatchEnded, Cancel, TransitionFailed, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
@@ -71,10 +71,6 @@ def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State 
         return None
     ask_for_plan(memory, context)
     return PLANNING
-
-
-def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
-    return take_plan(memory, event, context)
 
 
 # -- while steps are carried out -------------------------------------------------------------------
@@ -153,10 +149,6 @@ def _ask(memory: LoopMemory, context: StepContext) -> State | None:
     return None if memory.paused or memory.open_call else ask_supervisor(memory, context)
 
 
-def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
-    return take_reply(memory, event, context)
-
-
 # -- in more than one state ------------------------------------------------------------------------
 
 
@@ -175,10 +167,6 @@ def _stepped(memory: LoopMemory, event: StepOnce, context: StepContext) -> StrEn
     return context.state
 
 
-def _forked(memory: LoopMemory, event: Forked, context: StepContext) -> None:
-    decide_again(memory, event, context)
-
-
 def _unpaused(memory: LoopMemory, event: Unpause, context: StepContext) -> None:
     memory.paused, memory.allowance = False, None
 
@@ -191,15 +179,15 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
         PLANNING: {
             LoopSubmitted: row(_submitted, EXECUTING, internal=True),
             BatchEnded: row(_plan, FAILED, internal=True),
-            PlanMade: row(_planned, EXECUTING, FAILED, internal=True),
+            PlanMade: row(take_plan, EXECUTING, FAILED, internal=True),
         },
         EXECUTING: _working(OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
         OBSERVING: {BatchEnded: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
             BatchEnded: row(_reflect, FAILED, internal=True),
-            Reflected: row(_replied, PLANNING, EXECUTING, FAILED, internal=True),
-            Synthesized: row(_replied, COMPLETE, FAILED, internal=True),
-            Critiqued: row(_replied, COMPLETE, FAILED, internal=True),
+            Reflected: row(take_reply, PLANNING, EXECUTING, FAILED, internal=True),
+            Synthesized: row(take_reply, COMPLETE, FAILED, internal=True),
+            Critiqued: row(take_reply, COMPLETE, FAILED, internal=True),
         },
         WAITING: _working(EXECUTING, FAILED, PARALLEL),
         COMPLETE: {},
@@ -211,7 +199,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_transition_failed, FAILED), forked=_forked, unpaused=_unpaused),
+    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_transition_failed, FAILED), forked=decide_again, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )
