@@ -26,8 +26,7 @@ from asterism.loops.source import cached_until_changed, definition_name, find, p
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.children import StartChild, child_start, event_data
-from asterism.machines.orchestration_loop.definition import LoopDefinition
-from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
+from asterism.machines.orchestration_loop.events import LoopDefinition, LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.steps import MAX_TITLE, USER

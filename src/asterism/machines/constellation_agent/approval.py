@@ -19,8 +19,7 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval, AwaitingPlanner, PlanRequest
+from asterism.machines.constellation_agent.memory import AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
 from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry
 
 Kind = Literal["plan", "edits", "restart"]

@@ -12,6 +12,7 @@ from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
+from asterism.kernel.start import StartRequest
 from asterism.machines.usage import Usage
 
 
@@ -266,3 +267,42 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted attempt, which may have finished or not."""
         return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))
+
+
+# -- start by another run --------------------------------------------------------------------------
+
+
+class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything of a constellation that is known before its request and inputs.
+
+    Attributes:
+        fleet: profiles of its devices.
+        plan: its tasks and dependencies; None if the planner is to plan the request.
+        options: options of the run.
+        working_directory: base of relative paths in its tasks; empty for the driver's current
+            folder.
+    """
+
+    fleet: tuple[AgentProfile, ...] = ()
+    plan: PlanDocument | None = None
+    options: RunOptions = RunOptions()
+    working_directory: str = ""
+
+
+def first_event(start: StartRequest) -> ConstellationSubmitted:
+    """Return the event that begins the run.
+
+    Raises:
+        InvalidInput: the definition of the request is not a ``ConstellationDefinition``.
+    """
+    defined = start.defined_as(ConstellationDefinition)
+    limit_s = start.limit_s(defined.options.wall_limit_s, default_s=RunOptions().wall_limit_s)
+    return ConstellationSubmitted(
+        request=start.request,
+        fleet_file=start.fleet_file,
+        working_directory=defined.working_directory,
+        fleet=defined.fleet,
+        options=msgspec.structs.replace(defined.options, wall_limit_s=limit_s),
+        plan=defined.plan,
+        inputs=start.inputs,
+    )

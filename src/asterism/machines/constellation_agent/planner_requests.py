@@ -8,8 +8,15 @@ from asterism.constellation.edits import Refusal
 from asterism.errors import Refused
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import AskPlanner, RaiseLimits, WeavingMode
-from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingPlanner, Deferred, NotPlanning, PlanRequest
+from asterism.machines.constellation_agent.memory import (
+    NAMED,
+    Awaiting,
+    AwaitingPlanner,
+    ConstellationMemory,
+    Deferred,
+    NotPlanning,
+    PlanRequest,
+)
 
 
 def ask_planner(memory: ConstellationMemory, context: StepContext, request: PlanRequest | None = None) -> None:

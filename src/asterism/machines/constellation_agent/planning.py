@@ -22,9 +22,8 @@ from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.tasks import cancel_attempt, skip_unsatisfiable, stop_all
 from asterism.machines.run_control import Answered

@@ -1,6 +1,6 @@
 """The constellation agent's table: the only place that moves its state.
 
-``planning``, ``tasks`` and ``run_end`` have the parts of the moves.
+``planning``, ``tasks`` and ``run_end`` have the parts of the moves; those of a fork are here.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.task import TaskError
 from asterism.errors import Refused
-from asterism.kernel.machine import Machine, StepContext, row
+from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
 from asterism.machines.children import ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
-from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
@@ -28,10 +29,9 @@ from asterism.machines.constellation_agent.events import (
     PlanningFailed,
     RaiseLimits,
     RunOptions,
+    first_event,
 )
-from asterism.machines.constellation_agent.fork import ask_approval_again, decide_again
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.nested_runs import as_task_end
+from asterism.machines.constellation_agent.memory import Awaiting, AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
@@ -42,12 +42,21 @@ from asterism.machines.constellation_agent.planning import (
     take_given,
     take_live_edit,
 )
-from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.run_end import end, give_up, is_done
-from asterism.machines.constellation_agent.tasks import expire, skip_unsatisfiable, start_ready, take_answer, take_end
+from asterism.machines.constellation_agent.tasks import (
+    as_task_end,
+    ask_person,
+    cancel_attempt,
+    expire,
+    skip_unsatisfiable,
+    start_ready,
+    take_answer,
+    take_end,
+)
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
-from asterism.machines.task_coupling import TaskSchedule
+from asterism.machines.task_coupling import TaskSchedule, move_task
+from asterism.machines.task_lifecycle import Continued, Retried
 
 Status = ConstellationAgentStatus
 START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
@@ -160,6 +169,46 @@ def _answered(memory: ConstellationMemory, event: Answered, context: StepContext
         raise no_longer_open(event)
     take_answer(memory, memory.schedule, event, context)
     return CONTINUE
+
+
+# -- forks: work outstanding in the original is decided again, never silently repeated -------------
+
+
+def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
+    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
+    asked = memory.planning
+    if isinstance(asked, AwaitingApproval):
+        cancel_attempt(memory, asked.effect_id, context)
+        asked.effect_id, asked.expires_at = put_to_person(memory, asked.subject, context)
+
+
+def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
+    """Start repeatable attempts again, ask a person about the others, and repeat open questions.
+
+    The copied effects are cancelled: their ids are not those of the original's effects, so no
+    performer knows them.
+    """
+    for effect, attempt in tuple(memory.attempts.items()):
+        if effect in context.abandoned:  # a child run's, cancelled already
+            del memory.attempts[effect]
+        else:
+            cancel_attempt(memory, effect, context)
+        task = schedule.constellation.tasks[attempt.task_id]
+        error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
+        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY:
+            where = f" on {attempt.device}" if attempt.device else ""
+            prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            inquiry = ask_person(memory, "interruption", attempt, prompt, context)
+            move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+        else:
+            move_task(schedule, task, Retried(error=error, not_before=context.at), context)
+    for effect, question in tuple(memory.questions.items()):
+        if effect.startswith(f"{context.run_id}:{context.seq}."):
+            continue  # asked above
+        cancel_attempt(memory, effect, context)
+        task = schedule.constellation.tasks[question.task_id]
+        inquiry = ask_person(memory, question.kind, question.attempt, question.prompt, context)
+        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
 
 
 # -- in more than one state ------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
 from asterism.machines.flow_agent.events import RUNNING, AgentStatus, AgentView, CallHandler, Handler, Message, NotifyHandler
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import HandlerRunning
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning
 
 
 class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):

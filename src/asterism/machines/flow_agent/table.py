@@ -17,8 +17,6 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_transition_failed
-from asterism.machines.flow_agent.children import child_blocked, child_ended, child_requested, leave_children
-from asterism.machines.flow_agent.definition import first_event
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -41,16 +39,21 @@ from asterism.machines.flow_agent.events import (
     MessageReceived,
     NotifyHandler,
     RunningEntered,
+    first_event,
 )
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
 from asterism.machines.flow_agent.moves import (
     ASIDE,
     answer,
     arrive,
     begin,
     check_transitions,
+    child_blocked,
+    child_ended,
+    child_requested,
     enqueue_message,
     leave,
+    leave_children,
     request_cancel,
     schedule_next,
     step_on,
@@ -58,7 +61,6 @@ from asterism.machines.flow_agent.moves import (
     take_view,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
-from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
