@@ -35,9 +35,8 @@ from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.run_control import Unpause, Verb
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
-from asterism.runtime.current_runtime import current_runtime
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.runtime import Runtime, current_runtime
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 

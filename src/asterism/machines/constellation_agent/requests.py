@@ -110,17 +110,37 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 1
 
 
-class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for an attempt.
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at one task, as a device receives it.
 
     Attributes:
-        attempt: the effect: task, device, skill and arguments.
+        key: idempotency key, the id of the effect; the same after a crash.
+        run_id, task_id: the run and the task that it belongs to.
+        device_id: the device that carries it out.
+        skill: the skill to perform; empty for a device that accepts natural language.
+        description: the task in words.
+        arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
-        folder: working directory of the run.
+        number: number of the attempt, from 1.
+        priority: higher goes first on a busy device.
+        timeout_s: time limit from the moment the device starts it; None for no limit.
+        deadline: seconds since the epoch at which it must end; None for no deadline.
+        folder: base of relative paths in the arguments: where the run was started; empty for the
+            device's own.
     """
 
-    attempt: Dispatch
+    key: str
+    run_id: str
+    task_id: str
+    device_id: str
+    skill: str
+    description: str = ""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     results: dict[str, Any] = msgspec.field(default_factory=dict)
+    number: int = 1
+    priority: int = 0
+    timeout_s: float | None = None
+    deadline: float | None = None
     folder: str = ""
 
 
@@ -142,10 +162,23 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
     )
 
 
-def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
+def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
-    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
-    return AttemptRequest(attempt=effect, results=results, folder=run.memory.working_directory)
+    return Attempt(
+        key=effect_id,
+        run_id=run.id,
+        task_id=effect.task_id,
+        device_id=effect.device,
+        skill=effect.skill,
+        description=effect.description,
+        arguments=effect.arguments,
+        results=predecessor_results(constellation.tasks[effect.task_id], constellation),
+        number=effect.attempt,
+        priority=effect.priority,
+        timeout_s=effect.timeout_s,
+        deadline=effect.deadline_at,
+        folder=run.memory.working_directory,
+    )
 
 
 REQUESTS: Mapping[type[Effect], RequestFactory] = {
