@@ -28,7 +28,6 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     ``ChildEnded`` follows.
 
     Attributes:
-        machine: name of the machine.
         start: request from which the machine makes the first event of the run.
         title: one line for people.
     """
@@ -63,7 +62,6 @@ class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that started the child.
-        blocked: True if the child is blocked.
     """
 
     effect_id: str
@@ -136,14 +134,9 @@ def child_start(machine: str, start: StartRequest, title: str) -> StartChild:
 
 
 def child_start_of(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
-    """Return the effect that starts the run of a child spec.
+    """Return the effect that starts the run of a child spec, for at most ``left_s`` seconds.
 
-    Args:
-        spec: the machine and its definition.
-        request: the task, in words.
-        inputs: JSON values by name; only those that the spec accepts are passed on.
-        left_s: seconds the run may take.
-        title: one line for people.
+    Only the inputs that the spec accepts are passed on.
     """
     if spec.accepts is not None:
         inputs = {name: inputs[name] for name in spec.accepts if name in inputs}

@@ -44,18 +44,7 @@ class Runtime(Client):
         """Put an event into a run's inbox, drive the run if nobody else does; return the verdict.
 
         If nobody owns the run (for a child: its root), it is driven here until it has processed the
-        event and only people can advance it.
-
-        Args:
-            run_id: id of the run.
-            event: the event to send.
-            actor: who sends it.
-            key: idempotency key: the same key again returns the same verdict; a fresh one by
-                default.
-            timeout_s: how long to wait for another owner's verdict.
-
-        Returns:
-            ``accepted``.
+        event and only people can advance it. Arguments and result are those of ``Client.send``.
 
         Raises:
             RunNotFound, RunNewer, Refused: as ``Client.send``.

@@ -78,7 +78,6 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     """A request with its fleet: the first event of a run.
 
     Attributes:
-        request: the user's words.
         fleet: profiles, in the order of the fleet file.
         fleet_file: file from which a resumed run opens its devices again.
         working_directory: folder where the run was started; base of relative paths in its tasks.
@@ -127,7 +126,6 @@ class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
             constellation.
         actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, in EDITING.
         result: ``{"summary": …, …}`` for the user.
-        usage: usage of the answer.
         prompt, reply: the messages to and from the model, for people; no move reads them.
         notes: problems on the way to this answer, in words: rejected replies, waits, use of the
             backup model.
@@ -276,9 +274,7 @@ class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_de
     """Everything of a constellation that is known before its request and inputs.
 
     Attributes:
-        fleet: profiles of its devices.
         plan: its tasks and dependencies; None if the planner is to plan the request.
-        options: options of the run.
         working_directory: base of relative paths in its tasks; empty for the driver's current
             folder.
     """

@@ -16,7 +16,7 @@ from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
 from asterism.kernel.machine import EffectResult, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
-from asterism.machines.run_control import RunMemory
+from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
@@ -70,7 +70,6 @@ class Awaiting(msgspec.Struct, kw_only=True):
     """A question is open.
 
     Attributes:
-        effect_id: id of the question.
         asked_at: seq of the entry that asked the planner; 0 if the plan came with the request.
         moved: ids of tasks that have started or ended since.
         ended_since: True if one of them has ended.
@@ -91,7 +90,6 @@ class AwaitingApproval(Awaiting, kw_only=True, tag=True):
     """A person is asked to approve a proposal of the planner, or a plan that came with the request.
 
     Attributes:
-        proposed: the proposal.
         subject: the proposal as shown to the person.
         expires_at: expiry of the question, in seconds since the epoch; 0 for never.
     """
@@ -135,7 +133,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         started_at: seconds since the epoch.
         schedule: the constellation and the status of its tasks; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` returns them.
-        planning: the open decision about the constellation.
         batch: ended tasks for the next planner request, in order.
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
@@ -143,7 +140,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         lost_devices: disconnected devices, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
-        used: usage of planning so far.
         summary: the planner's description of the result.
     """
 
@@ -187,6 +183,14 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def wake_up_at(self, at: float) -> None:
         """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""
         heapq.heappush(self._timers, at)
+
+    def ask(self, prompt: str, subject: dict[str, Any], verbs: tuple[Verb, ...], context: StepContext) -> tuple[str, float]:
+        """Ask a person; return the id of the question and its expiry, 0 for never."""
+        expires_at = expiry(context, self.options.inquiry_timeout_s)
+        inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=verbs, risk="high", expires_at=expires_at))
+        if expires_at:
+            self.wake_up_at(expires_at)
+        return inquiry, expires_at
 
     def timers_due(self, at: float) -> bool:
         """Remove the timers that are due; return True if there were any."""

@@ -22,12 +22,8 @@ from asterism.machines.constellation_agent.memory import (
 def ask_planner(memory: ConstellationMemory, context: StepContext, request: PlanRequest | None = None) -> None:
     """Ask the planner for a constellation, or for edits if there is one.
 
-    Without budget left, the request is deferred and the run pauses itself.
-
-    Args:
-        memory: memory of the agent.
-        context: context of the step.
-        request: the request; by default the deferred one, or one about the tasks that have ended.
+    Without budget left, the request is deferred and the run pauses itself. By default it is the
+    deferred one, or one about the tasks that have ended.
     """
     deferred = memory.planning if isinstance(memory.planning, Deferred) else None
     request = request or memory.open_request

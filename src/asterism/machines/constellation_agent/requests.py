@@ -83,7 +83,6 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: id of the effect, its idempotency key.
         mode: CREATION or EDITING.
-        request: the user's words.
         fleet: profiles by device id.
         constellation: the current one as ``to_dict`` returns it; None in CREATION.
         batch: ids of the ended tasks to consider.
@@ -115,10 +114,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: idempotency key, the id of the effect; the same after a crash.
-        run_id, task_id: the run and the task that it belongs to.
-        device_id: the device that carries it out.
         skill: the skill to perform; empty for a device that accepts natural language.
-        description: the task in words.
         arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
         number: number of the attempt, from 1.

@@ -20,7 +20,7 @@ from asterism.machines import common_rows
 from asterism.machines.children import MIN_LIMIT_S, ChildEnded, StartChild, child_start, child_start_of
 from asterism.machines.constellation_agent.events import AttemptEnded, ConstellationDefinition, Dispatch
 from asterism.machines.constellation_agent.memory import About, AttemptInquiry, Awaiting, ConstellationMemory
-from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry, no_longer_open
+from asterism.machines.run_control import Answered, Verb, check_verb, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Completed, Continued, Failed, Released, Retried, Skipped, Started, Stopped
 
@@ -174,12 +174,8 @@ def as_task_end(event: ChildEnded, attempt: Dispatch, at: float) -> AttemptEnded
 
 def ask_person(memory: ConstellationMemory, kind: About, attempt: Dispatch, prompt: str, context: StepContext) -> str:
     """Ask a person about an attempt; return the id of the question."""
-    expires_at = expiry(context, memory.options.inquiry_timeout_s)
-    ask = AskPerson(prompt=prompt, subject=_subject(attempt), verbs=_VERBS[kind], risk="high", expires_at=expires_at)
-    inquiry = context.schedule(ask)
+    inquiry, expires_at = memory.ask(prompt, _subject(attempt), _VERBS[kind], context)
     memory.questions[inquiry] = AttemptInquiry(kind=kind, task_id=attempt.task_id, attempt=attempt, prompt=prompt, expires_at=expires_at)
-    if expires_at:
-        memory.wake_up_at(expires_at)
     return inquiry
 
 

@@ -133,9 +133,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        message: the first message.
         tenant: owner of the conversation; other tenants never see it.
-        limits: its time limits.
         fleet_file: file from which devices are opened for the constellations it starts; empty for
             none.
         requires_approval: True if a person must answer a question for approval before any handler
@@ -213,7 +211,6 @@ class RunningEntered(Event, tag="running_entered", frozen=True, kw_only=True):
     Attributes:
         effect_id: id of the handler's effect.
         transitions: transitions that it has made so far; the last one leads to RUNNING.
-        view: state of the agent.
     """
 
     effect_id: str
@@ -233,7 +230,6 @@ class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True)
         interrupted: True if its process ended during ``on_running``, which may have finished or
             not.
         reenter: True to enter ``on_running`` once more.
-        cancel: True if the person wants to cancel.
     """
 
     transitions: tuple[AgentStatus, ...] = ()
@@ -326,7 +322,6 @@ class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        limits: its time limits.
         requires_approval: as in ``ConversationStarted``.
     """
 

@@ -32,7 +32,6 @@ class _Called(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that calls it.
-        handler: its name.
         resumable: True if it may end while its child waits for people, and be called again.
     """
 
@@ -70,7 +69,6 @@ class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A question to the person is open.
 
     Attributes:
-        inquiry_id: id of the question.
         expires_at: its expiry, in seconds since the epoch; None for never.
     """
 
@@ -114,15 +112,12 @@ class FlowMemory(RunMemory, kw_only=True):
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
-        handler: state of the handler.
         last_running: last call of ``on_running``.
-        question: state of the question to the person.
         message: last message that a handler received in the course of the conversation.
         transitions: transitions of a handler that have no entry yet.
         requested_action, requested_by: pause, resume or cancel requested while a handler ran,
             carried out after it; who requested it, and why.
         before, before_prompt: the paused state, and the agent's message in it.
-        children: child runs by key.
         error_reported: True if ``on_error`` was called.
         prompt: the agent's last message.
         data: its return value apart from the output fields.

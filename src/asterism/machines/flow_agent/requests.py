@@ -24,7 +24,6 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
         entered: True if the handler had entered the body of ``on_running``, or was about to.
         entering: True if some transitions that lead there have no entry yet; a notification
             follows.
-        cancel_requested: True if a cancel is requested.
         ended: ends of the conversation's children, by key.
     """
 

@@ -114,10 +114,8 @@ def _stay(memory: FlowMemory, event: HandlerNotified | ConversationRecalled, con
 
 
 def _message_received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
-    message = Message(
-        text=event.text, by=context.actor, at=context.at, inquiry_id=event.inquiry_id or memory.open_question, values=event.values
-    )
-    enqueue_message(memory, msgspec.structs.replace(message, secret=event.secret, confidential=event.confidential))
+    said = {**msgspec.structs.asdict(event), "inquiry_id": event.inquiry_id or memory.open_question}
+    enqueue_message(memory, Message(by=context.actor, at=context.at, **said))
     return context.state
 
 

@@ -47,12 +47,8 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
     """Have a worker carry out a step; the effect's id is the idempotency key.
 
     Attributes:
-        step_id: id of the step.
-        worker: name of the worker.
         handoff: everything the worker sees.
-        attempt: number of the attempt, from 1.
         idempotent: as declared for the worker.
-        timeout_s: time limit; None for none.
     """
 
     step_id: str
@@ -110,11 +106,9 @@ class AskModel(_Request, tag="ask_model", frozen=True, kw_only=True):
     """Send a step's conversation to its worker's model.
 
     Attributes:
-        step_id: id of the step.
         worker: name of the worker, whose model and tools are used.
         handoff: beginning of the conversation.
         round: number of the requested reply within the step, from 1.
-        timeout_s: time limit of the reply; None for none.
     """
 
     result: ClassVar = ModelReplied

@@ -15,14 +15,11 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
     """A request to a loop: the first event of a run.
 
     Attributes:
-        request: the user's words.
         context: JSON object that belongs to the request and is in every view of the supervising
             functions.
         definition: ``module:qualname`` of the loop, or the path of its file.
         working_directory: folder where the run was started; base of relative paths.
         fleet_file: file from which the devices of its children are opened again; empty for none.
-        workers: profiles of the workers.
-        options: limits of the run.
         plan: the plan, if none needs to be made.
         has_critique: True if the answer is criticised before the run completes.
     """
@@ -50,7 +47,6 @@ class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
     Attributes:
         steps: the steps from here on.
         error: reason why there is no plan; empty if there is one.
-        tokens: tokens used.
     """
 
     steps: tuple[Step, ...] = ()
@@ -106,7 +102,6 @@ class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True)
     """The reply of a worker's model.
 
     Attributes:
-        text: text of the reply.
         calls: requested tool calls, checked.
         raw: the whole reply as its client returns it, for the next request.
         error: reason why there is no reply.
@@ -151,17 +146,7 @@ class LoopDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     def submitted(self, request: str, context: dict[str, Any], *, fleet_file: str = "") -> LoopSubmitted:
         """Return the event that begins a run of this loop."""
-        return LoopSubmitted(
-            request=request,
-            context=context,
-            definition=self.definition,
-            working_directory=self.working_directory,
-            fleet_file=fleet_file,
-            workers=self.workers,
-            options=self.options,
-            plan=self.plan,
-            has_critique=self.has_critique,
-        )
+        return LoopSubmitted(request=request, context=context, fleet_file=fleet_file, **msgspec.structs.asdict(self))
 
 
 def first_event(start: StartRequest) -> LoopSubmitted:

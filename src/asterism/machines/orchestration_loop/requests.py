@@ -29,7 +29,6 @@ class Supervision(_Request, frozen=True, kw_only=True):
 
     Attributes:
         effect: the effect, whose kind selects the function.
-        view: argument of the function.
     """
 
     effect: MakePlan | Reflect | Synthesize | Critique
@@ -43,12 +42,7 @@ class WorkerCall(_Request, frozen=True, kw_only=True):
 
 
 class ModelCall(_Request, frozen=True, kw_only=True):
-    """A request to a worker's model.
-
-    Attributes:
-        effect: the effect with the handoff.
-        rounds: the conversation so far.
-    """
+    """A request to a worker's model."""
 
     effect: AskModel
     rounds: tuple[ModelRound, ...] = ()
@@ -58,8 +52,6 @@ class ToolUse(_Request, frozen=True, kw_only=True):
     """A tool call of a worker's model.
 
     Attributes:
-        effect: the effect with tool and arguments.
-        timeout_s: time limit; None for none.
         trusted: True if the call is confirmed, or needs no confirmation.
     """
 

@@ -48,11 +48,9 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         inquiry_id: id of the effect that asked it, and the inbox key of its answer.
-        prompt: the question, in words.
         subject: JSON text of exactly what needs the answer.
         schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
             are rejected. Empty for any value.
-        verbs: the answers that it accepts.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
         answer: the answer that closed it; empty while it is open.
@@ -101,7 +99,6 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         records: new records, from ``expected_seq + 1`` on, without gaps.
         status, state, outcome, updated_at: new values of the run's row.
         version: version of the writing program; the run's row has the newest.
-        opened: inquiries to insert.
         closed: (inquiry id, answer) of inquiries to close.
         folded: (inbox key, verdict) of inbox rows to settle.
         snapshot: replaces the run's last snapshot. A commit that ends the run deletes it.
@@ -140,9 +137,7 @@ class Store(Protocol):
     async def acquire(self, run_id: str, *, newest: int) -> int:
         """Make the process of this store the owner of a run; return the new epoch.
 
-        Args:
-            run_id: its id.
-            newest: the newest version of the run that this program supports.
+        ``newest`` is the newest version of the run that this program supports.
 
         Raises:
             RunNotFound: no such run.
