@@ -162,20 +162,7 @@ def event_data(given: msgspec.Struct) -> dict[str, Any]:
     return data
 
 
-def child_run_id_under(parent: str, key: str) -> str:
-    """Return the id of a child run.
-
-    It consists of its parent's id and a key, which for an effect is ``seq.index``.
-
-    Raises:
-        ValueError: the key has a colon, which separates a run from its effects.
-    """
-    if ":" in key:
-        raise ValueError(f"the key of a child has no colon: {key!r}")
-    return f"{parent}.{key}"
-
-
 def child_run_id(effect_id: str) -> str:
-    """Return the id of the run that a ``StartChild`` of this id starts."""
-    parent, _, key = effect_id.rpartition(":")
-    return child_run_id_under(parent, key)
+    """Return the id of the run that a ``StartChild`` of this id starts: ``parent.seq.index``."""
+    parent, _, place = effect_id.rpartition(":")
+    return f"{parent}.{place}"

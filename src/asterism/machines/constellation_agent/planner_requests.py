@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from asterism.constellation.edits import Refusal
@@ -56,7 +58,7 @@ def defer(memory: ConstellationMemory, request: PlanRequest, why: str, *, counte
     memory.paused, memory.limit = True, why
 
 
-def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
+def raise_limits(memory: ConstellationMemory, event: RaiseLimits, context: StepContext) -> StrEnum:
     """Raise the limits of planning, and unpause a run that had paused itself for them.
 
     Raises:
@@ -69,6 +71,7 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
         raise Refused(f"{why}: that is no more than was used")
     if memory.limit:
         memory.paused, memory.limit = False, ""
+    return context.state
 
 
 def over_limit(memory: ConstellationMemory) -> str:

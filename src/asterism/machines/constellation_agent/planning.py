@@ -267,19 +267,15 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         return CONTINUE if memory.schedule else START
     if event.verb == "edit":
         try:
-            _try(memory, chosen, context)
+            if memory.schedule is not None:
+                _rehearsed(memory, memory.schedule.constellation, [parse_action(action) for action in chosen.actions], context)
+            elif chosen.plan is not None:
+                drafted(memory, chosen.plan, context)
         except EditRefused as refused:
             raise Refused(f"this edit is invalid: {refused}") from None
     if memory.schedule is None:
         return take_creation(memory, chosen, context, approved=True)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
-
-
-def _try(memory: ConstellationMemory, chosen: Planned, context: StepContext) -> None:
-    if memory.schedule is not None:
-        _rehearsed(memory, memory.schedule.constellation, [parse_action(action) for action in chosen.actions], context)
-    elif chosen.plan is not None:
-        drafted(memory, chosen.plan, context)
 
 
 def not_approved(memory: ConstellationMemory, why: str, context: StepContext) -> ConstellationAgentStatus:

@@ -12,7 +12,7 @@ from asterism.constellation.task import TaskError
 from asterism.errors import Refused
 from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
 from asterism.machines.children import ChildEnded
-from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
+from asterism.machines.common_rows import RunControl, cancels_to, define_machine, fails_to
 from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.events import (
     BUDGET,
@@ -54,7 +54,7 @@ from asterism.machines.constellation_agent.tasks import (
     take_answer,
     take_end,
 )
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
+from asterism.machines.run_control import Answered, BatchEnded, Forked, OwnershipAcquired, Unpause, no_longer_open
 from asterism.machines.task_coupling import TaskSchedule, move_task
 from asterism.machines.task_lifecycle import Continued, Retried
 
@@ -214,23 +214,10 @@ def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: For
 # -- in more than one state ------------------------------------------------------------------------
 
 
-def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
-    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
-
-
-def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
-    return give_up(memory, DEFECT, why_transition_failed(event), context)
-
-
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
     if memory.code:
         raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}) and cannot be edited any more")
     raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
-
-
-def _raised(memory: ConstellationMemory, event: RaiseLimits, context: StepContext) -> StrEnum:
-    raise_limits(memory, event)
-    return context.state
 
 
 def _lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
@@ -311,15 +298,15 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
     memory=ConstellationMemory,
     requests=REQUESTS,
     control=RunControl(
-        cancel=row(_cancelled, FAIL),
-        defect=row(_transition_failed, FAIL),
+        cancel=cancels_to(FAIL, give_up),
+        defect=fails_to(FAIL, give_up),
         ownership_acquired=_ownership_acquired,
         forked=_forked,
         unpaused=_unpaused,
     ),
     common={Edited: row(_not_editable)},
     while_live={
-        RaiseLimits: row(_raised),
+        RaiseLimits: row(raise_limits),
         DeviceLost: row(_lost),
         DeviceFound: row(_found),
         AttemptProgressed: row(_progressed),

@@ -43,7 +43,7 @@ from asterism.machines.flow_agent.memory import (
     QuestionClosed,
     QuestionOpen,
 )
-from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Verb, no_longer_open
+from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Verb, no_longer_open
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
 
@@ -74,7 +74,7 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
     memory.remember(message.by, message.text)
 
 
-def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
+def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
     """Queue an answer to the open question as a message, and close the question."""
     if event.effect_id != memory.open_question:
         raise no_longer_open(event)
@@ -89,6 +89,7 @@ def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
             memory, Message(text=said, by=context.actor, at=context.at, inquiry_id=event.effect_id, verb=event.verb, values=values)
         )
     memory.question = QuestionClosed(inquiry_id=event.effect_id)
+    return context.state
 
 
 def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:
@@ -193,8 +194,9 @@ def cancel_question(memory: FlowMemory, context: StepContext) -> None:
 # -- the next handler ------------------------------------------------------------------------------
 
 
-def schedule_next(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus | None:
+def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
     """Evaluate the conversation: make a transition, cancel, call a handler, or ask the person."""
+    state = AgentStatus(context.state)
     if memory.transitions:
         return step_on(memory, state, context)
     is_late = memory.ends_at is not None and context.at >= memory.ends_at

@@ -44,7 +44,6 @@ from asterism.machines.flow_agent.events import (
 from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
 from asterism.machines.flow_agent.moves import (
     ASIDE,
-    answer,
     arrive,
     begin,
     check_transitions,
@@ -57,6 +56,7 @@ from asterism.machines.flow_agent.moves import (
     request_cancel,
     schedule_next,
     step_on,
+    take_answer,
     take_result,
     take_view,
 )
@@ -89,16 +89,12 @@ def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> A
     return step_on(memory, state, context)
 
 
-def _batch_ended(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
-    return schedule_next(memory, AgentStatus(context.state), context)
-
-
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
     """Return the rows by which handlers move a conversation."""
     targets = STATE_TRANSITIONS[state]
     return {
         kind: row(move, *targets, internal=True)
-        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, _batch_ended))
+        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, schedule_next))
     }
 
 
@@ -116,11 +112,6 @@ def _stay(memory: FlowMemory, event: HandlerNotified | ConversationRecalled, con
 def _message_received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
     said = {**msgspec.structs.asdict(event), "inquiry_id": event.inquiry_id or memory.open_question}
     enqueue_message(memory, Message(by=context.actor, at=context.at, **said))
-    return context.state
-
-
-def _answered(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
-    answer(memory, event, context)
     return context.state
 
 
@@ -214,7 +205,7 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
         ChildBlocked: row(child_blocked),
         ChildEnded: row(child_ended),
     },
-    while_live={MessageReceived: row(_message_received), Answered: row(_answered), ConversationRecalled: row(_stay)},
+    while_live={MessageReceived: row(_message_received), Answered: row(take_answer), ConversationRecalled: row(_stay)},
     requests=REQUESTS,
     starts=first_event,
 )

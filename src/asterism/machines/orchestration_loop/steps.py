@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from asterism.kernel.machine import StepContext
 from asterism.machines.children import ChildEnded, child_start_of
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
@@ -173,12 +171,9 @@ def observe(memory: LoopMemory, context: StepContext) -> None:
             memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
     # A user's answer always counts as new, even in the same words; otherwise the user would be
     # asked again and again.
-    is_new = any(it.status == "ok" and _is_something(it.output) and (it.worker == USER or it.output not in seen) for it in found)
+    nothing: tuple[object, ...] = (None, "", [], {})
+    is_new = any(it.status == "ok" and it.output not in nothing and (it.worker == USER or it.output not in seen) for it in found)
     memory.stalled = 0 if is_new else memory.stalled + 1
-
-
-def _is_something(output: Any) -> bool:
-    return output is not None and output not in ("", [], {})
 
 
 # -- steps of a model with tools: each reply and tool call is journaled ----------------------------

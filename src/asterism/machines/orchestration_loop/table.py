@@ -13,7 +13,7 @@ from enum import StrEnum
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded, note_blocked
-from asterism.machines.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_cancelled, why_transition_failed
+from asterism.machines.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -33,9 +33,9 @@ from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
-from asterism.machines.orchestration_loop.run_end import fail, past_bound, stop
+from asterism.machines.orchestration_loop.run_end import fail, past_bound
 from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, BatchEnded, Forked, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
@@ -204,16 +204,6 @@ def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event
 # -- in more than one state ------------------------------------------------------------------------
 
 
-def _cancelled(memory: LoopMemory, event: Cancel, context: StepContext) -> State:
-    memory.code, memory.reason = "cancelled", why_cancelled(event.reason, context)
-    stop(memory, context)
-    return CANCELLED
-
-
-def _transition_failed(memory: LoopMemory, event: TransitionFailed, context: StepContext) -> State:
-    return fail(memory, DEFECT, why_transition_failed(event), context)
-
-
 def _stepped(memory: LoopMemory, event: StepOnce, context: StepContext) -> StrEnum:
     memory.paused, memory.allowance = False, 1
     return context.state
@@ -251,7 +241,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_transition_failed, FAILED), forked=decide_again, unpaused=_unpaused),
+    control=RunControl(cancel=cancels_to(CANCELLED, fail), defect=fails_to(FAILED, fail), forked=decide_again, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )
