@@ -40,7 +40,6 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.planner.offline.planner import OfflinePlanner
 from asterism.runtime.client import Client
 from asterism.runtime.clock import SystemClock
-from asterism.runtime.current_runtime import CURRENT
 from asterism.runtime.driver import Driver
 from asterism.runtime.ports.device import Attempt, Device
 from asterism.runtime.ports.observer import Observer
@@ -48,7 +47,7 @@ from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.planner import Planner
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.registration import Registration, registered
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.runtime import CURRENT, Runtime
 from asterism.settings import database_path, model_choice
 from asterism.stores.sqlite import SqliteStore
 from asterism.telemetry import telemetry_wanted

@@ -11,7 +11,7 @@ from asterism.errors import Refused
 from asterism.kernel.journal import Record
 from asterism.kernel.packing import packer
 from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost, Edited, RunOptions
-from asterism.machines.constellation_agent.previous_rounds import round_of
+from asterism.machines.constellation_agent.requests import round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import TransitionFailed
 from asterism.machines.usage import Usage

@@ -18,11 +18,11 @@ from asterism.bootstrap import MACHINES
 from asterism.kernel.journal import SCHEMA_VERSION, Record
 from asterism.kernel.machine import Effect, Event, Machine, kind_of
 from asterism.kernel.packing import Body
-from asterism.machines.constellation_agent.definition import ConstellationDefinition
+from asterism.machines.constellation_agent.events import ConstellationDefinition
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
-from asterism.machines.flow_agent.definition import FlowDefinition
+from asterism.machines.flow_agent.events import FlowDefinition
 from asterism.machines.flow_agent.table import FLOW_AGENT
-from asterism.machines.orchestration_loop.definition import LoopDefinition
+from asterism.machines.orchestration_loop.events import LoopDefinition
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 
 FOLDER = Path(__file__).parent

@@ -28,8 +28,7 @@ from asterism.machines.constellation_agent.memory import AttemptInquiry, Constel
 from asterism.machines.flow_agent import moves
 from asterism.machines.flow_agent import table as flow_table
 from asterism.machines.flow_agent.events import HandlerEnded, HandlerNotified
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import NoQuestion
+from asterism.machines.flow_agent.memory import FlowMemory, NoQuestion
 from asterism.machines.orchestration_loop import reflection
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop import table as loop_table

@@ -12,7 +12,7 @@ from asterism.flows.agent_state import agent_view
 from asterism.flows.performer import HandlerPerformer
 from asterism.flows.registry import agent_class
 from asterism.kernel.machine import StepContext
-from asterism.machines.orchestration_loop import model_rounds, reflection
+from asterism.machines.orchestration_loop import reflection, steps
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop.inquiries import ask_about
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
@@ -71,7 +71,7 @@ def test_a_secret_that_is_said_again_while_it_is_looked_at_is_not_journaled() ->
 
 
 def test_a_tool_that_is_called_without_its_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_rounds, "_gate", lambda memory, activity, call: "")
+    monkeypatch.setattr(steps, "_gate", lambda memory, activity, call: "")
     found({9}, "tools")
 
 

@@ -6,9 +6,10 @@ from types import ModuleType
 
 import pytest
 
-from asterism.machines.flow_agent import children, moves, table
+from asterism.machines.flow_agent import moves, table
+from asterism.machines.flow_agent import moves as children
 from asterism.machines.flow_agent.events import NotifyHandler
-from asterism.machines.orchestration_loop import model_rounds
+from asterism.machines.orchestration_loop import steps
 from asterism.machines.orchestration_loop import steps as loop_steps
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Step
@@ -69,7 +70,7 @@ def test_every_interleaving_of_a_run_with_a_model_or_a_child_is_sound(name: str,
 
 
 def test_a_call_without_the_yes_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_rounds, "_gate", lambda *_: "")
+    monkeypatch.setattr(steps, "_gate", lambda *_: "")
     found = below("model", Budget())
     assert found.violation is not None
     assert found.violation.number == 9

@@ -7,7 +7,7 @@ import msgspec
 from asterism.constellation.task import TaskError
 from asterism.errors import InvalidInput
 from asterism.kernel.data import check_json
-from asterism.kernel.machine import EffectResult, run_id_of
+from asterism.kernel.machine import EffectResult
 from asterism.machines.constellation_agent.events import (
     AttemptEnded,
     AttemptProgressed,
@@ -15,7 +15,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
 )
-from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerRequest
+from asterism.machines.constellation_agent.requests import PlannerRequest
 from asterism.runtime.ports.device import Attempt, AttemptProgress, Dispatching
 from asterism.runtime.ports.performer import Report
 from asterism.runtime.ports.planner import Planner, PlanningUnavailable
@@ -27,29 +27,13 @@ class AttemptPerformer:
     def __init__(self, dispatcher: Dispatching) -> None:
         self._dispatcher = dispatcher
 
-    async def perform(self, effect_id: str, request: AttemptRequest, report: Report) -> EffectResult:
+    async def perform(self, effect_id: str, request: Attempt, report: Report) -> EffectResult:
         """Perform one attempt, with the results of its direct predecessors."""
-        effect = request.attempt
-        attempt = Attempt(
-            key=effect_id,
-            run_id=run_id_of(effect_id),
-            task_id=effect.task_id,
-            device_id=effect.device,
-            skill=effect.skill,
-            description=effect.description,
-            arguments=effect.arguments,
-            results=request.results,
-            number=effect.attempt,
-            priority=effect.priority,
-            timeout_s=effect.timeout_s,
-            deadline=effect.deadline_at,
-            folder=request.folder,
-        )
 
         def progress(sign: AttemptProgress) -> None:
             report(AttemptProgressed(effect_id=effect_id, fraction=sign.fraction, message=sign.message))
 
-        end = await self._dispatcher.perform(attempt, progress)
+        end = await self._dispatcher.perform(request, progress)
         try:  # checked here for every kind of device: the journal must not contain invalid JSON
             check_json(end.result, "the result")
         except InvalidInput as odd:

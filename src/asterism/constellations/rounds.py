@@ -12,7 +12,7 @@ from asterism.constellations.goal import Goal, goal_of
 from asterism.constellations.resumption import check_constellation, first_event_of, model_of
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
-from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, round_of
+from asterism.machines.constellation_agent.requests import MAX_ROUNDS, round_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client

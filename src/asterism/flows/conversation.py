@@ -29,9 +29,8 @@ from asterism.machines.flow_agent.memory import FlowMemory, Utterance
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Cancel, Pause, Unpause, Verb
 from asterism.runtime.client import Client
-from asterism.runtime.current_runtime import current_runtime
 from asterism.runtime.ports.store import ACCEPTED, InquiryRow, RunRow
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.runtime import Runtime, current_runtime
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 

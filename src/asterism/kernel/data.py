@@ -106,12 +106,7 @@ def _dumped(value: Any) -> Any:
 
 
 def check_json(value: Any, where: str, depth: int = MAX_DEPTH) -> None:
-    """Check that a journal returns a value unchanged.
-
-    Args:
-        value: any value.
-        where: name of the value, for the error.
-        depth: bound on nested lists and objects.
+    """Check that a journal returns a value unchanged; ``depth`` bounds nested lists and objects.
 
     Raises:
         InvalidInput: the value is not JSON, or too deep; names ``where``.

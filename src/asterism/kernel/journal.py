@@ -31,11 +31,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step of a run.
 
     Attributes:
-        run_id: the run's id.
         seq: position in the run's journal, from 1, without gaps.
         at: seconds since the epoch, from the driver's clock.
         actor: cause of the event (``system``, ``device:laptop``, ``planner``, a person's name, …).
-        event: what happened.
         state: name of the state after it.
         effects: effects it scheduled, in order; their ids are `make_effect_id` of (run, seq,
             index).
@@ -70,7 +68,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as stores hold it.
 
     Attributes:
-        kind: kind of the event.
         body: JSON ``{"event": …, "effects": […], "facts": {…}, "rules": …}`` as text, without its
             empty members.
         version: schema version of the body.
@@ -99,9 +96,7 @@ def history_line(record_or_entry: Record | Entry) -> str:
 def version_of(machine: Machine[Any], rules: int = 0) -> int:
     """Return the version of the runs that this program writes, by which programs are ordered.
 
-    Args:
-        machine: machine of the runs.
-        rules: version of the rules to use instead of the machine's own.
+    ``rules`` replaces the version of the machine's own rules.
     """
     return SCHEMA_VERSION * VERSION_STEP + (rules or machine.rules)
 

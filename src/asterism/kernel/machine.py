@@ -106,7 +106,6 @@ class StepContext(msgspec.Struct):
     Attributes:
         run_id, seq, at, actor: those of the entry that this step makes; ``at`` in seconds since the
             epoch.
-        state: the current state.
         rules: version of the rules for this entry: that of the program that submitted the run or
             last acquired ownership. A replayed step has the version of its entry, so a corrected
             move asks ``context.rules >= N``.
@@ -117,7 +116,6 @@ class StepContext(msgspec.Struct):
         side_effects: recorded results of code that may change between versions (a condition, a
             ranking). A live step computes and records them; a replayed step reads them.
         replayed: True if the entry is read from the journal, False if it is new.
-        effects: the effects scheduled so far.
         touched: ``(kind, id)`` of the parts of the memory that the move may have changed, for
             views; not journaled.
     """
@@ -218,15 +216,11 @@ class Machine(Generic[M]):
     """A named table over one memory type.
 
     Args:
-        name: name shown to users.
-        states: the enumeration of its states.
-        initial: the state in which a run begins.
-        table: state -> event type -> row.
+        name, states, initial, table, memory: as in ``machines.define_machine``.
         effects: the kinds of effect that its moves may schedule.
-        memory: returns an empty memory.
         ends: terminal states that nevertheless have rows to other states.
         common: rows of every state, for events that the state's own rows do not name.
-        while_live: rows of every state that is not terminal.
+        while_live: the same, for states that are not terminal.
         settled: called with memory and each effect result before its move; it must not fail.
         check_end: called with the memory when a live move ends the run; returns the problem, or "".
             A replay does not ask: a run that has ended stays readable.
@@ -284,11 +278,7 @@ class Machine(Generic[M]):
         An effect result settles its effect even if no row handles it. For the result of an
         abandoned effect only the common rows count.
 
-        Args:
-            state: the current state.
-            memory: changed in place, after validation.
-            event: the event to handle.
-            context: seq, time and actor of the entry; collects the effects.
+        The memory is changed in place, after validation; the context collects the effects.
 
         Returns:
             The next state, or None if nothing happened.

@@ -26,12 +26,9 @@ class Run(Generic[M]):
     """The live state of one run.
 
     Args:
-        machine: its machine.
-        run_id: its id.
         performs: False for a run that is only read and makes no requests.
 
     Attributes:
-        id: the run's id.
         state: name of the machine's state.
         memory: the machine's memory; written by moves only.
         seq: number of its last entry; 0 before the first.

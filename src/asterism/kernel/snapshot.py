@@ -56,13 +56,8 @@ class _Body(msgspec.Struct):
     requests: dict[str, Any]
 
 
-def take_snapshot(run: Run[Any], rules: str) -> Snapshot | None:
-    """Return a snapshot of a run; None if its memory cannot be converted to data.
-
-    Args:
-        run: the run.
-        rules: fingerprint of the code, ``Snapshot.code_version``.
-    """
+def take_snapshot(run: Run[Any], code_version: str) -> Snapshot | None:
+    """Return a snapshot of a run by this code version; None if its memory cannot become data."""
     if not isinstance(run.memory, msgspec.Struct):
         return None
     body = _Body(str(run.state), run.rules, run.memory, run.outstanding, sorted(run.abandoned), run.fixed_requests)
@@ -70,15 +65,15 @@ def take_snapshot(run: Run[Any], rules: str) -> Snapshot | None:
         text = msgspec.json.encode(body, enc_hook=_encode_object).decode()
     except (TypeError, ValueError, RecursionError):
         return None
-    return Snapshot(run_id=run.id, seq=run.seq, code_version=rules, body=text)
+    return Snapshot(run_id=run.id, seq=run.seq, code_version=code_version, body=text)
 
 
-def restore_snapshot(machine: Machine[M], snapshot: Snapshot, rules: str) -> Run[M] | None:
+def restore_snapshot(machine: Machine[M], snapshot: Snapshot, code_version: str) -> Run[M] | None:
     """Return the run of a snapshot, without its history.
 
     Return None if other code made the snapshot or it cannot be read.
     """
-    if snapshot.code_version != rules:
+    if snapshot.code_version != code_version:
         return None
     effects = {kind_of(effect): effect for effect in machine.effects}
     run = Run(machine, snapshot.run_id)

@@ -26,8 +26,7 @@ from asterism.loops.source import cached_until_changed, definition_name, find, p
 from asterism.loops.toml import read_parts
 from asterism.loops.worker import AnyWorker, ChildWorker, ModelWorker, Worker, WorkerFunction, check_async
 from asterism.machines.children import StartChild, child_start, event_data
-from asterism.machines.orchestration_loop.definition import LoopDefinition
-from asterism.machines.orchestration_loop.events import LoopSubmitted, StepOnce
+from asterism.machines.orchestration_loop.events import LoopDefinition, LoopSubmitted, StepOnce
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, LoopOptions, State, Step
 from asterism.machines.orchestration_loop.steps import MAX_TITLE, USER
@@ -36,9 +35,8 @@ from asterism.machines.orchestration_loop.view import LoopView
 from asterism.machines.run_control import Unpause, Verb
 from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.client import Client
-from asterism.runtime.current_runtime import current_runtime
 from asterism.runtime.ports.performer import Performer
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.runtime import Runtime, current_runtime
 from asterism.runtime.snapshots import load
 from asterism.stores.memory import MemoryStore, process_memory
 

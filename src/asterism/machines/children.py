@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -28,19 +28,15 @@ class StartChild(Effect, tag="start_child", frozen=True, kw_only=True):
     ``ChildEnded`` follows.
 
     Attributes:
-        machine: name of the machine.
         start: request from which the machine makes the first event of the run.
         title: one line for people.
     """
 
+    recovery_policy: ClassVar[RecoveryPolicy] = RecoveryPolicy.REATTACH  # the child run has its own journal
+
     machine: str
     start: StartRequest
     title: str = ""
-
-    @property
-    def recovery_policy(self) -> RecoveryPolicy:
-        """Return REATTACH: the child run has its own journal."""
-        return RecoveryPolicy.REATTACH
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a failed end, because the end of the child is not known."""
@@ -66,7 +62,6 @@ class ChildBlocked(Event, tag="child_blocked", frozen=True, kw_only=True):
 
     Attributes:
         effect_id: id of the effect that started the child.
-        blocked: True if the child is blocked.
     """
 
     effect_id: str
@@ -139,14 +134,9 @@ def child_start(machine: str, start: StartRequest, title: str) -> StartChild:
 
 
 def child_start_of(spec: ChildSpec, request: str, inputs: dict[str, Any], *, left_s: float, title: str) -> StartChild:
-    """Return the effect that starts the run of a child spec.
+    """Return the effect that starts the run of a child spec, for at most ``left_s`` seconds.
 
-    Args:
-        spec: the machine and its definition.
-        request: the task, in words.
-        inputs: JSON values by name; only those that the spec accepts are passed on.
-        left_s: seconds the run may take.
-        title: one line for people.
+    Only the inputs that the spec accepts are passed on.
     """
     if spec.accepts is not None:
         inputs = {name: inputs[name] for name in spec.accepts if name in inputs}
@@ -172,20 +162,7 @@ def event_data(given: msgspec.Struct) -> dict[str, Any]:
     return data
 
 
-def child_run_id_under(parent: str, key: str) -> str:
-    """Return the id of a child run.
-
-    It consists of its parent's id and a key, which for an effect is ``seq.index``.
-
-    Raises:
-        ValueError: the key has a colon, which separates a run from its effects.
-    """
-    if ":" in key:
-        raise ValueError(f"the key of a child has no colon: {key!r}")
-    return f"{parent}.{key}"
-
-
 def child_run_id(effect_id: str) -> str:
-    """Return the id of the run that a ``StartChild`` of this id starts."""
-    parent, _, key = effect_id.rpartition(":")
-    return child_run_id_under(parent, key)
+    """Return the id of the run that a ``StartChild`` of this id starts: ``parent.seq.index``."""
+    parent, _, place = effect_id.rpartition(":")
+    return f"{parent}.{place}"

@@ -44,6 +44,8 @@ DEFECT = "defect"
 G = TypeVar("G", bound=RunMemory)
 Hook = Callable[[Any, Any, StepContext], None]
 """The machine's own part in handling a common event: ``(memory, event, context)``."""
+GiveUp = Callable[[Any, str, str, StepContext], object]
+"""Ends a run before it has finished: ``(memory, code, reason, context)``."""
 
 
 def _nothing(memory: RunMemory, event: Event, context: StepContext) -> None:
@@ -194,20 +196,30 @@ def cancel_effect(effect_id: str, context: StepContext, why: str = "") -> None:
     context.abandon(effect_id)
 
 
-def cancels_to(state: enum.StrEnum) -> Row:
-    """Return a row for ``Cancel`` that cancels all effects and ends in ``state``."""
+def _give_up(memory: RunMemory, code: str, reason: str, context: StepContext) -> None:
+    """Record the end of a run and cancel all its effects."""
+    memory.code, memory.reason = code, reason
+    for effect_id, effect in tuple(context.outstanding.items()):
+        if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
+            cancel_effect(effect_id, context, reason)
+
+
+def cancels_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
+    """Return a row for ``Cancel`` that ends the run in ``state``; by default cancels all effects."""
 
     def cancelled(memory: RunMemory, event: Cancel, context: StepContext) -> enum.StrEnum:
-        return _give_up(memory, "cancelled", why_cancelled(event.reason, context), state, context)
+        give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
+        return state
 
     return row(cancelled, state)
 
 
-def fails_to(state: enum.StrEnum) -> Row:
-    """Return a row for ``TransitionFailed`` that cancels all effects and ends in ``state``."""
+def fails_to(state: enum.StrEnum, give_up: GiveUp = _give_up) -> Row:
+    """Return a row for ``TransitionFailed``; ``state`` and ``give_up`` as in ``cancels_to``."""
 
     def failed(memory: RunMemory, event: TransitionFailed, context: StepContext) -> enum.StrEnum:
-        return _give_up(memory, DEFECT, why_transition_failed(event), state, context)
+        give_up(memory, DEFECT, why_transition_failed(event), context)
+        return state
 
     return row(failed, state)
 
@@ -220,14 +232,6 @@ def why_cancelled(reason: str, context: StepContext) -> str:
 def why_transition_failed(event: TransitionFailed) -> str:
     """Return in words which event failed, and the error."""
     return f"{event.event} could not be taken: {event.reason}"
-
-
-def _give_up(memory: RunMemory, code: str, reason: str, state: enum.StrEnum, context: StepContext) -> enum.StrEnum:
-    memory.code, memory.reason = code, reason
-    for effect_id, effect in tuple(context.outstanding.items()):
-        if effect_id != context.settles and effect_id not in context.abandoned and not isinstance(effect, CancelEffect | SignalChild):
-            cancel_effect(effect_id, context, reason)
-    return state
 
 
 def _child_blocked(memory: RunMemory, event: ChildBlocked, context: StepContext) -> enum.StrEnum | None:

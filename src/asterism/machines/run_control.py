@@ -23,7 +23,6 @@ class OwnershipAcquired(Event, tag="ownership_acquired", frozen=True, kw_only=Tr
 
     Attributes:
         epoch: number of this ownership, from 1; a store rejects writes of an earlier epoch.
-        owner: name of the owner.
         retried: ids of the open effects that the owner performs; of a new run, for the first time.
     """
 
@@ -69,7 +68,6 @@ class Forked(Event, tag="forked", frozen=True, kw_only=True):
     Effects outstanding in the original are decided again.
 
     Attributes:
-        origin: id of the original run.
         seq: number of the last copied entry.
         idle_s: seconds between that entry and this one; all timers move later by as much.
     """
@@ -110,9 +108,7 @@ class AskPerson(Effect, tag="ask_person", frozen=True, kw_only=True):
     """A durable question to a person. The answer comes through the inbox, under the effect's id.
 
     Attributes:
-        prompt: the question in words.
         subject: the exact action to approve, as JSON; an approval holds for this subject only.
-        verbs: the accepted answers.
         schema: JSON Schema of a ``respond`` or ``edit`` value, for user interfaces; the moves check
             the value themselves. Empty for any value.
         expires_at: seconds since the epoch; 0 for never.

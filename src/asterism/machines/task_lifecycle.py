@@ -32,11 +32,8 @@ class Started(Event, tag="started", frozen=True, kw_only=True):
     inquiry_id: str = ""
 
 
-class Continued(Event, tag="continued", frozen=True, kw_only=True):
+class Continued(Started, tag="continued", frozen=True, kw_only=True):
     """The task stays running under another effect: a question about its interrupted attempt."""
-
-    effect_id: str
-    inquiry_id: str = ""
 
 
 class Completed(Event, tag="completed", frozen=True, kw_only=True):
@@ -83,7 +80,7 @@ def _waiting(task: TaskStar, event: Blocked, context: StepContext) -> TaskStatus
     return TaskStatus.WAITING_DEPENDENCY
 
 
-def _started(task: TaskStar, event: Started, context: StepContext) -> TaskStatus:
+def _started(task: TaskStar, event: Started | Continued, context: StepContext) -> TaskStatus:
     task.effect_id, task.inquiry_id = event.effect_id, event.inquiry_id
     task.error = None
     task.started_at = task.started_at or context.at
@@ -91,16 +88,9 @@ def _started(task: TaskStar, event: Started, context: StepContext) -> TaskStatus
     return TaskStatus.RUNNING
 
 
-def _continued(task: TaskStar, event: Continued, context: StepContext) -> TaskStatus:
-    task.effect_id, task.inquiry_id = event.effect_id, event.inquiry_id
-    task.attempts += not event.inquiry_id
-    return TaskStatus.RUNNING
-
-
 def _completed(task: TaskStar, event: Completed, context: StepContext) -> TaskStatus:
     task.result = event.result
-    _end(task, None, context)
-    return TaskStatus.COMPLETED
+    return _end(task, TaskStatus.COMPLETED, None, context)
 
 
 def _released(task: TaskStar, event: Released, context: StepContext) -> TaskStatus:
@@ -116,54 +106,39 @@ def _retried(task: TaskStar, event: Retried, context: StepContext) -> TaskStatus
     return TaskStatus.PENDING
 
 
-def _failed(task: TaskStar, event: Failed, context: StepContext) -> TaskStatus:
-    _end(task, event.error, context)
-    return TaskStatus.FAILED
+def _unsuccessful(task: TaskStar, event: Failed | Stopped | Skipped, context: StepContext) -> TaskStatus:
+    return _end(task, _ENDS[type(event)], event.error, context)
 
 
-def _stopped(task: TaskStar, event: Stopped, context: StepContext) -> TaskStatus:
-    _end(task, event.error, context)
-    return TaskStatus.CANCELLED
-
-
-def _skipped(task: TaskStar, event: Skipped, context: StepContext) -> TaskStatus:
-    _end(task, event.error, context)
-    return TaskStatus.SKIPPED
-
-
-def _end(task: TaskStar, error: TaskError | None, context: StepContext) -> None:
+def _end(task: TaskStar, status: TaskStatus, error: TaskError | None, context: StepContext) -> TaskStatus:
     task.effect_id = task.inquiry_id = ""
     task.error = error
     task.ended_at = context.at
+    return status
 
 
 _WAITING, _PENDING, _RUNNING = TaskStatus.WAITING_DEPENDENCY, TaskStatus.PENDING, TaskStatus.RUNNING
+_ENDS: dict[type[Event], TaskStatus] = {
+    Skipped: TaskStatus.SKIPPED,
+    Failed: TaskStatus.FAILED,
+    Stopped: TaskStatus.CANCELLED,
+}
+_UNSUCCESSFUL = {event: row(_unsuccessful, status) for event, status in _ENDS.items()}
 
 TASK_LIFECYCLE: Machine[TaskStar] = Machine(
     "task",
     states=TaskStatus,
     initial=_WAITING,
     table={
-        _WAITING: {
-            Unblocked: row(_pending, _PENDING),
-            Skipped: row(_skipped, TaskStatus.SKIPPED),
-            Failed: row(_failed, TaskStatus.FAILED),
-            Stopped: row(_stopped, TaskStatus.CANCELLED),
-        },
-        _PENDING: {
-            Blocked: row(_waiting, _WAITING),
-            Started: row(_started, _RUNNING),
-            Skipped: row(_skipped, TaskStatus.SKIPPED),
-            Failed: row(_failed, TaskStatus.FAILED),
-            Stopped: row(_stopped, TaskStatus.CANCELLED),
-        },
+        _WAITING: {Unblocked: row(_pending, _PENDING), **_UNSUCCESSFUL},
+        _PENDING: {Blocked: row(_waiting, _WAITING), Started: row(_started, _RUNNING), **_UNSUCCESSFUL},
         _RUNNING: {
-            Continued: row(_continued),
+            Continued: row(_started),
             Completed: row(_completed, TaskStatus.COMPLETED),
             Released: row(_released, _PENDING),
             Retried: row(_retried, _PENDING),
-            Failed: row(_failed, TaskStatus.FAILED),
-            Stopped: row(_stopped, TaskStatus.CANCELLED),
+            Failed: _UNSUCCESSFUL[Failed],
+            Stopped: _UNSUCCESSFUL[Stopped],
         },
         TaskStatus.COMPLETED: {},
         TaskStatus.FAILED: {},

@@ -39,8 +39,6 @@ class Client:
     """The runs of one store, for a program that need not drive them.
 
     Args:
-        store: holds the journals.
-        clock: time and fresh ids.
         machines: machines of the runs that are submitted and read here, by name.
         fleet: profiles of the devices that constellations submitted here are planned for, by id.
         fleet_file: fleet file with these devices, for the worker of such a run; empty for none.

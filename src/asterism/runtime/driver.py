@@ -51,8 +51,6 @@ class Driver:
     """Drives runs. Enter ``opened()`` first: the driver's tasks live in that context.
 
     Args:
-        store: holds the journals.
-        clock: time and fresh ids.
         machines: machines that it can drive, by name.
         performers: by kind of effect; the driver adds those for child runs.
         registrations: further machines, each with performers that serve it only.
@@ -224,13 +222,7 @@ class Driver:
         return end
 
     async def drive_child(self, run_id: str, on_blocked: Callable[[bool], None]) -> Run[Any]:
-        """Drive a child to its end, and return it.
-
-        Args:
-            run_id: its id.
-            on_blocked: called with True when the child starts to wait only for people, and with
-                False when it stops.
-        """
+        """Drive a child to its end, and return it; ``on_blocked`` as in ``RunExecutor``."""
         row = await self.store.run(run_id)
         if row.status == "ended":
             live, _ = await load(self.store, machine_of(row, self.machines), run_id, self._spacing)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from asterism.constellation.profile import Fleet
 from asterism.errors import Refused, RunOwned, UnknownMachine
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Event
+from asterism.kernel.machine import Effect, Event, Machine
 from asterism.kernel.run import Run
 from asterism.runtime.client import VERDICT_POLL_S, Client, accepted, no_verdict, polls
-from asterism.runtime.clock import Clock
+from asterism.runtime.clock import Clock, SystemClock
 from asterism.runtime.driver import Driver
+from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import RunRow, Store
 
 
@@ -41,18 +44,7 @@ class Runtime(Client):
         """Put an event into a run's inbox, drive the run if nobody else does; return the verdict.
 
         If nobody owns the run (for a child: its root), it is driven here until it has processed the
-        event and only people can advance it.
-
-        Args:
-            run_id: id of the run.
-            event: the event to send.
-            actor: who sends it.
-            key: idempotency key: the same key again returns the same verdict; a fresh one by
-                default.
-            timeout_s: how long to wait for another owner's verdict.
-
-        Returns:
-            ``accepted``.
+        event and only people can advance it. Arguments and result are those of ``Client.send``.
 
         Raises:
             RunNotFound, RunNewer, Refused: as ``Client.send``.
@@ -86,3 +78,38 @@ class Runtime(Client):
 
     def _sent(self) -> None:
         self.driver.wake_inbox()
+
+
+# -- the runtime of loops and flows that are given none --------------------------------------------
+
+
+CURRENT: ContextVar[Runtime | None] = ContextVar("asterism_runtime", default=None)
+"""The runtime of the enclosing ``asterism.open()``; None outside of one."""
+
+
+@contextlib.asynccontextmanager
+async def current_runtime(
+    given: Runtime | None,
+    *,
+    store: Callable[[], Store],
+    machines: Mapping[str, Machine[Any]],
+    performers: Mapping[type[Effect], Performer],
+) -> AsyncIterator[Runtime]:
+    """Yield the given runtime, else that of the enclosing ``asterism.open()``, else a new one.
+
+    Args:
+        given: used as it is, and left open.
+        store: makes the store of a new runtime; closed at the end.
+        machines: machines that a new runtime can drive.
+        performers: performers of a new runtime, by kind of effect.
+    """
+    if runtime := given or CURRENT.get():
+        yield runtime
+        return
+    clock, own = SystemClock(), store()
+    try:
+        driver = Driver(store=own, clock=clock, machines=machines, performers=performers)
+        async with driver.opened():
+            yield Runtime(own, driver, clock)
+    finally:
+        await own.close()

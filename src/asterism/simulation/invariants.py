@@ -21,10 +21,8 @@ from asterism.constellation.task import TaskStar
 from asterism.errors import AsterismError
 from asterism.kernel.run import Run
 from asterism.machines.children import StartChild
-from asterism.machines.constellation_agent.definition import ConstellationDefinition
-from asterism.machines.constellation_agent.events import Dispatch
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import NotPlanning
+from asterism.machines.constellation_agent.events import ConstellationDefinition, Dispatch
+from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 
 INVARIANTS = {
     1: "the graph is acyclic",

@@ -16,8 +16,7 @@ import msgspec
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
-from asterism.stores.consistency import check_rows
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
 
 Fault = Callable[[str], Exception | None]
 """Called before each write with its name (``append``, …); if it returns an exception, that is

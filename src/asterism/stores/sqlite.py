@@ -4,43 +4,44 @@ Any number of processes may open the same file. ``owners`` knows which of them o
 owner's file ``<database>.owners/<id>`` is made when a store first acquires a run.
 """
 
+# ruff: noqa: S608 - a query is made of our own names; values are parameters
+
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
 
 from asterism.errors import InvalidInput, RunNewer, RunNotFound, RunOwned, StaleOwner, StoreUnavailable
 from asterism.kernel.journal import Record
 from asterism.kernel.snapshot import Snapshot
-from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus
-from asterism.stores.consistency import check_rows
+from asterism.runtime.ports.store import Commit, InboxRow, InquiryRow, RunRow, RunStatus, check_rows
 from asterism.stores.database import open_database
 from asterism.stores.owners import Owners
 from asterism.stores.writer import GroupWriter
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
-INSERT_RUN = """
-INSERT INTO runs
-    (run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
-    version)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING"""
-INSERT_ENTRY = """
-INSERT INTO entries (run, seq, at, actor, kind, state, body, key, note, version, epoch)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-INSERT_INQUIRY = """
-INSERT INTO inquiries (inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+def _columns(kind: type[msgspec.Struct]) -> str:
+    return ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
+
+
+def _marks(kind: type[msgspec.Struct]) -> str:
+    return ", ".join("?" for _ in msgspec.structs.fields(kind))
+
+
+INSERT_RUN = f"INSERT INTO runs ({_columns(RunRow)}) VALUES ({_marks(RunRow)}) ON CONFLICT (run) DO NOTHING"
+INSERT_ENTRY = f"INSERT INTO entries ({_columns(Record)}, epoch) VALUES ({_marks(Record)}, ?)"
+INSERT_INQUIRY = f"INSERT INTO inquiries ({_columns(InquiryRow)}) VALUES ({_marks(InquiryRow)})"
 INSERT_INBOX = """
 INSERT INTO inbox (run, key, actor, kind, body, at, verdict)
 SELECT run, ?, ?, ?, ?, ?, '' FROM runs WHERE run = ? ON CONFLICT (run, key) DO NOTHING"""
-REPLACE_SNAPSHOT = "INSERT OR REPLACE INTO snapshots (run, seq, rules, body) VALUES (?, ?, ?, ?)"
+REPLACE_SNAPSHOT = f"INSERT OR REPLACE INTO snapshots ({_columns(Snapshot)}) VALUES ({_marks(Snapshot)})"
 
 ADVANCE_RUN = """
 UPDATE runs SET seq = ?, state = ?, status = ?, outcome = ?, updated_at = ?, version = max(version, ?)
@@ -55,30 +56,21 @@ UPDATE runs SET owner = '' WHERE run = ? AND epoch = ? AND NOT EXISTS (
 CLOSE_INQUIRY = "UPDATE inquiries SET answer = ? WHERE inquiry = ? AND run = ? AND answer = ''"
 FOLD_INBOX = "UPDATE inbox SET verdict = ? WHERE run = ? AND key = ? AND verdict = ''"
 
-SELECT_RUN = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
-    version
-FROM runs WHERE run = ?"""
-SELECT_RUNS = """
-SELECT run, machine, title, state, status, outcome, session, parent, tenant, actor, epoch, seq, owner, created_at, updated_at, root,
-    version
-FROM runs WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR root = ?2) AND (NOT ?3 OR root = run)
+SELECT_RUN = f"SELECT {_columns(RunRow)} FROM runs WHERE run = ?"
+SELECT_RUNS = f"""
+SELECT {_columns(RunRow)} FROM runs WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR root = ?2) AND (NOT ?3 OR root = run)
 ORDER BY created_at DESC, rowid DESC LIMIT ?4"""
-SELECT_RECORDS = """
-SELECT run, seq, at, actor, kind, state, body, key, note, version
-FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"""
-SELECT_INBOX_ROW = "SELECT run, key, actor, kind, body, at, verdict FROM inbox WHERE run = ? AND key = ?"
+SELECT_RECORDS = f"SELECT {_columns(Record)} FROM entries WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
+SELECT_SNAPSHOT = f"SELECT {_columns(Snapshot)} FROM snapshots WHERE run = ?"
+SELECT_INBOX_ROW = f"SELECT {_columns(InboxRow)} FROM inbox WHERE run = ? AND key = ?"
 # Unfolded rows first: the list of runs is parsed from JSON only if there are any.
-SELECT_INBOX = """
-SELECT run, key, actor, kind, body, at, verdict FROM inbox INDEXED BY inbox_unfolded
+SELECT_INBOX = f"""
+SELECT {_columns(InboxRow)} FROM inbox INDEXED BY inbox_unfolded
 WHERE verdict = '' AND +run IN (SELECT value FROM json_each(?)) ORDER BY rowid"""
-SELECT_INQUIRIES = """
-SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
-FROM inquiries WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2)) ORDER BY rowid"""
-SELECT_OPEN_INQUIRIES = """
-SELECT inquiry, run, prompt, verbs, subject, schema, risk, asked_at, expires_at, answer
-FROM inquiries WHERE answer = '' AND (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2))
-ORDER BY rowid"""
+SELECT_INQUIRIES = f"""
+SELECT {_columns(InquiryRow)} FROM inquiries
+WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR run IN (SELECT run FROM runs WHERE root = ?2)) ORDER BY rowid"""
+SELECT_OPEN_INQUIRIES = SELECT_INQUIRIES.replace("WHERE", "WHERE answer = '' AND", 1)
 
 SELECT_PRUNABLE = """
 SELECT run FROM runs WHERE root = run AND status = 'ended' AND (?1 IS NULL OR updated_at < ?1)
@@ -89,6 +81,33 @@ MAX_INTEGER = 2**63 - 1
 """The largest integer in SQLite; no row has a greater number."""
 PRUNED_AT_A_TIME = 100
 """Runs deleted in one transaction; a small number, so that appends do not wait long."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Operation = Callable[Concatenate["SqliteStore", sqlite3.Connection, P], T]
+Method = Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]
+
+
+def _reads(work: Operation[P, T]) -> Method[P, T]:
+    """Perform an operation that only reads in the writer's thread."""
+
+    async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self._writer.read(lambda connection: work(self, connection, *args, **options))
+
+    return method
+
+
+def _writes(work: Operation[P, T]) -> Method[P, T]:
+    """Perform an operation that writes in the writer's thread.
+
+    It raises an ``AsterismError`` before its first write.
+    """
+
+    async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self._writer.write(lambda connection: work(self, connection, *args, **options))
+
+    return method
 
 
 class SqliteStore:
@@ -116,171 +135,144 @@ class SqliteStore:
     async def submit(self, row: RunRow, first: Record, *more: Record, opened: Sequence[InquiryRow] = ()) -> None:
         records = (first, *more)
         check_rows(row.run_id, records, 1, opened)
-        await self._writer.write(partial(_submit, row, records, opened))
+        await self._submit(row, records, opened)
 
-    async def acquire(self, run_id: str, *, newest: int) -> int:
-        return await self._writer.write(partial(_claim, self._owners, run_id, newest))
+    @_writes
+    def _submit(self, connection: sqlite3.Connection, row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow]) -> None:
+        fresh = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
+        if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
+            raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
+        connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
+        connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
 
-    async def release(self, run_id: str, epoch: int, *, force: bool = False) -> bool:
-        return await self._writer.write(partial(_release, run_id, epoch, force))
+    @_writes
+    def acquire(self, connection: sqlite3.Connection, run_id: str, *, newest: int) -> int:
+        seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run_id,)).fetchone()
+        if seen is None:
+            raise RunNotFound(run_id)
+        epoch, owner, version = seen
+        if version > newest:
+            raise RunNewer(run_id, version, newest)
+        if holder := self._owners.live_owner(owner):
+            raise RunOwned(run_id, holder)
+        # The write lock has been held since the group began, so no process acquires the run before
+        # this update.
+        connection.execute(CLAIM_RUN, (self._owners.enter(), run_id))
+        return int(epoch) + 1
+
+    @_writes
+    def release(self, connection: sqlite3.Connection, run_id: str, epoch: int, *, force: bool = False) -> bool:
+        if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run_id, epoch)).rowcount:
+            return True
+        return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run_id, epoch)).fetchone() is None
 
     async def append(self, commit: Commit) -> None:
         check_rows(commit.run_id, commit.records, commit.expected_seq + 1, commit.opened)
-        await self._writer.write(partial(_append, commit))
+        await self._append(commit)
 
-    async def run(self, run_id: str) -> RunRow:
-        return await self._writer.read(partial(_run, self._owners, run_id))
+    @_writes
+    def _append(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        run, epoch, seq = commit.run_id, commit.epoch, commit.expected_seq
+        row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
+        if not connection.execute(ADVANCE_RUN, (*row, run, epoch, seq)).rowcount:
+            raise StaleOwner(run, epoch)
+        connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
+        if commit.opened:
+            connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in commit.opened])
+        if commit.closed:
+            connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
+        if commit.folded:
+            connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
+        if commit.snapshot:
+            connection.execute(REPLACE_SNAPSHOT, msgspec.structs.astuple(commit.snapshot))
+        if commit.status == "ended":
+            connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
 
-    async def runs(
-        self, *, limit: int = 100, status: RunStatus | None = None, root: str | None = None, roots_only: bool = False
+    @_reads
+    def run(self, connection: sqlite3.Connection, run_id: str) -> RunRow:
+        found = _rows(RunRow, connection.execute(SELECT_RUN, (run_id,)))
+        if not found:
+            raise RunNotFound(run_id)
+        return msgspec.structs.replace(found[0], owner=self._owners.live_owner(found[0].owner))
+
+    @_reads
+    def runs(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        limit: int = 100,
+        status: RunStatus | None = None,
+        root: str | None = None,
+        roots_only: bool = False,
     ) -> list[RunRow]:
-        return await self._writer.read(partial(_runs, self._owners, (status, root, roots_only, min(limit, MAX_INTEGER))))
+        found = _rows(RunRow, connection.execute(SELECT_RUNS, (status, root, roots_only, min(limit, MAX_INTEGER))))
+        words = {owner: self._owners.live_owner(owner) for owner in {row.owner for row in found}}
+        return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
 
-    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
-        return await self._writer.read(partial(_records, run_id, after, limit))
+    @_reads
+    def records(self, connection: sqlite3.Connection, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        most = -1 if limit is None else min(limit, MAX_INTEGER)
+        return _rows(Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), most)))
 
-    async def snapshot(self, run_id: str) -> Snapshot | None:
-        return await self._writer.read(partial(_snapshot, run_id))
+    @_reads
+    def snapshot(self, connection: sqlite3.Connection, run_id: str) -> Snapshot | None:
+        return next(iter(_rows(Snapshot, connection.execute(SELECT_SNAPSHOT, (run_id,)))), None)
 
-    async def send(self, row: InboxRow) -> InboxRow:
-        return await self._writer.write(partial(_send, row))
+    @_writes
+    def send(self, connection: sqlite3.Connection, row: InboxRow) -> InboxRow:
+        connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id))
+        present = _inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
+        if not present:
+            raise RunNotFound(row.run_id)
+        return present[0]
 
-    async def inbox(self, runs: Sequence[str]) -> list[InboxRow]:
-        return await self._writer.read(partial(_inbox, runs))
+    @_reads
+    def inbox(self, connection: sqlite3.Connection, runs: Sequence[str]) -> list[InboxRow]:
+        return _inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
 
-    async def verdict(self, run_id: str, key: str) -> str:
-        return await self._writer.read(partial(_verdict, run_id, key))
+    @_reads
+    def verdict(self, connection: sqlite3.Connection, run_id: str, key: str) -> str:
+        found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run_id, key)).fetchone()
+        return str(found[0]) if found else ""
 
-    async def inquiries(self, *, run_id: str | None = None, root: str | None = None, open_only: bool = True) -> list[InquiryRow]:
-        return await self._writer.read(partial(_inquiries, run_id, root, open_only))
+    @_reads
+    def inquiries(
+        self, connection: sqlite3.Connection, *, run_id: str | None = None, root: str | None = None, open_only: bool = True
+    ) -> list[InquiryRow]:
+        cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run_id, root))
+        return [_row(InquiryRow, {**fields, "verbs": _json(fields["verbs"])}) for fields in _fields(cursor)]
 
     async def prune(self, *, before: float | None = None, outcomes: Sequence[str] = (), keep_bytes: int | None = None) -> int:
         forgotten = 0
-        wanted = msgspec.json.encode(list(outcomes)).decode()
-        while keep_bytes is None or await self._writer.read(_size) > keep_bytes:  # bounded: each round deletes runs, or is the last
-            count = await self._writer.write(partial(_prune, self._owners, before, wanted))
+        while keep_bytes is None or await self._size() > keep_bytes:  # bounded: each round deletes runs, or is the last
+            count = await self._prune(before, outcomes)
             forgotten += count
             if not count:
                 break
         return forgotten
 
+    @_writes
+    def _prune(self, connection: sqlite3.Connection, before: float | None, outcomes: Sequence[str]) -> int:
+        # A process that was killed between a run's last entry and its release is still its owner in
+        # the database.
+        named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
+        living = [owner for (owner,) in named if self._owners.live_owner(owner)]
+        asked = (before, msgspec.json.encode(outcomes).decode(), msgspec.json.encode(living).decode(), PRUNED_AT_A_TIME)
+        runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, asked)]
+        for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
+            connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])
+        connection.execute("PRAGMA incremental_vacuum").fetchall()
+        return len(runs)
+
+    @_reads
+    def _size(self, connection: sqlite3.Connection) -> int:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        return int(pages) * int(page_bytes)
+
     async def close(self) -> None:
         await self._writer.close()
         self._owners.leave()
-
-
-# -- in the writer's thread; an AsterismError is raised before the first write ---------------------
-
-
-def _submit(row: RunRow, records: Sequence[Record], opened: Sequence[InquiryRow], connection: sqlite3.Connection) -> None:
-    fresh = msgspec.structs.replace(row, root=row.root or row.run_id, epoch=0, seq=len(records), owner="")
-    if not connection.execute(INSERT_RUN, msgspec.structs.astuple(fresh)).rowcount:
-        raise InvalidInput(f"there is a run {row.run_id!r} already; choose another id")
-    connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), 0) for record in records])
-    connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in opened])
-
-
-def _claim(owners: Owners, run_id: str, newest: int, connection: sqlite3.Connection) -> int:
-    seen = connection.execute("SELECT epoch, owner, version FROM runs WHERE run = ?", (run_id,)).fetchone()
-    if seen is None:
-        raise RunNotFound(run_id)
-    epoch, owner, version = seen
-    if version > newest:
-        raise RunNewer(run_id, version, newest)
-    if holder := owners.live_owner(owner):
-        raise RunOwned(run_id, holder)
-    # The write lock has been held since the group began, so no process acquires the run before this
-    # update.
-    connection.execute(CLAIM_RUN, (owners.enter(), run_id))
-    return int(epoch) + 1
-
-
-def _release(run_id: str, epoch: int, force: bool, connection: sqlite3.Connection) -> bool:  # noqa: FBT001 - bound by name above
-    if connection.execute(ABANDON_RUN if force else RELEASE_RUN, (run_id, epoch)).rowcount:
-        return True
-    return connection.execute("SELECT 1 FROM runs WHERE run = ? AND epoch = ?", (run_id, epoch)).fetchone() is None
-
-
-def _append(commit: Commit, connection: sqlite3.Connection) -> None:
-    run, epoch, seq = commit.run_id, commit.epoch, commit.expected_seq
-    row = (seq + len(commit.records), commit.state, commit.status, commit.outcome, commit.updated_at, commit.version)
-    if not connection.execute(ADVANCE_RUN, (*row, run, epoch, seq)).rowcount:
-        raise StaleOwner(run, epoch)
-    connection.executemany(INSERT_ENTRY, [(*msgspec.structs.astuple(record), epoch) for record in commit.records])
-    if commit.opened:
-        connection.executemany(INSERT_INQUIRY, [_packed(inquiry) for inquiry in commit.opened])
-    if commit.closed:
-        connection.executemany(CLOSE_INQUIRY, [(answer, inquiry, run) for inquiry, answer in commit.closed])
-    if commit.folded:
-        connection.executemany(FOLD_INBOX, [(verdict, run, key) for key, verdict in commit.folded])
-    if commit.snapshot:
-        connection.execute(REPLACE_SNAPSHOT, msgspec.structs.astuple(commit.snapshot))
-    if commit.status == "ended":
-        connection.execute("DELETE FROM snapshots WHERE run = ?", (run,))
-
-
-def _prune(owners: Owners, before: float | None, outcomes: str, connection: sqlite3.Connection) -> int:
-    # A process that was killed between a run's last entry and its release is still its owner in the
-    # database.
-    named = connection.execute("SELECT DISTINCT owner FROM runs WHERE status = 'ended'").fetchall()
-    living = msgspec.json.encode([owner for (owner,) in named if owners.live_owner(owner)]).decode()
-    runs = [run for (run,) in connection.execute(SELECT_PRUNABLE, (before, outcomes, living, PRUNED_AT_A_TIME))]
-    for table in PRUNED_TABLES:  # runs go last: the others need the roots in it
-        connection.executemany(f"DELETE FROM {table} WHERE run IN (SELECT run FROM runs WHERE root = ?)", [(run,) for run in runs])  # noqa: S608 - our own names
-    connection.execute("PRAGMA incremental_vacuum").fetchall()
-    return len(runs)
-
-
-def _size(connection: sqlite3.Connection) -> int:
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-    return int(pages) * int(page_bytes)
-
-
-def _run(owners: Owners, run_id: str, connection: sqlite3.Connection) -> RunRow:
-    found = _rows(RunRow, connection.execute(SELECT_RUN, (run_id,)))
-    if not found:
-        raise RunNotFound(run_id)
-    return msgspec.structs.replace(found[0], owner=owners.live_owner(found[0].owner))
-
-
-def _runs(owners: Owners, asked: tuple[Any, ...], connection: sqlite3.Connection) -> list[RunRow]:
-    found = _rows(RunRow, connection.execute(SELECT_RUNS, asked))
-    words = {owner: owners.live_owner(owner) for owner in {row.owner for row in found}}
-    return [msgspec.structs.replace(row, owner=words[row.owner]) for row in found]
-
-
-def _records(run_id: str, after: int, limit: int | None, connection: sqlite3.Connection) -> list[Record]:
-    return _rows(
-        Record, connection.execute(SELECT_RECORDS, (run_id, min(after, MAX_INTEGER), -1 if limit is None else min(limit, MAX_INTEGER)))
-    )
-
-
-def _snapshot(run_id: str, connection: sqlite3.Connection) -> Snapshot | None:
-    found = _rows(Snapshot, connection.execute("SELECT run, seq, rules, body FROM snapshots WHERE run = ?", (run_id,)))
-    return found[0] if found else None
-
-
-def _send(row: InboxRow, connection: sqlite3.Connection) -> InboxRow:
-    connection.execute(INSERT_INBOX, (row.key, row.actor, row.kind, row.body, row.at, row.run_id))
-    present = _inbox_rows(connection.execute(SELECT_INBOX_ROW, (row.run_id, row.key)))
-    if not present:
-        raise RunNotFound(row.run_id)
-    return present[0]
-
-
-def _inbox(runs: Sequence[str], connection: sqlite3.Connection) -> list[InboxRow]:
-    return _inbox_rows(connection.execute(SELECT_INBOX, (msgspec.json.encode(runs).decode(),)))
-
-
-def _verdict(run_id: str, key: str, connection: sqlite3.Connection) -> str:
-    found = connection.execute("SELECT verdict FROM inbox WHERE run = ? AND key = ?", (run_id, key)).fetchone()
-    return str(found[0]) if found else ""
-
-
-def _inquiries(run_id: str | None, root: str | None, open_only: bool, connection: sqlite3.Connection) -> list[InquiryRow]:  # noqa: FBT001
-    cursor = connection.execute(SELECT_OPEN_INQUIRIES if open_only else SELECT_INQUIRIES, (run_id, root))
-    return [_row(InquiryRow, {**fields, "verbs": _json(fields["verbs"])}) for fields in _fields(cursor)]
 
 
 def _packed(inquiry: InquiryRow) -> tuple[Any, ...]:

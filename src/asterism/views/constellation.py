@@ -40,8 +40,7 @@ from asterism.machines.constellation_agent.events import (
     RaiseLimits,
     WeavingMode,
 )
-from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval, AwaitingPlanner, Deferred
+from asterism.machines.constellation_agent.memory import NAMED, AwaitingApproval, AwaitingPlanner, ConstellationMemory, Deferred
 from asterism.machines.run_control import (
     Answered,
     AskPerson,

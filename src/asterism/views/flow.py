@@ -17,9 +17,8 @@ from asterism.machines.flow_agent.events import (
     NotifyHandler,
     RunningEntered,
 )
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning, NoHandler
 from asterism.machines.flow_agent.moves import ASIDE
-from asterism.machines.flow_agent.states import HandlerRunning, NoHandler
 from asterism.machines.run_control import Answered, AskPerson, Cancel, Forked, OwnershipAcquired, Pause, TransitionFailed, Unpause
 from asterism.views.delta import LogLine, brief
 from asterism.views.view import BaseView, Settled

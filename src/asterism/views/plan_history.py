@@ -13,8 +13,7 @@ from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer, upgraded
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Planned, PlanningFailed
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval
+from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory
 from asterism.machines.run_control import Answered, AskPerson
 from asterism.machines.usage import Usage
 from asterism.views.words import count, duration, plain, preview

@@ -35,8 +35,7 @@ from asterism.machines.flow_agent.events import (
     NotifyHandler,
     RunningEntered,
 )
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import HandlerRunning
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Answered, AskPerson, OwnershipAcquired
 from asterism.simulation.invariants import InvariantViolated

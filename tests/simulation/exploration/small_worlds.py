@@ -28,8 +28,7 @@ from asterism.machines.constellation_agent.events import (
     RunOptions,
     WeavingMode,
 )
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import Awaiting, NotPlanning, PlanRequest
+from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, AskPerson, BatchEnded
 from asterism.simulation.invariants import (

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.previous_rounds import MAX_ROUNDS, MAX_TASKS, MAX_TEXT, digest, previous_rounds_of, round_of
+from asterism.machines.constellation_agent.requests import MAX_ROUNDS, MAX_TASKS, MAX_TEXT, digest, previous_rounds_of, round_of
 from tests.constellation_harness import Agent
 from tests.constellations import constellation, plan
 

@@ -29,7 +29,7 @@ from asterism.machines.flow_agent.events import (
     NotifyHandler,
     RunningEntered,
 )
-from asterism.machines.flow_agent.states import HandlerRunning
+from asterism.machines.flow_agent.memory import HandlerRunning
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Forked, Pause, TransitionFailed, Unpause
 

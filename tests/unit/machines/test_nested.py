@@ -9,8 +9,8 @@ import pytest
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.resolution import REPORTED
 from asterism.constellation.task import ErrorCode
-from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id, child_run_id_under
-from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.children import ChildBlocked, ChildEnded, ChildSignaled, SignalChild, StartChild, child_run_id
+from asterism.machines.constellation_agent.events import first_event
 from asterism.machines.run_control import Cancel, OwnershipAcquired, Pause, Unpause
 from asterism.runtime.run_status import status_of
 from tests.constellation_harness import Agent, memory_of
@@ -46,12 +46,6 @@ def test_a_child_is_started_with_the_plan_the_inputs_and_the_fleet() -> None:
     assert [device.device_id for device in first.fleet] == list(it.memory.fleet)
     assert child_run_id(effect_id) == "r.2.0"
     assert memory_of(it.replayed()) == memory_of(it.run)
-
-
-def test_the_key_of_a_child_has_no_colon() -> None:
-    assert child_run_id_under("r", "mail") == "r.mail"
-    with pytest.raises(ValueError, match="has no colon"):
-        child_run_id_under("r", "a:b")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from asterism.constellation.documents import PlanDocument
 from asterism.machines.constellation_agent.events import AskPlanner, Planned
-from asterism.machines.constellation_agent.planning_state import NotPlanning
-from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
+from asterism.machines.constellation_agent.memory import NotPlanning
+from asterism.machines.constellation_agent.requests import previous_rounds_of
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import CancelEffect, Pause, Unpause
 from tests.constellation_harness import Agent, agent_of_rules, memory_of

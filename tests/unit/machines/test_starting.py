@@ -15,13 +15,18 @@ from asterism.errors import InvalidInput
 from asterism.kernel.machine import Event
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild, child_start, child_start_of
-from asterism.machines.constellation_agent.definition import ConstellationDefinition
-from asterism.machines.constellation_agent.events import ConstellationSubmitted, RunOptions
-from asterism.machines.flow_agent.definition import FlowDefinition
+from asterism.machines.constellation_agent.events import ConstellationDefinition, ConstellationSubmitted, RunOptions
 from asterism.machines.flow_agent.events import AgentStatus as S
-from asterism.machines.flow_agent.events import AgentView, ChildRequested, ConversationLimits, ConversationStarted, Message, RunningEntered
-from asterism.machines.orchestration_loop.definition import LoopDefinition
-from asterism.machines.orchestration_loop.events import LoopSubmitted
+from asterism.machines.flow_agent.events import (
+    AgentView,
+    ChildRequested,
+    ConversationLimits,
+    ConversationStarted,
+    FlowDefinition,
+    Message,
+    RunningEntered,
+)
+from asterism.machines.orchestration_loop.events import LoopDefinition, LoopSubmitted
 from asterism.machines.orchestration_loop.model import LoopOptions, Step, WorkerProfile
 from tests.constellation_harness import FLEET, Agent
 from tests.loop_harness import Loop

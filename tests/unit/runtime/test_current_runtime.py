@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 
 import asterism
-from asterism.runtime.current_runtime import CURRENT, current_runtime
-from asterism.runtime.runtime import Runtime
+from asterism.runtime.runtime import CURRENT, Runtime, current_runtime
 from asterism.stores.memory import Memory, MemoryStore
 
 

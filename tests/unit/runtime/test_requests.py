@@ -13,7 +13,7 @@ from asterism.kernel.snapshot import take_snapshot
 from asterism.kernel.start import StartRequest
 from asterism.machines.children import ChildRequest, SignalChild, StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
-from asterism.machines.constellation_agent.requests import AttemptRequest, PlannerRequest
+from asterism.machines.constellation_agent.requests import Attempt, PlannerRequest
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.flow_agent.events import AgentStatus, AgentView, CallHandler
 from asterism.machines.flow_agent.requests import HandlerCall
@@ -72,7 +72,7 @@ def test_a_question_is_forgotten_with_its_answer() -> None:
 def test_what_a_planner_and_a_device_are_given_stays_as_it_is() -> None:
     agent, question = asked_while_it_works()
     (attempt,) = agent.outstanding(Dispatch)
-    given: list[PlannerRequest | AttemptRequest] = [agent.run.request(question), agent.run.request(attempt)]
+    given: list[PlannerRequest | Attempt] = [agent.run.request(question), agent.run.request(attempt)]
     before = msgspec.json.encode(given)
     agent.ends("a", {"x": 3})
     agent.plans(thought="again", status="START")

@@ -19,9 +19,8 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Planned
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval, AwaitingPlanner, PlanRequest
-from asterism.machines.run_control import Answered, AskPerson, Verb, check_verb, expiry
+from asterism.machines.constellation_agent.memory import AwaitingApproval, AwaitingPlanner, ConstellationMemory, PlanRequest
+from asterism.machines.run_control import Answered, Verb, check_verb
 
 Kind = Literal["plan", "edits", "restart"]
 
@@ -47,14 +46,7 @@ def shown_plan(plan: PlanDocument, constellation: TaskConstellation) -> PlanDocu
 
 
 def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepContext, changed: list[Change] | None = None) -> None:
-    """Ask a person to approve a proposal.
-
-    Args:
-        memory: memory of the agent, whose decision stays open.
-        proposed: answer of the planner: a plan, or edits.
-        context: collects the question.
-        changed: changes that the edits would make; None for a plan.
-    """
+    """Ask a person to approve a plan, or edits with the changes that they would make."""
     kind = kind_of(proposed)
     subject: dict[str, Any] = {"kind": kind, "status": str(proposed.status), "thought": proposed.thought}
     if changed is None:
@@ -86,11 +78,7 @@ def ask_approval(memory: ConstellationMemory, proposed: Planned, context: StepCo
 def put_to_person(memory: ConstellationMemory, subject: dict[str, Any], context: StepContext) -> tuple[str, float]:
     """Ask about a proposal; return the id of the question and its expiry."""
     kind: Kind = subject["kind"]
-    expires_at = expiry(context, memory.options.inquiry_timeout_s)
-    effect = context.schedule(AskPerson(prompt=_PROMPTS[kind], subject=subject, verbs=_VERBS[kind], risk="high", expires_at=expires_at))
-    if expires_at:
-        memory.wake_up_at(expires_at)
-    return effect, expires_at
+    return memory.ask(_PROMPTS[kind], subject, _VERBS[kind], context)
 
 
 def kind_of(proposed: Planned) -> Kind:

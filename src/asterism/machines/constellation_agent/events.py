@@ -12,6 +12,7 @@ from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
+from asterism.kernel.start import StartRequest
 from asterism.machines.usage import Usage
 
 
@@ -77,7 +78,6 @@ class ConstellationSubmitted(Event, tag="constellation_submitted", frozen=True, 
     """A request with its fleet: the first event of a run.
 
     Attributes:
-        request: the user's words.
         fleet: profiles, in the order of the fleet file.
         fleet_file: file from which a resumed run opens its devices again.
         working_directory: folder where the run was started; base of relative paths in its tasks.
@@ -126,7 +126,6 @@ class Planned(EffectResult, tag="planned", frozen=True, kw_only=True):
             constellation.
         actions: edits as written, ``[{"tool": …, "parameters": {…}}]``, in EDITING.
         result: ``{"summary": …, …}`` for the user.
-        usage: usage of the answer.
         prompt, reply: the messages to and from the model, for people; no move reads them.
         notes: problems on the way to this answer, in words: rejected replies, waits, use of the
             backup model.
@@ -215,6 +214,8 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
         rejections: reasons why people rejected earlier answers, oldest first.
     """
 
+    actor: ClassVar[str] = "planner"
+
     mode: WeavingMode
     request: str
     base_version: int = 0
@@ -223,11 +224,6 @@ class AskPlanner(Effect, tag="ask_planner", frozen=True, kw_only=True):
     refusal: Refusal | None = None
     number: int = 1
     rejections: tuple[str, ...] = ()
-
-    @property
-    def actor(self) -> str:
-        """Return ``planner``."""
-        return "planner"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a planning failure, because no answer arrived."""
@@ -269,3 +265,40 @@ class Dispatch(Effect, tag="dispatch", frozen=True, kw_only=True):
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted attempt, which may have finished or not."""
         return AttemptEnded(effect_id=effect_id, error=TaskError(code="interrupted", message=why))
+
+
+# -- start by another run --------------------------------------------------------------------------
+
+
+class ConstellationDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything of a constellation that is known before its request and inputs.
+
+    Attributes:
+        plan: its tasks and dependencies; None if the planner is to plan the request.
+        working_directory: base of relative paths in its tasks; empty for the driver's current
+            folder.
+    """
+
+    fleet: tuple[AgentProfile, ...] = ()
+    plan: PlanDocument | None = None
+    options: RunOptions = RunOptions()
+    working_directory: str = ""
+
+
+def first_event(start: StartRequest) -> ConstellationSubmitted:
+    """Return the event that begins the run.
+
+    Raises:
+        InvalidInput: the definition of the request is not a ``ConstellationDefinition``.
+    """
+    defined = start.defined_as(ConstellationDefinition)
+    limit_s = start.limit_s(defined.options.wall_limit_s, default_s=RunOptions().wall_limit_s)
+    return ConstellationSubmitted(
+        request=start.request,
+        fleet_file=start.fleet_file,
+        working_directory=defined.working_directory,
+        fleet=defined.fleet,
+        options=msgspec.structs.replace(defined.options, wall_limit_s=limit_s),
+        plan=defined.plan,
+        inputs=start.inputs,
+    )

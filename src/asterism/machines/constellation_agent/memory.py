@@ -11,12 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
+from asterism.constellation.edits import Refusal
 from asterism.constellation.profile import Fleet
 from asterism.constellation.task import TaskStatus
 from asterism.kernel.machine import EffectResult, StepContext
 from asterism.machines.constellation_agent.events import Dispatch, Planned, PlanningFailed, RunOptions
-from asterism.machines.constellation_agent.planning_state import NotPlanning, PlanningState, PlanRequest
-from asterism.machines.run_control import RunMemory
+from asterism.machines.run_control import AskPerson, RunMemory, Verb, expiry
 from asterism.machines.task_coupling import TaskSchedule
 from asterism.machines.usage import Usage
 
@@ -28,6 +28,90 @@ UNLIMITED = 2**53
 
 About = Literal["approval", "interruption"]
 """Kind of a question about an attempt."""
+
+
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The content of a planner request.
+
+    Attributes:
+        batch: ids of the ended tasks to consider.
+        reasks: number of rejected answers about this batch.
+        feedback: reason why the last answer was rejected, in words.
+        refusal: the same for programs.
+        reason: reason for the restart, if one asks for a new constellation.
+        rejections: reasons why people rejected earlier answers, oldest first.
+    """
+
+    batch: tuple[str, ...] = ()
+    reasks: int = 0
+    feedback: str = ""
+    refusal: Refusal | None = None
+    reason: str = ""
+    rejections: tuple[str, ...] = ()
+
+
+class NotPlanning(msgspec.Struct, frozen=True, tag=True):
+    """No decision is open."""
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The planner is to be asked, but cannot be asked yet.
+
+    Attributes:
+        counted: True if the request was asked and counted before and ran out of budget; it is asked
+            again once the limit is raised.
+    """
+
+    request: PlanRequest
+    counted: bool = False
+
+
+class Awaiting(msgspec.Struct, kw_only=True):
+    """A question is open.
+
+    Attributes:
+        asked_at: seq of the entry that asked the planner; 0 if the plan came with the request.
+        moved: ids of tasks that have started or ended since.
+        ended_since: True if one of them has ended.
+    """
+
+    request: PlanRequest
+    effect_id: str
+    asked_at: int = 0
+    moved: dict[str, None] = msgspec.field(default_factory=dict)
+    ended_since: bool = False
+
+
+class AwaitingPlanner(Awaiting, kw_only=True, tag=True):
+    """The planner is asked."""
+
+
+class AwaitingApproval(Awaiting, kw_only=True, tag=True):
+    """A person is asked to approve a proposal of the planner, or a plan that came with the request.
+
+    Attributes:
+        subject: the proposal as shown to the person.
+        expires_at: expiry of the question, in seconds since the epoch; 0 for never.
+    """
+
+    proposed: Planned
+    subject: dict[str, Any]
+    expires_at: float = 0.0
+
+
+PlanningState = NotPlanning | Deferred | AwaitingPlanner | AwaitingApproval
+"""Idle, or one open decision of the planner or a person.
+
+    NotPlanning ──► AwaitingPlanner ──► AwaitingApproval    a person must approve the proposal
+      ▲                 │  ▲  │                 │
+      │                 ▼  │  ▼                 │
+      │               Deferred                  │           until cancellations of a restart end,
+      │                 │                       │           or the limit is raised
+      └─────────────────┴───────────────────────┘           decided
+
+Tasks stay on hold until it is made, and a cancel, an expiry, a fork or a crash finds one decision
+to handle.
+"""
 
 
 class AttemptInquiry(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +133,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         started_at: seconds since the epoch.
         schedule: the constellation and the status of its tasks; None before there is one.
         archive: earlier generations, as ``TaskConstellation.to_dict`` returns them.
-        planning: the open decision about the constellation.
         batch: ended tasks for the next planner request, in order.
         unseen: ended tasks that no planner request has included.
         attempts: running attempts by effect id, including those of child runs.
@@ -57,7 +140,6 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
         lost_devices: disconnected devices, with the reason.
         limit: reason why the run has paused itself; empty otherwise.
         asks, restarts: number so far.
-        used: usage of planning so far.
         summary: the planner's description of the result.
     """
 
@@ -101,6 +183,14 @@ class ConstellationMemory(RunMemory, msgspec.Struct, kw_only=True, eq=False, omi
     def wake_up_at(self, at: float) -> None:
         """Schedule a `BatchEnded` event at ``at``, in seconds since the epoch."""
         heapq.heappush(self._timers, at)
+
+    def ask(self, prompt: str, subject: dict[str, Any], verbs: tuple[Verb, ...], context: StepContext) -> tuple[str, float]:
+        """Ask a person; return the id of the question and its expiry, 0 for never."""
+        expires_at = expiry(context, self.options.inquiry_timeout_s)
+        inquiry = context.schedule(AskPerson(prompt=prompt, subject=subject, verbs=verbs, risk="high", expires_at=expires_at))
+        if expires_at:
+            self.wake_up_at(expires_at)
+        return inquiry, expires_at
 
     def timers_due(self, at: float) -> bool:
         """Remove the timers that are due; return True if there were any."""

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from asterism.constellation.edits import Refusal
 from asterism.errors import Refused
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import AskPlanner, RaiseLimits, WeavingMode
-from asterism.machines.constellation_agent.memory import NAMED, ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingPlanner, Deferred, NotPlanning, PlanRequest
+from asterism.machines.constellation_agent.memory import (
+    NAMED,
+    Awaiting,
+    AwaitingPlanner,
+    ConstellationMemory,
+    Deferred,
+    NotPlanning,
+    PlanRequest,
+)
 
 
 def ask_planner(memory: ConstellationMemory, context: StepContext, request: PlanRequest | None = None) -> None:
     """Ask the planner for a constellation, or for edits if there is one.
 
-    Without budget left, the request is deferred and the run pauses itself.
-
-    Args:
-        memory: memory of the agent.
-        context: context of the step.
-        request: the request; by default the deferred one, or one about the tasks that have ended.
+    Without budget left, the request is deferred and the run pauses itself. By default it is the
+    deferred one, or one about the tasks that have ended.
     """
     deferred = memory.planning if isinstance(memory.planning, Deferred) else None
     request = request or memory.open_request
@@ -53,7 +58,7 @@ def defer(memory: ConstellationMemory, request: PlanRequest, why: str, *, counte
     memory.paused, memory.limit = True, why
 
 
-def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
+def raise_limits(memory: ConstellationMemory, event: RaiseLimits, context: StepContext) -> StrEnum:
     """Raise the limits of planning, and unpause a run that had paused itself for them.
 
     Raises:
@@ -66,6 +71,7 @@ def raise_limits(memory: ConstellationMemory, event: RaiseLimits) -> None:
         raise Refused(f"{why}: that is no more than was used")
     if memory.limit:
         memory.paused, memory.limit = False, ""
+    return context.state
 
 
 def over_limit(memory: ConstellationMemory) -> str:

@@ -22,9 +22,8 @@ from asterism.kernel.data import round_trip
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.approval import ask_approval, decided, feedback_on, shown_plan
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus, Edited, Planned
-from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.planner_requests import ask_again, may_ask_again, what_moved
-from asterism.machines.constellation_agent.planning_state import AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.run_end import finish, give_up, why_not_finished
 from asterism.machines.constellation_agent.tasks import cancel_attempt, skip_unsatisfiable, stop_all
 from asterism.machines.run_control import Answered
@@ -268,19 +267,15 @@ def take_approval(memory: ConstellationMemory, proposed: Planned, event: Answere
         return CONTINUE if memory.schedule else START
     if event.verb == "edit":
         try:
-            _try(memory, chosen, context)
+            if memory.schedule is not None:
+                _rehearsed(memory, memory.schedule.constellation, [parse_action(action) for action in chosen.actions], context)
+            elif chosen.plan is not None:
+                drafted(memory, chosen.plan, context)
         except EditRefused as refused:
             raise Refused(f"this edit is invalid: {refused}") from None
     if memory.schedule is None:
         return take_creation(memory, chosen, context, approved=True)
     return take_edit(memory, memory.schedule, chosen, context, approved=True)
-
-
-def _try(memory: ConstellationMemory, chosen: Planned, context: StepContext) -> None:
-    if memory.schedule is not None:
-        _rehearsed(memory, memory.schedule.constellation, [parse_action(action) for action in chosen.actions], context)
-    elif chosen.plan is not None:
-        drafted(memory, chosen.plan, context)
 
 
 def not_approved(memory: ConstellationMemory, why: str, context: StepContext) -> ConstellationAgentStatus:

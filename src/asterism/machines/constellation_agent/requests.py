@@ -1,4 +1,8 @@
-"""The requests to planners and devices, made from a run's memory. Pure."""
+"""The requests to planners and devices, made from a run's memory. Pure.
+
+A planner also receives earlier rounds of the session and archived generations of the run, bounded:
+long results are cut, with a note; whole results are in the journals.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,64 @@ from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.previous_rounds import previous_rounds_of
 from asterism.machines.usage import Usage
+
+MAX_ROUNDS = 5
+"""Number of earlier rounds and, separately, of archived generations; the newest ones."""
+MAX_TASKS = 100
+"""Number of tasks in each of them."""
+MAX_TEXT = 500
+"""Characters of one result, as JSON, or of one error."""
+
+
+def previous_rounds_of(memory: ConstellationMemory) -> tuple[dict[str, Any], ...]:
+    """Return the session's earlier rounds, then this run's archived generations, oldest first."""
+    return (*memory.previous_rounds[-MAX_ROUNDS:], *(digest(archived) for archived in memory.archive[-MAX_ROUNDS:]))
+
+
+def round_of(run_id: str, memory: ConstellationMemory) -> dict[str, Any]:
+    """Return a run as an earlier round of another one.
+
+    The round is ``{run, request, outcome, summary}`` and a digest of the last constellation.
+    """
+    head = {"run": run_id, "request": memory.request, "outcome": memory.outcome(), "summary": memory.result()["summary"]}
+    return head | digest(memory.constellation.to_dict())
+
+
+def digest(constellation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a constellation in short.
+
+    Args:
+        constellation: as ``TaskConstellation.to_dict`` returns it.
+
+    Returns:
+        ``{generation, name, tasks: [{task_id, name, device, status, result, error}], dependencies:
+            [{from, to}], left_out}``; ``left_out`` counts the tasks beyond ``MAX_TASKS``.
+    """
+    tasks = constellation["tasks"][:MAX_TASKS]
+    listed = {task["task_id"] for task in tasks}
+    pairs = [{"from": line["from"], "to": line["to"]} for line in constellation["dependencies"]]
+    return {
+        "generation": constellation["generation"],
+        "name": constellation["name"],
+        "tasks": [_task(task) for task in tasks],
+        "dependencies": [pair for pair in pairs if pair["from"] in listed and pair["to"] in listed],
+        "left_out": len(constellation["tasks"]) - len(tasks),
+    }
+
+
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: task[name] for name in ("task_id", "name", "device", "status") if task.get(name)}
+    if task.get("result") is not None:
+        found["result"] = _cut(task["result"])
+    if task.get("error"):
+        found["error"] = task["error"]["message"][:MAX_TEXT]
+    return found
+
+
+def _cut(result: Any) -> Any:
+    text = msgspec.json.encode(result).decode()
+    return result if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters in all)"
 
 
 class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +83,6 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: id of the effect, its idempotency key.
         mode: CREATION or EDITING.
-        request: the user's words.
         fleet: profiles by device id.
         constellation: the current one as ``to_dict`` returns it; None in CREATION.
         batch: ids of the ended tasks to consider.
@@ -50,17 +109,34 @@ class PlannerRequest(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 1
 
 
-class AttemptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for an attempt.
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt at one task, as a device receives it.
 
     Attributes:
-        attempt: the effect: task, device, skill and arguments.
+        key: idempotency key, the id of the effect; the same after a crash.
+        skill: the skill to perform; empty for a device that accepts natural language.
+        arguments: JSON object, with references resolved.
         results: JSON results of the direct predecessors, by task id.
-        folder: working directory of the run.
+        number: number of the attempt, from 1.
+        priority: higher goes first on a busy device.
+        timeout_s: time limit from the moment the device starts it; None for no limit.
+        deadline: seconds since the epoch at which it must end; None for no deadline.
+        folder: base of relative paths in the arguments: where the run was started; empty for the
+            device's own.
     """
 
-    attempt: Dispatch
+    key: str
+    run_id: str
+    task_id: str
+    device_id: str
+    skill: str
+    description: str = ""
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
     results: dict[str, Any] = msgspec.field(default_factory=dict)
+    number: int = 1
+    priority: int = 0
+    timeout_s: float | None = None
+    deadline: float | None = None
     folder: str = ""
 
 
@@ -82,10 +158,23 @@ def _question(run: Run[ConstellationMemory], effect_id: str, effect: AskPlanner)
     )
 
 
-def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> AttemptRequest:
+def _attempt(run: Run[ConstellationMemory], effect_id: str, effect: Dispatch) -> Attempt:
     constellation = run.memory.constellation
-    results = predecessor_results(constellation.tasks[effect.task_id], constellation)
-    return AttemptRequest(attempt=effect, results=results, folder=run.memory.working_directory)
+    return Attempt(
+        key=effect_id,
+        run_id=run.id,
+        task_id=effect.task_id,
+        device_id=effect.device,
+        skill=effect.skill,
+        description=effect.description,
+        arguments=effect.arguments,
+        results=predecessor_results(constellation.tasks[effect.task_id], constellation),
+        number=effect.attempt,
+        priority=effect.priority,
+        timeout_s=effect.timeout_s,
+        deadline=effect.deadline_at,
+        folder=run.memory.working_directory,
+    )
 
 
 REQUESTS: Mapping[type[Effect], RequestFactory] = {

@@ -6,8 +6,7 @@ from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.machine import StepContext
 from asterism.machines.constellation_agent.events import ConstellationAgentStatus
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import Awaiting, NotPlanning, PlanningState
+from asterism.machines.constellation_agent.memory import Awaiting, ConstellationMemory, NotPlanning, PlanningState
 from asterism.machines.constellation_agent.tasks import cancel_attempt, stop_all
 from asterism.machines.task_coupling import TaskSchedule
 

@@ -1,6 +1,6 @@
 """The constellation agent's table: the only place that moves its state.
 
-``planning``, ``tasks`` and ``run_end`` have the parts of the moves.
+``planning``, ``tasks`` and ``run_end`` have the parts of the moves; those of a fork are here.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from asterism.constellation.edits import EditRefused
+from asterism.constellation.task import TaskError
 from asterism.errors import Refused
-from asterism.kernel.machine import Machine, StepContext, row
+from asterism.kernel.machine import Machine, RecoveryPolicy, StepContext, row
 from asterism.machines.children import ChildEnded
-from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
-from asterism.machines.constellation_agent.definition import first_event
+from asterism.machines.common_rows import RunControl, cancels_to, define_machine, fails_to
+from asterism.machines.constellation_agent.approval import put_to_person
 from asterism.machines.constellation_agent.events import (
     BUDGET,
     AskPlanner,
@@ -28,10 +29,9 @@ from asterism.machines.constellation_agent.events import (
     PlanningFailed,
     RaiseLimits,
     RunOptions,
+    first_event,
 )
-from asterism.machines.constellation_agent.fork import ask_approval_again, decide_again
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.nested_runs import as_task_end
+from asterism.machines.constellation_agent.memory import Awaiting, AwaitingApproval, ConstellationMemory, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.planner_requests import ask_planner, defer, raise_limits
 from asterism.machines.constellation_agent.planning import (
     drop_planning,
@@ -42,12 +42,21 @@ from asterism.machines.constellation_agent.planning import (
     take_given,
     take_live_edit,
 )
-from asterism.machines.constellation_agent.planning_state import Awaiting, AwaitingApproval, Deferred, NotPlanning, PlanRequest
 from asterism.machines.constellation_agent.requests import REQUESTS
 from asterism.machines.constellation_agent.run_end import end, give_up, is_done
-from asterism.machines.constellation_agent.tasks import expire, skip_unsatisfiable, start_ready, take_answer, take_end
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired, TransitionFailed, Unpause, no_longer_open
-from asterism.machines.task_coupling import TaskSchedule
+from asterism.machines.constellation_agent.tasks import (
+    as_task_end,
+    ask_person,
+    cancel_attempt,
+    expire,
+    skip_unsatisfiable,
+    start_ready,
+    take_answer,
+    take_end,
+)
+from asterism.machines.run_control import Answered, BatchEnded, Forked, OwnershipAcquired, Unpause, no_longer_open
+from asterism.machines.task_coupling import TaskSchedule, move_task
+from asterism.machines.task_lifecycle import Continued, Retried
 
 Status = ConstellationAgentStatus
 START, CONTINUE, FINISH, FAIL = Status.START, Status.CONTINUE, Status.FINISH, Status.FAIL
@@ -76,8 +85,8 @@ def _submitted(memory: ConstellationMemory, event: ConstellationSubmitted, conte
 
 
 def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if _past_limit(memory, context):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    if failed := _out_of_time(memory, context):
+        return failed
     passed = memory.timers_due(context.at)  # including those of an archived constellation
     if passed and (state := expire_approval(memory, context)):
         return state
@@ -90,10 +99,6 @@ def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: 
     return START
 
 
-def _created(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
-    return take_creation(memory, event, context)
-
-
 def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
     if event.code == BUDGET:
         defer(memory, memory.open_request, event.reason, counted=True)
@@ -102,18 +107,12 @@ def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: St
     return give_up(memory, event.code, event.reason, context)
 
 
-def _plan_answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
-    if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
-        return take_approval(memory, memory.planning.proposed, event, context)
-    raise no_longer_open(event)
-
-
 # -- CONTINUE --------------------------------------------------------------------------------------
 
 
 def _batch_ended(memory: ConstellationMemory, event: BatchEnded, context: StepContext) -> Status | None:
-    if _past_limit(memory, context):
-        return give_up(memory, "wall_limit", f"the run took longer than {memory.options.wall_limit_s:g} s", context)
+    if failed := _out_of_time(memory, context):
+        return failed
     schedule = _schedule(memory)
     # A timer that fires makes an entry; without it a replay would fire again
     changed = memory.timers_due(context.at)
@@ -166,30 +165,59 @@ def _child_ended(memory: ConstellationMemory, event: ChildEnded, context: StepCo
 def _answered(memory: ConstellationMemory, event: Answered, context: StepContext) -> Status:
     if isinstance(memory.planning, AwaitingApproval) and memory.planning.effect_id == event.effect_id:
         return take_approval(memory, memory.planning.proposed, event, context)
-    take_answer(memory, _schedule(memory), event, context)
+    if memory.schedule is None:
+        raise no_longer_open(event)
+    take_answer(memory, memory.schedule, event, context)
     return CONTINUE
 
 
+# -- forks: work outstanding in the original is decided again, never silently repeated -------------
+
+
+def ask_approval_again(memory: ConstellationMemory, context: StepContext) -> None:
+    """Ask again, under this run's id, about a proposal that awaits approval in the original."""
+    asked = memory.planning
+    if isinstance(asked, AwaitingApproval):
+        cancel_attempt(memory, asked.effect_id, context)
+        asked.effect_id, asked.expires_at = put_to_person(memory, asked.subject, context)
+
+
+def decide_again(memory: ConstellationMemory, schedule: TaskSchedule, event: Forked, context: StepContext) -> None:
+    """Start repeatable attempts again, ask a person about the others, and repeat open questions.
+
+    The copied effects are cancelled: their ids are not those of the original's effects, so no
+    performer knows them.
+    """
+    for effect, attempt in tuple(memory.attempts.items()):
+        if effect in context.abandoned:  # a child run's, cancelled already
+            del memory.attempts[effect]
+        else:
+            cancel_attempt(memory, effect, context)
+        task = schedule.constellation.tasks[attempt.task_id]
+        error = TaskError(code="interrupted", message=f"it was under way when {event.origin} was forked")
+        if attempt.recovery is RecoveryPolicy.DO_NOT_RETRY:
+            where = f" on {attempt.device}" if attempt.device else ""
+            prompt = f"{attempt.task_id}{where} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            inquiry = ask_person(memory, "interruption", attempt, prompt, context)
+            move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+        else:
+            move_task(schedule, task, Retried(error=error, not_before=context.at), context)
+    for effect, question in tuple(memory.questions.items()):
+        if effect.startswith(f"{context.run_id}:{context.seq}."):
+            continue  # asked above
+        cancel_attempt(memory, effect, context)
+        task = schedule.constellation.tasks[question.task_id]
+        inquiry = ask_person(memory, question.kind, question.attempt, question.prompt, context)
+        move_task(schedule, task, Continued(effect_id=inquiry, inquiry_id=inquiry), context)
+
+
 # -- in more than one state ------------------------------------------------------------------------
-
-
-def _cancelled(memory: ConstellationMemory, event: Cancel, context: StepContext) -> Status:
-    return give_up(memory, "cancelled", why_cancelled(event.reason, context), context)
-
-
-def _transition_failed(memory: ConstellationMemory, event: TransitionFailed, context: StepContext) -> Status:
-    return give_up(memory, DEFECT, why_transition_failed(event), context)
 
 
 def _not_editable(memory: ConstellationMemory, event: Edited, context: StepContext) -> Status:
     if memory.code:
         raise EditRefused("ended", "run", f"it has ended ({memory.outcome()}) and cannot be edited any more")
     raise EditRefused("no_constellation", "run", "it has no constellation yet; it is being planned")
-
-
-def _raised(memory: ConstellationMemory, event: RaiseLimits, context: StepContext) -> StrEnum:
-    raise_limits(memory, event)
-    return context.state
 
 
 def _lost(memory: ConstellationMemory, event: DeviceLost, context: StepContext) -> StrEnum:
@@ -234,8 +262,12 @@ def _schedule(memory: ConstellationMemory) -> TaskSchedule:
     return memory.schedule
 
 
-def _past_limit(memory: ConstellationMemory, context: StepContext) -> bool:
-    return bool(memory.started_at) and context.at >= memory.started_at + memory.options.wall_limit_s
+def _out_of_time(memory: ConstellationMemory, context: StepContext) -> Status | None:
+    """End a run past its wall limit; return None within it."""
+    limit_s = memory.options.wall_limit_s
+    if not memory.started_at or context.at < memory.started_at + limit_s:
+        return None
+    return give_up(memory, "wall_limit", f"the run took longer than {limit_s:g} s", context)
 
 
 CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
@@ -246,9 +278,9 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         START: {
             ConstellationSubmitted: row(_submitted, CONTINUE, internal=True),
             BatchEnded: row(_plan_when_settled, FAIL, internal=True),
-            Planned: row(_created, CONTINUE, FAIL, internal=True),
+            Planned: row(take_creation, CONTINUE, FAIL, internal=True),
             PlanningFailed: row(_not_created, FAIL, internal=True),
-            Answered: row(_plan_answered, CONTINUE, FAIL, internal=True),
+            Answered: row(_answered, CONTINUE, FAIL, internal=True),
         },
         CONTINUE: {
             BatchEnded: row(_batch_ended, CONTINUE, FINISH, FAIL),
@@ -266,15 +298,15 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
     memory=ConstellationMemory,
     requests=REQUESTS,
     control=RunControl(
-        cancel=row(_cancelled, FAIL),
-        defect=row(_transition_failed, FAIL),
+        cancel=cancels_to(FAIL, give_up),
+        defect=fails_to(FAIL, give_up),
         ownership_acquired=_ownership_acquired,
         forked=_forked,
         unpaused=_unpaused,
     ),
     common={Edited: row(_not_editable)},
     while_live={
-        RaiseLimits: row(_raised),
+        RaiseLimits: row(raise_limits),
         DeviceLost: row(_lost),
         DeviceFound: row(_found),
         AttemptProgressed: row(_progressed),

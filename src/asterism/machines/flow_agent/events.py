@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from asterism.kernel.machine import Effect, EffectResult, Event, RecoveryPolicy
+from asterism.kernel.start import StartRequest
 from asterism.machines.children import StartChild
 from asterism.machines.run_control import Verb
 
@@ -132,9 +133,7 @@ class ConversationStarted(Event, tag="conversation_started", frozen=True, kw_onl
 
     Attributes:
         agent: the class of the agent, as ``module:name``.
-        message: the first message.
         tenant: owner of the conversation; other tenants never see it.
-        limits: its time limits.
         fleet_file: file from which devices are opened for the constellations it starts; empty for
             none.
         requires_approval: True if a person must answer a question for approval before any handler
@@ -212,7 +211,6 @@ class RunningEntered(Event, tag="running_entered", frozen=True, kw_only=True):
     Attributes:
         effect_id: id of the handler's effect.
         transitions: transitions that it has made so far; the last one leads to RUNNING.
-        view: state of the agent.
     """
 
     effect_id: str
@@ -232,7 +230,6 @@ class HandlerEnded(EffectResult, tag="handler_ended", frozen=True, kw_only=True)
         interrupted: True if its process ended during ``on_running``, which may have finished or
             not.
         reenter: True to enter ``on_running`` once more.
-        cancel: True if the person wants to cancel.
     """
 
     transitions: tuple[AgentStatus, ...] = ()
@@ -286,18 +283,11 @@ class CallHandler(Effect, tag="call_handler", frozen=True, kw_only=True):
     entered it is interrupted, unless the agent declares that it may be entered again.
     """
 
+    actor: ClassVar[str] = "agent"
+    recovery_policy: ClassVar[RecoveryPolicy] = RecoveryPolicy.REATTACH  # the request has the progress of the handler
+
     handler: Handler
     message: Message = Message()
-
-    @property
-    def recovery_policy(self) -> RecoveryPolicy:
-        """Return REATTACH: the request has the progress of the handler."""
-        return RecoveryPolicy.REATTACH
-
-    @property
-    def actor(self) -> str:
-        """Return ``agent``."""
-        return "agent"
 
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return an interrupted end: the handler may have finished or not."""
@@ -322,3 +312,37 @@ class NotifyHandler(Effect, tag="notify_handler", frozen=True, kw_only=True):
     def interrupted(self, effect_id: str, why: str) -> EffectResult:
         """Return a notification that no handler received."""
         return HandlerNotified(effect_id=effect_id)
+
+
+# -- start by another run --------------------------------------------------------------------------
+
+
+class FlowDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything of a conversation that is known before its request and inputs.
+
+    Attributes:
+        agent: the class of the agent, as ``module:name``.
+        requires_approval: as in ``ConversationStarted``.
+    """
+
+    agent: str
+    limits: ConversationLimits = ConversationLimits()
+    requires_approval: bool = False
+
+
+def first_event(start: StartRequest) -> ConversationStarted:
+    """Return the event that begins the run: the request is its message, the inputs are fields.
+
+    Raises:
+        InvalidInput: the definition of the request is not a ``FlowDefinition``.
+    """
+    defined = start.defined_as(FlowDefinition)
+    own_s = defined.limits.wall_s
+    limit_s = start.budget_s if own_s is None else start.limit_s(own_s)
+    return ConversationStarted(
+        agent=defined.agent,
+        message=Message(text=start.request, values=start.inputs),
+        limits=msgspec.structs.replace(defined.limits, wall_s=limit_s),
+        fleet_file=start.fleet_file,
+        requires_approval=defined.requires_approval,
+    )

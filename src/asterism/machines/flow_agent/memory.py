@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from asterism.machines.children import ChildEnded
-from asterism.machines.flow_agent.events import AgentStatus, AgentView, ConversationLimits, Message
-from asterism.machines.flow_agent.states import HandlerState, LastRunning, NoHandler, NoQuestion, QuestionOpen, QuestionState
+from asterism.machines.flow_agent.events import AgentStatus, AgentView, ConversationLimits, Handler, Message
 from asterism.machines.run_control import RunMemory
 
 HISTORY = 50
@@ -22,6 +21,74 @@ class Utterance(msgspec.Struct, frozen=True):
 
     by: str
     text: str
+
+
+class NoHandler(msgspec.Struct, frozen=True, tag=True):
+    """No handler runs."""
+
+
+class _Called(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler runs.
+
+    Attributes:
+        effect_id: id of the effect that calls it.
+        resumable: True if it may end while its child waits for people, and be called again.
+    """
+
+    effect_id: str
+    handler: Handler
+    resumable: bool = False
+
+
+class HandlerCalled(_Called, frozen=True, kw_only=True, tag=True):
+    """A handler runs that has not entered the body of ``on_running``."""
+
+
+class HandlerRunning(_Called, frozen=True, kw_only=True, tag=True):
+    """A handler has entered the body of ``on_running``, or waits until its way there is journaled."""
+
+
+HandlerState = NoHandler | HandlerCalled | HandlerRunning
+"""The handler of a conversation.
+
+NoHandler ──► HandlerCalled ──► HandlerRunning    it has entered the body of ``on_running``,
+  ▲               │                  │            or transitions there are being journaled
+  └───────────────┴──────────────────┘            it has ended, or was cancelled
+"""
+
+LastRunning = Literal["none", "ended", "interrupted", "again"]
+"""The last call of ``on_running`` in this stay in RUNNING: ``none`` yet; ``ended``;
+``interrupted``, and a person must say what happened; ``again``, to be entered once more."""
+
+
+class NoQuestion(msgspec.Struct, frozen=True, tag=True):
+    """No question was asked since the last call of a handler."""
+
+
+class QuestionOpen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A question to the person is open.
+
+    Attributes:
+        expires_at: its expiry, in seconds since the epoch; None for never.
+    """
+
+    inquiry_id: str
+    expires_at: float | None = None
+
+
+class QuestionClosed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last question is closed; a queued message is its answer only if it names this id."""
+
+    inquiry_id: str
+
+
+QuestionState = NoQuestion | QuestionOpen | QuestionClosed
+"""The question to the person.
+
+NoQuestion ──► QuestionOpen ──► QuestionClosed    by an answer, or the end of the conversation
+  ▲                 │                │
+  └─────────────────┴────────────────┘            a handler is called
+"""
 
 
 class ChildRun(msgspec.Struct, kw_only=True):
@@ -45,15 +112,12 @@ class FlowMemory(RunMemory, kw_only=True):
         history: the last ``HISTORY`` utterances.
         utterances: number of utterances in all.
         queue: messages that no handler has received.
-        handler: state of the handler.
         last_running: last call of ``on_running``.
-        question: state of the question to the person.
         message: last message that a handler received in the course of the conversation.
         transitions: transitions of a handler that have no entry yet.
         requested_action, requested_by: pause, resume or cancel requested while a handler ran,
             carried out after it; who requested it, and why.
         before, before_prompt: the paused state, and the agent's message in it.
-        children: child runs by key.
         error_reported: True if ``on_error`` was called.
         prompt: the agent's last message.
         data: its return value apart from the output fields.

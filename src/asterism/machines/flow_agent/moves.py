@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 import msgspec
 
 from asterism.errors import IllegalTransition, Refused
 from asterism.kernel.machine import StepContext
-from asterism.machines.children import signal_children
+from asterism.machines.children import ChildBlocked, ChildEnded, signal_children
 from asterism.machines.common_rows import cancel_effect, why_cancelled
 from asterism.machines.flow_agent.events import (
     CANCELLED,
@@ -23,6 +24,7 @@ from asterism.machines.flow_agent.events import (
     AgentStatus,
     AgentView,
     CallHandler,
+    ChildRequested,
     ConversationStarted,
     Handler,
     HandlerEnded,
@@ -30,9 +32,18 @@ from asterism.machines.flow_agent.events import (
     NotifyHandler,
     is_before_approval,
 )
-from asterism.machines.flow_agent.memory import MAX_QUEUED, FlowMemory
-from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning, NoHandler, NoQuestion, QuestionClosed, QuestionOpen
-from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, Verb, no_longer_open
+from asterism.machines.flow_agent.memory import (
+    MAX_QUEUED,
+    ChildRun,
+    FlowMemory,
+    HandlerCalled,
+    HandlerRunning,
+    NoHandler,
+    NoQuestion,
+    QuestionClosed,
+    QuestionOpen,
+)
+from asterism.machines.run_control import Answered, AskPerson, BatchEnded, Cancel, CancelEffect, Verb, no_longer_open
 
 INTERRUPTED_PROMPT = "It was interrupted while it was under way, and may have finished. Run it again? (yes/no)"
 
@@ -63,7 +74,7 @@ def enqueue_message(memory: FlowMemory, message: Message) -> None:
     memory.remember(message.by, message.text)
 
 
-def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
+def take_answer(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
     """Queue an answer to the open question as a message, and close the question."""
     if event.effect_id != memory.open_question:
         raise no_longer_open(event)
@@ -78,6 +89,7 @@ def answer(memory: FlowMemory, event: Answered, context: StepContext) -> None:
             memory, Message(text=said, by=context.actor, at=context.at, inquiry_id=event.effect_id, verb=event.verb, values=values)
         )
     memory.question = QuestionClosed(inquiry_id=event.effect_id)
+    return context.state
 
 
 def request_cancel(memory: FlowMemory, reason: str, context: StepContext) -> None:
@@ -182,8 +194,9 @@ def cancel_question(memory: FlowMemory, context: StepContext) -> None:
 # -- the next handler ------------------------------------------------------------------------------
 
 
-def schedule_next(memory: FlowMemory, state: AgentStatus, context: StepContext) -> AgentStatus | None:
+def schedule_next(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
     """Evaluate the conversation: make a transition, cancel, call a handler, or ask the person."""
+    state = AgentStatus(context.state)
     if memory.transitions:
         return step_on(memory, state, context)
     is_late = memory.ends_at is not None and context.at >= memory.ends_at
@@ -280,3 +293,60 @@ def _ask(memory: FlowMemory, state: AgentStatus, context: StepContext) -> None:
         expires_at=expires_at,
     )
     memory.question = QuestionOpen(inquiry_id=context.schedule(asked), expires_at=expires_at or None)
+
+
+# -- child runs, one for each key ------------------------------------------------------------------
+
+
+def child_requested(memory: FlowMemory, event: ChildRequested, context: StepContext) -> StrEnum | None:
+    """Start the child of a key, if there is none.
+
+    A child that has ended, or a requested cancel, is notified at once.
+    """
+    if event.effect_id != memory.handler_effect:
+        return None
+    if isinstance(memory.handler, HandlerCalled | HandlerRunning):
+        memory.handler = msgspec.structs.replace(memory.handler, resumable=event.resumable)
+    child = memory.children.get(event.key)
+    if memory.requested_action == "cancel":
+        context.schedule(NotifyHandler(effect_id=event.effect_id, cancel_requested=True))
+    elif child is None:
+        memory.children[event.key] = ChildRun(effect_id=context.schedule(event.start))
+    elif child.ended:
+        context.schedule(NotifyHandler(effect_id=event.effect_id, child_key=event.key))
+    return context.state
+
+
+def child_blocked(memory: FlowMemory, event: ChildBlocked, context: StepContext) -> StrEnum | None:
+    """Record if a child is blocked, and with it a resumable handler that waits for it."""
+    child = memory.child_of(event.effect_id)
+    if child is None or child.ended or event.blocked == (event.effect_id in memory.blocked_children):
+        return None
+    handler = memory.handler
+    waiting = (
+        {event.effect_id, handler.effect_id}
+        if isinstance(handler, HandlerCalled | HandlerRunning) and handler.resumable
+        else {event.effect_id}
+    )
+    memory.blocked_children = memory.blocked_children | waiting if event.blocked else memory.blocked_children - waiting
+    return context.state
+
+
+def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> StrEnum:
+    """Record the end of a child and notify the handler, which may wait for it."""
+    key = next((key for key, child in memory.children.items() if child.effect_id == event.effect_id), None)
+    if key is not None:
+        memory.children[key].ended = event
+    memory.blocked_children -= {event.effect_id, memory.handler_effect}
+    if key is not None and memory.handler_effect:
+        context.schedule(
+            NotifyHandler(effect_id=memory.handler_effect, child_key=key, cancel_requested=memory.requested_action == "cancel")
+        )
+    return context.state
+
+
+def leave_children(memory: FlowMemory) -> None:
+    """Drop the children of the original run from a fork, which starts its own."""
+    for key, child in tuple(memory.children.items()):
+        if child.ended is None:
+            del memory.children[key]

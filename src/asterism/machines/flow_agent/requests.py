@@ -10,8 +10,7 @@ from asterism.kernel.machine import Effect, RequestFactory
 from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
 from asterism.machines.flow_agent.events import RUNNING, AgentStatus, AgentView, CallHandler, Handler, Message, NotifyHandler
-from asterism.machines.flow_agent.memory import FlowMemory
-from asterism.machines.flow_agent.states import HandlerRunning
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerRunning
 
 
 class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +24,6 @@ class HandlerCall(msgspec.Struct, frozen=True, kw_only=True):
         entered: True if the handler had entered the body of ``on_running``, or was about to.
         entering: True if some transitions that lead there have no entry yet; a notification
             follows.
-        cancel_requested: True if a cancel is requested.
         ended: ends of the conversation's children, by key.
     """
 

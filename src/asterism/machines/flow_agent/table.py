@@ -17,8 +17,6 @@ from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded
 from asterism.machines.common_rows import DEFECT, RunControl, cancel_effect, define_machine, why_transition_failed
-from asterism.machines.flow_agent.children import child_blocked, child_ended, child_requested, leave_children
-from asterism.machines.flow_agent.definition import first_event
 from asterism.machines.flow_agent.events import (
     CANCELLED,
     COMPLETED,
@@ -41,24 +39,28 @@ from asterism.machines.flow_agent.events import (
     MessageReceived,
     NotifyHandler,
     RunningEntered,
+    first_event,
 )
-from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.machines.flow_agent.memory import FlowMemory, HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
 from asterism.machines.flow_agent.moves import (
     ASIDE,
-    answer,
     arrive,
     begin,
     check_transitions,
+    child_blocked,
+    child_ended,
+    child_requested,
     enqueue_message,
     leave,
+    leave_children,
     request_cancel,
     schedule_next,
     step_on,
+    take_answer,
     take_result,
     take_view,
 )
 from asterism.machines.flow_agent.requests import REQUESTS
-from asterism.machines.flow_agent.states import HandlerCalled, HandlerRunning, NoHandler, QuestionOpen
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, Pause, TransitionFailed, Unpause
 
 # -- what handlers did -----------------------------------------------------------------------------
@@ -87,16 +89,12 @@ def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> A
     return step_on(memory, state, context)
 
 
-def _batch_ended(memory: FlowMemory, event: BatchEnded, context: StepContext) -> AgentStatus | None:
-    return schedule_next(memory, AgentStatus(context.state), context)
-
-
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
     """Return the rows by which handlers move a conversation."""
     targets = STATE_TRANSITIONS[state]
     return {
         kind: row(move, *targets, internal=True)
-        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, _batch_ended))
+        for kind, move in ((RunningEntered, _entered), (HandlerEnded, _handled), (BatchEnded, schedule_next))
     }
 
 
@@ -104,7 +102,7 @@ def _reported(memory: FlowMemory, event: HandlerReported, context: StepContext) 
     return context.state if event.effect_id == memory.handler_effect else None
 
 
-def _notified(memory: FlowMemory, event: HandlerNotified, context: StepContext) -> StrEnum:
+def _stay(memory: FlowMemory, event: HandlerNotified | ConversationRecalled, context: StepContext) -> StrEnum:
     return context.state
 
 
@@ -112,19 +110,8 @@ def _notified(memory: FlowMemory, event: HandlerNotified, context: StepContext) 
 
 
 def _message_received(memory: FlowMemory, event: MessageReceived, context: StepContext) -> StrEnum:
-    message = Message(
-        text=event.text, by=context.actor, at=context.at, inquiry_id=event.inquiry_id or memory.open_question, values=event.values
-    )
-    enqueue_message(memory, msgspec.structs.replace(message, secret=event.secret, confidential=event.confidential))
-    return context.state
-
-
-def _answered(memory: FlowMemory, event: Answered, context: StepContext) -> StrEnum:
-    answer(memory, event, context)
-    return context.state
-
-
-def _recalled(memory: FlowMemory, event: ConversationRecalled, context: StepContext) -> StrEnum:
+    said = {**msgspec.structs.asdict(event), "inquiry_id": event.inquiry_id or memory.open_question}
+    enqueue_message(memory, Message(by=context.actor, at=context.at, **said))
     return context.state
 
 
@@ -213,12 +200,12 @@ FLOW_AGENT: Machine[FlowMemory] = define_machine(
     ends=[ERROR],  # a cancel can still change the end
     common={
         HandlerReported: row(_reported),
-        HandlerNotified: row(_notified),
+        HandlerNotified: row(_stay),
         ChildRequested: row(child_requested),
         ChildBlocked: row(child_blocked),
         ChildEnded: row(child_ended),
     },
-    while_live={MessageReceived: row(_message_received), Answered: row(_answered), ConversationRecalled: row(_recalled)},
+    while_live={MessageReceived: row(_message_received), Answered: row(take_answer), ConversationRecalled: row(_stay)},
     requests=REQUESTS,
     starts=first_event,
 )

@@ -1,8 +1,8 @@
 """The orchestration loop: one agent that works through a plan with workers and tools.
 
-- ``table``: the machine; ``planning``, ``steps``, ``model_rounds``, ``inquiries``, ``reflection``,
-  ``run_end`` and ``fork``: the parts of its moves.
-- ``model``: states, steps, findings and options; ``events`` and ``effects``; ``memory``.
-- ``definition``: start of a run; ``view``: input of the supervising functions; ``requests``: the
-  requests to performers.
+- ``table``: the machine; ``planning``, ``steps``, ``inquiries``, ``reflection`` and ``run_end``:
+  the parts of its moves.
+- ``model``: states, steps, findings and options; ``events``, with the start definition, and
+  ``effects``; ``memory``.
+- ``view``: input of the supervising functions; ``requests``: the requests to performers.
 """

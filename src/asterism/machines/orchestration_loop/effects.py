@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from asterism.kernel.machine import Effect, EffectResult, RecoveryPolicy
 from asterism.machines.orchestration_loop.events import (
@@ -17,7 +18,17 @@ from asterism.machines.orchestration_loop.events import (
 from asterism.machines.orchestration_loop.model import Finding, Handoff
 
 
-class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
+class _Request(Effect, frozen=True, kw_only=True):
+    """A request for a reply; without one, its result has the error."""
+
+    result: ClassVar[Callable[..., EffectResult]]
+
+    def interrupted(self, effect_id: str, why: str) -> EffectResult:
+        """Return a result without a reply."""
+        return self.result(effect_id=effect_id, error=why)
+
+
+class MakePlan(_Request, tag="make_plan", frozen=True, kw_only=True):
     """Ask for a plan.
 
     Attributes:
@@ -25,29 +36,19 @@ class MakePlan(Effect, tag="make_plan", frozen=True, kw_only=True):
         number: number of the plan within the run, from 1.
     """
 
+    actor: ClassVar[str] = "planner"
+    result: ClassVar = PlanMade
+
     feedback: str = ""
     number: int = 1
-
-    @property
-    def actor(self) -> str:
-        """Return ``planner``."""
-        return "planner"
-
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return a plan request without a plan."""
-        return PlanMade(effect_id=effect_id, error=why)
 
 
 class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
     """Have a worker carry out a step; the effect's id is the idempotency key.
 
     Attributes:
-        step_id: id of the step.
-        worker: name of the worker.
         handoff: everything the worker sees.
-        attempt: number of the attempt, from 1.
         idempotent: as declared for the worker.
-        timeout_s: time limit; None for none.
     """
 
     step_id: str
@@ -72,63 +73,45 @@ class RunWorker(Effect, tag="run_worker", frozen=True, kw_only=True):
         return WorkerEnded(effect_id=effect_id, interrupted=True, finding=Finding(status="failed", reason=why))
 
 
-class Reflect(Effect, tag="reflect", frozen=True, kw_only=True):
+class Reflect(_Request, tag="reflect", frozen=True, kw_only=True):
     """Ask the reflection for one word: continue, replan, done or fail."""
+
+    actor: ClassVar[str] = "supervisor"
+    result: ClassVar = Reflected
 
     number: int = 1
 
-    @property
-    def actor(self) -> str:
-        """Return ``supervisor``."""
-        return "supervisor"
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return a reflection without a word."""
-        return Reflected(effect_id=effect_id, error=why)
-
-
-class Synthesize(Effect, tag="synthesize", frozen=True, kw_only=True):
+class Synthesize(_Request, tag="synthesize", frozen=True, kw_only=True):
     """Ask for the final answer.
 
     Attributes:
         critique: improvements that the draft needs; empty for the first draft.
     """
 
+    actor: ClassVar[str] = "supervisor"
+    result: ClassVar = Synthesized
+
     critique: str = ""
 
-    @property
-    def actor(self) -> str:
-        """Return ``supervisor``."""
-        return "supervisor"
 
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return a synthesis without an answer."""
-        return Synthesized(effect_id=effect_id, error=why)
-
-
-class Critique(Effect, tag="critique", frozen=True, kw_only=True):
+class Critique(_Request, tag="critique", frozen=True, kw_only=True):
     """Ask for a critique of the draft."""
 
-    @property
-    def actor(self) -> str:
-        """Return ``supervisor``."""
-        return "supervisor"
-
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return a critique without a reply."""
-        return Critiqued(effect_id=effect_id, error=why)
+    actor: ClassVar[str] = "supervisor"
+    result: ClassVar = Critiqued
 
 
-class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
+class AskModel(_Request, tag="ask_model", frozen=True, kw_only=True):
     """Send a step's conversation to its worker's model.
 
     Attributes:
-        step_id: id of the step.
         worker: name of the worker, whose model and tools are used.
         handoff: beginning of the conversation.
         round: number of the requested reply within the step, from 1.
-        timeout_s: time limit of the reply; None for none.
     """
+
+    result: ClassVar = ModelReplied
 
     step_id: str
     worker: str
@@ -140,10 +123,6 @@ class AskModel(Effect, tag="ask_model", frozen=True, kw_only=True):
     def actor(self) -> str:
         """Return the worker."""
         return f"worker:{self.worker}"
-
-    def interrupted(self, effect_id: str, why: str) -> EffectResult:
-        """Return a model request without a reply."""
-        return ModelReplied(effect_id=effect_id, error=why)
 
 
 class CallTool(Effect, tag="call_tool", frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from asterism.kernel.machine import EffectResult, Event
+from asterism.kernel.start import StartRequest
 from asterism.machines.orchestration_loop.model import Finding, Later, LoopOptions, Step, Strategy, ToolCall, WorkerProfile
 
 
@@ -14,14 +15,11 @@ class LoopSubmitted(Event, tag="loop_submitted", frozen=True, kw_only=True):
     """A request to a loop: the first event of a run.
 
     Attributes:
-        request: the user's words.
         context: JSON object that belongs to the request and is in every view of the supervising
             functions.
         definition: ``module:qualname`` of the loop, or the path of its file.
         working_directory: folder where the run was started; base of relative paths.
         fleet_file: file from which the devices of its children are opened again; empty for none.
-        workers: profiles of the workers.
-        options: limits of the run.
         plan: the plan, if none needs to be made.
         has_critique: True if the answer is criticised before the run completes.
     """
@@ -49,7 +47,6 @@ class PlanMade(EffectResult, tag="plan_made", frozen=True, kw_only=True):
     Attributes:
         steps: the steps from here on.
         error: reason why there is no plan; empty if there is one.
-        tokens: tokens used.
     """
 
     steps: tuple[Step, ...] = ()
@@ -105,7 +102,6 @@ class ModelReplied(EffectResult, tag="model_replied", frozen=True, kw_only=True)
     """The reply of a worker's model.
 
     Attributes:
-        text: text of the reply.
         calls: requested tool calls, checked.
         raw: the whole reply as its client returns it, for the next request.
         error: reason why there is no reply.
@@ -128,3 +124,38 @@ class ToolReturned(EffectResult, tag="tool_returned", frozen=True, kw_only=True)
 
     result: Any = None
     interrupted: bool = False
+
+
+# -- start by another run --------------------------------------------------------------------------
+
+
+class LoopDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Everything of a loop that is known before its request and inputs.
+
+    Attributes:
+        definition, working_directory, workers, options, plan, has_critique: as in
+            ``LoopSubmitted``.
+    """
+
+    definition: str = ""
+    working_directory: str = ""
+    workers: tuple[WorkerProfile, ...] = ()
+    options: LoopOptions = LoopOptions()
+    plan: tuple[Step, ...] = ()
+    has_critique: bool = False
+
+    def submitted(self, request: str, context: dict[str, Any], *, fleet_file: str = "") -> LoopSubmitted:
+        """Return the event that begins a run of this loop."""
+        return LoopSubmitted(request=request, context=context, fleet_file=fleet_file, **msgspec.structs.asdict(self))
+
+
+def first_event(start: StartRequest) -> LoopSubmitted:
+    """Return the event that begins the run.
+
+    Raises:
+        InvalidInput: the definition of the request is not a ``LoopDefinition``.
+    """
+    defined = start.defined_as(LoopDefinition)
+    limit_s = start.limit_s(defined.options.wall_limit_s, default_s=LoopOptions().wall_limit_s)
+    options = msgspec.structs.replace(defined.options, wall_limit_s=limit_s)
+    return msgspec.structs.replace(defined, options=options).submitted(start.request, start.inputs, fleet_file=start.fleet_file)

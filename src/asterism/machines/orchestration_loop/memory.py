@@ -23,8 +23,6 @@ class StepInquiry(msgspec.Struct, kw_only=True):
 
     Attributes:
         inquiry_id: id of the effect that asked it; empty if no question is open.
-        about: kind of the question.
-        prompt: the question in words.
         awaits: key of a result that comes later, for a question of that kind.
         expires_at: seconds since the epoch; 0 for never.
     """
@@ -44,7 +42,6 @@ class Call(msgspec.Struct, kw_only=True):
         effect_id: id of its effect while it is outstanding.
         question: question to a person about it.
         confirmed: True if a person approved exactly these arguments.
-        done: True if it has a result.
         result: JSON for the model.
     """
 
@@ -69,12 +66,9 @@ class Activity(msgspec.Struct, kw_only=True):
 
     Attributes:
         step: the step; its context as a person may have edited it.
-        worker: name of the worker.
-        attempt: number of the attempt, from 1.
         effect_id: id of its outstanding effect (a worker's attempt, a model's reply, a child); else
             empty.
         question: question to a person about it.
-        approved: True if a person has approved it.
         rounds: the conversation with a worker that is a model.
         finding: its result; None until then.
     """
@@ -132,9 +126,7 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
 
     Attributes:
         request, context, definition, working_directory, options, has_critique: as submitted.
-        workers: profiles by name.
         started_at: seconds since the epoch.
-        plan: the current plan.
         position: index of the next step in it.
         active: begun steps by id.
         again: steps to retry before the plan goes on.
@@ -152,7 +144,6 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
         stalled: consecutive observations without new output.
         used: tools that were called in this run.
         trusted: tools that need no further confirmation in this run.
-        answer: the final answer.
     """
 
     request: str = ""

@@ -93,7 +93,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     Attributes:
         step_id: id, unique in the plan; assigned if empty.
-        worker: name of the worker.
         intent: the task, in words.
         context: further input for the worker (JSON object).
         uses: ids of earlier steps whose outputs the worker receives as artifacts.
@@ -177,7 +176,6 @@ class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     Attributes:
         name: name, unique in its loop.
-        description: description for the planner.
         converses: True for a model with tools, whose replies and calls are journaled one by one.
         idempotent: True if the worker can safely repeat an attempt under the same key after a
             crash.
@@ -204,8 +202,6 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         call_id: the model's id of the call.
-        tool: name of the tool.
-        arguments: JSON object.
         denied: reason why the call is not allowed; empty if it is.
         gate: reason for confirmation by a person; ``first_time`` applies only to the first call of
             the tool in a run.

@@ -13,56 +13,48 @@ from asterism.machines.orchestration_loop.memory import LoopMemory, ModelRound
 from asterism.machines.orchestration_loop.view import LoopView, view_of
 
 
-class Supervision(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a supervising function.
+class _Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a loop.
 
     Attributes:
         definition, folder: the loop's definition and the folder it is relative to.
-        effect: the effect, whose kind selects the function.
-        view: argument of the function.
     """
 
     definition: str
     folder: str
+
+
+class Supervision(_Request, frozen=True, kw_only=True):
+    """A call of a supervising function.
+
+    Attributes:
+        effect: the effect, whose kind selects the function.
+    """
+
     effect: MakePlan | Reflect | Synthesize | Critique
     view: LoopView
 
 
-class WorkerCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a worker; ``definition`` and ``folder`` as in ``Supervision``."""
+class WorkerCall(_Request, frozen=True, kw_only=True):
+    """A call of a worker."""
 
-    definition: str
-    folder: str
     effect: RunWorker
 
 
-class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a worker's model.
+class ModelCall(_Request, frozen=True, kw_only=True):
+    """A request to a worker's model."""
 
-    Attributes:
-        definition, folder: as in ``Supervision``.
-        effect: the effect with the handoff.
-        rounds: the conversation so far.
-    """
-
-    definition: str
-    folder: str
     effect: AskModel
     rounds: tuple[ModelRound, ...] = ()
 
 
-class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+class ToolUse(_Request, frozen=True, kw_only=True):
     """A tool call of a worker's model.
 
     Attributes:
-        definition, folder: as in ``Supervision``.
-        effect: the effect with tool and arguments.
-        timeout_s: time limit; None for none.
         trusted: True if the call is confirmed, or needs no confirmation.
     """
 
-    definition: str
-    folder: str
     effect: CallTool
     timeout_s: float | None = None
     trusted: bool = False

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from asterism.kernel.machine import StepContext
 from asterism.machines.children import ChildEnded, child_start_of
-from asterism.machines.orchestration_loop.effects import RunWorker
+from asterism.machines.orchestration_loop.effects import AskModel, CallTool, RunWorker
 from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturned, WorkerEnded
-from asterism.machines.orchestration_loop.inquiries import ask_about
-from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
+from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, denied
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, ModelRound
 from asterism.machines.orchestration_loop.model import Finding, State, Step
-from asterism.machines.orchestration_loop.model_rounds import begin_round, make_calls, take_reply, take_return
 from asterism.machines.orchestration_loop.run_end import fail
 
 MAX_TITLE = 200
 """Characters of a child run's title."""
 USER = "user"
 """Worker of a step that is a question to the user."""
+_WHY = {"destructive": "it may destroy something", "external": "it reaches outside", "first_time": "it is its first call in this run"}
 
 
 def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
@@ -173,9 +171,84 @@ def observe(memory: LoopMemory, context: StepContext) -> None:
             memory.failures[finding.step_id] = memory.failures.get(finding.step_id, 0) + 1
     # A user's answer always counts as new, even in the same words; otherwise the user would be
     # asked again and again.
-    is_new = any(it.status == "ok" and _is_something(it.output) and (it.worker == USER or it.output not in seen) for it in found)
+    nothing: tuple[object, ...] = (None, "", [], {})
+    is_new = any(it.status == "ok" and it.output not in nothing and (it.worker == USER or it.output not in seen) for it in found)
     memory.stalled = 0 if is_new else memory.stalled + 1
 
 
-def _is_something(output: Any) -> bool:
-    return output is not None and output not in ("", [], {})
+# -- steps of a model with tools: each reply and tool call is journaled ----------------------------
+
+
+def begin_round(memory: LoopMemory, activity: Activity, context: StepContext) -> None:
+    """Ask the model for its next reply."""
+    if len(activity.rounds) >= memory.options.max_rounds:
+        activity.settle(Finding(status="failed", reason=f"no answer after {len(activity.rounds)} replies (max_rounds)"))
+        return
+    profile = memory.workers[activity.worker]
+    activity.effect_id = context.schedule(
+        AskModel(
+            step_id=activity.step.step_id,
+            worker=activity.worker,
+            handoff=memory.handoff(activity),
+            round=len(activity.rounds) + 1,
+            timeout_s=profile.timeout_s,
+        )
+    )
+
+
+def take_reply(memory: LoopMemory, activity: Activity, event: ModelReplied) -> None:
+    """Accept the model's reply: its answer, or its tool calls."""
+    activity.effect_id = ""
+    if event.error:
+        activity.settle(Finding(status="failed", reason=event.error))
+        return
+    activity.rounds.append(ModelRound(text=event.text, raw=event.raw, calls=[Call(asked=asked) for asked in event.calls]))
+    if not event.calls:
+        activity.settle(Finding(output=event.text))
+
+
+def make_calls(memory: LoopMemory, activity: Activity, context: StepContext) -> bool:
+    """Make allowed calls, refuse denied ones, and ask a person about the rest.
+
+    Return True if anything changed.
+    """
+    pending = [call for call in activity.calls if not (call.done or call.effect_id or call.question.inquiry_id)]
+    for call in pending:
+        asked = call.asked
+        if asked.denied:
+            call.done, call.result = True, denied(asked.denied)
+        elif (why := _gate(memory, activity, call)) and not call.confirmed:
+            prompt = f"Let {activity.worker} call {asked.tool}? ({why})"
+            ask_about_call(memory, call, "confirmation", prompt, context)
+        else:
+            memory.used[activity.tool(call)] = None
+            call.effect_id = context.schedule(
+                CallTool(
+                    step_id=activity.step.step_id,
+                    worker=activity.worker,
+                    call_id=asked.call_id,
+                    tool=asked.tool,
+                    arguments=asked.arguments,
+                    idempotent=asked.idempotent,
+                    confirmed=call.confirmed,
+                )
+            )
+    return bool(pending)
+
+
+def _gate(memory: LoopMemory, activity: Activity, call: Call) -> str:
+    gate, tool = call.asked.gate, activity.tool(call)
+    if not gate or tool in memory.trusted or (gate == "first_time" and tool in memory.used):
+        return ""
+    return _WHY[gate]
+
+
+def take_return(memory: LoopMemory, activity: Activity, event: ToolReturned, context: StepContext) -> None:
+    """Accept the result of a call, or ask a person about an interrupted one."""
+    call = next(call for call in activity.calls if call.effect_id == event.effect_id)
+    call.effect_id = ""
+    if event.interrupted:
+        prompt = f"{activity.worker} was interrupted while it called {call.asked.tool}, which may have been carried out. Call it again?"
+        ask_about_call(memory, call, "interruption", prompt, context)
+    else:
+        call.done, call.result = True, event.result

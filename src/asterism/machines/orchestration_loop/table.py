@@ -13,8 +13,7 @@ from enum import StrEnum
 from asterism.errors import Refused
 from asterism.kernel.machine import Event, Machine, Row, StepContext, row
 from asterism.machines.children import ChildBlocked, ChildEnded, note_blocked
-from asterism.machines.common_rows import DEFECT, RunControl, define_machine, why_cancelled, why_transition_failed
-from asterism.machines.orchestration_loop.definition import first_event
+from asterism.machines.common_rows import RunControl, cancel_effect, cancels_to, define_machine, fails_to
 from asterism.machines.orchestration_loop.effects import AskModel, CallTool, Critique, MakePlan, Reflect, RunWorker, Synthesize
 from asterism.machines.orchestration_loop.events import (
     Critiqued,
@@ -26,17 +25,17 @@ from asterism.machines.orchestration_loop.events import (
     Synthesized,
     ToolReturned,
     WorkerEnded,
+    first_event,
 )
-from asterism.machines.orchestration_loop.fork import decide_again
-from asterism.machines.orchestration_loop.inquiries import expire, take_answer
-from asterism.machines.orchestration_loop.memory import LoopMemory
+from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, expire, take_answer
+from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, StepInquiry
 from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
-from asterism.machines.orchestration_loop.run_end import fail, past_bound, stop
+from asterism.machines.orchestration_loop.run_end import fail, past_bound
 from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
-from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, TransitionFailed, Unpause
+from asterism.machines.run_control import Answered, BatchEnded, Forked, Unpause
 
 PLANNING, EXECUTING, OBSERVING, REFLECTING = State.PLANNING, State.EXECUTING, State.OBSERVING, State.REFLECTING
 WAITING, COMPLETE, FAILED = State.WAITING, State.COMPLETE, State.FAILED
@@ -71,10 +70,6 @@ def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State 
         return None
     ask_for_plan(memory, context)
     return PLANNING
-
-
-def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
-    return take_plan(memory, event, context)
 
 
 # -- while steps are carried out -------------------------------------------------------------------
@@ -153,30 +148,65 @@ def _ask(memory: LoopMemory, context: StepContext) -> State | None:
     return None if memory.paused or memory.open_call else ask_supervisor(memory, context)
 
 
-def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
-    return take_reply(memory, event, context)
+# -- forks: work outstanding in the original is decided again, never silently repeated -------------
+
+
+def decide_again(memory: LoopMemory, event: Forked, context: StepContext) -> None:
+    """Start repeatable work again, ask a person about the rest, and repeat open questions.
+
+    An approval that was used for outstanding work was given in the original, so that work needs a
+    new one.
+    """
+    memory.started_at += event.idle_s
+    memory.trusted.clear()  # tools were trusted for the rest of the original run only
+    if memory.open_call:
+        cancel_effect(memory.open_call, context)
+        memory.open_call = ""
+    context.touch("task", *memory.active)
+    for activity in memory.active.values():
+        for call in activity.calls:
+            _decide_call_again(memory, activity, call, event, context)
+        _decide_step_again(memory, activity, event, context)
+
+
+def _decide_step_again(memory: LoopMemory, activity: Activity, event: Forked, context: StepContext) -> None:
+    if activity.effect_id:
+        if activity.effect_id not in context.abandoned:  # a child run's is cancelled already
+            cancel_effect(activity.effect_id, context)
+        activity.effect_id, activity.approved = "", False
+        profile = memory.workers[activity.worker]
+        if not profile.idempotent and not profile.converses:
+            prompt = f"{activity.step.step_id} was under way when {event.origin} was forked, and may have finished. Run it here?"
+            ask_about(memory, activity, "interruption", prompt, context)
+    elif activity.question.inquiry_id:
+        asked, activity.question = activity.question, StepInquiry()
+        cancel_effect(asked.inquiry_id, context)
+        ask_about(memory, activity, asked.about, asked.prompt, context, awaits=asked.awaits)
+
+
+def _decide_call_again(memory: LoopMemory, activity: Activity, call: Call, event: Forked, context: StepContext) -> None:
+    if call.effect_id:
+        cancel_effect(call.effect_id, context)
+        was_confirmed, call.effect_id, call.confirmed = call.confirmed, "", False
+        if not call.asked.idempotent:
+            prompt = f"{call.asked.tool} was under way when {event.origin} was forked, and may have been carried out. Call it here?"
+            ask_about_call(memory, call, "interruption", prompt, context)
+        elif was_confirmed:
+            ask_about_call(
+                memory, call, "confirmation", f"Let {activity.worker} call {call.asked.tool}? (it is a fork's own call)", context
+            )
+    elif call.question.inquiry_id:
+        asked, call.question = call.question, StepInquiry()
+        cancel_effect(asked.inquiry_id, context)
+        ask_about_call(memory, call, asked.about, asked.prompt, context)
 
 
 # -- in more than one state ------------------------------------------------------------------------
 
 
-def _cancelled(memory: LoopMemory, event: Cancel, context: StepContext) -> State:
-    memory.code, memory.reason = "cancelled", why_cancelled(event.reason, context)
-    stop(memory, context)
-    return CANCELLED
-
-
-def _transition_failed(memory: LoopMemory, event: TransitionFailed, context: StepContext) -> State:
-    return fail(memory, DEFECT, why_transition_failed(event), context)
-
-
 def _stepped(memory: LoopMemory, event: StepOnce, context: StepContext) -> StrEnum:
     memory.paused, memory.allowance = False, 1
     return context.state
-
-
-def _forked(memory: LoopMemory, event: Forked, context: StepContext) -> None:
-    decide_again(memory, event, context)
 
 
 def _unpaused(memory: LoopMemory, event: Unpause, context: StepContext) -> None:
@@ -191,15 +221,15 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
         PLANNING: {
             LoopSubmitted: row(_submitted, EXECUTING, internal=True),
             BatchEnded: row(_plan, FAILED, internal=True),
-            PlanMade: row(_planned, EXECUTING, FAILED, internal=True),
+            PlanMade: row(take_plan, EXECUTING, FAILED, internal=True),
         },
         EXECUTING: _working(OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
         OBSERVING: {BatchEnded: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
             BatchEnded: row(_reflect, FAILED, internal=True),
-            Reflected: row(_replied, PLANNING, EXECUTING, FAILED, internal=True),
-            Synthesized: row(_replied, COMPLETE, FAILED, internal=True),
-            Critiqued: row(_replied, COMPLETE, FAILED, internal=True),
+            Reflected: row(take_reply, PLANNING, EXECUTING, FAILED, internal=True),
+            Synthesized: row(take_reply, COMPLETE, FAILED, internal=True),
+            Critiqued: row(take_reply, COMPLETE, FAILED, internal=True),
         },
         WAITING: _working(EXECUTING, FAILED, PARALLEL),
         COMPLETE: {},
@@ -211,7 +241,7 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=row(_cancelled, CANCELLED), defect=row(_transition_failed, FAILED), forked=_forked, unpaused=_unpaused),
+    control=RunControl(cancel=cancels_to(CANCELLED, fail), defect=fails_to(FAILED, fail), forked=decide_again, unpaused=_unpaused),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )

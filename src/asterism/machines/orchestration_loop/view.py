@@ -35,14 +35,11 @@ class LoopView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: idempotency key of the call; the same after a crash.
-        request: the user's words.
         context: JSON object that belongs to the request.
-        workers: profiles of the workers.
         plan: the current plan; empty before there is one.
         done: number of its steps that have begun.
         findings: all findings so far, in order.
         latest: findings of the last step, or of the last parallel steps.
-        signals: signals from the run's structure.
         feedback: for plan: reason why it is asked again.
         draft: for critique: the current answer.
         critique: for synthesize: improvements that the draft needs.

@@ -9,40 +9,9 @@ import msgspec
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
+from asterism.machines.constellation_agent.requests import Attempt
 
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one task, as a device receives it.
-
-    Attributes:
-        key: idempotency key, the id of the effect; the same after a crash.
-        run_id, task_id: the run and the task that it belongs to.
-        device_id: the device that carries it out.
-        skill: the skill to perform; empty for a device that accepts natural language.
-        description: the task in words.
-        arguments: JSON object, with references resolved.
-        results: JSON results of the direct predecessors, by task id.
-        number: number of the attempt, from 1.
-        priority: higher goes first on a busy device.
-        timeout_s: time limit from the moment the device starts it; None for no limit.
-        deadline: seconds since the epoch at which it must end; None for no deadline.
-        folder: base of relative paths in the arguments: where the run was started; empty for the
-            device's own.
-    """
-
-    key: str
-    run_id: str
-    task_id: str
-    device_id: str
-    skill: str
-    description: str = ""
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
-    results: dict[str, Any] = msgspec.field(default_factory=dict)
-    number: int = 1
-    priority: int = 0
-    timeout_s: float | None = None
-    deadline: float | None = None
-    folder: str = ""
+__all__ = ["Attempt", "AttemptProgress", "AttemptResult", "Device", "Dispatching", "ProgressSink"]
 
 
 class AttemptProgress(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,11 +48,9 @@ class InquiryRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         inquiry_id: id of the effect that asked it, and the inbox key of its answer.
-        prompt: the question, in words.
         subject: JSON text of exactly what needs the answer.
         schema: JSON Schema, as text, of a ``respond`` or ``edit`` value; its ``false`` properties
             are rejected. Empty for any value.
-        verbs: the answers that it accepts.
         risk: ``low``, ``medium`` or ``high``.
         expires_at: seconds since the epoch; 0 for never.
         answer: the answer that closed it; empty while it is open.
@@ -101,7 +99,6 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
         records: new records, from ``expected_seq + 1`` on, without gaps.
         status, state, outcome, updated_at: new values of the run's row.
         version: version of the writing program; the run's row has the newest.
-        opened: inquiries to insert.
         closed: (inquiry id, answer) of inquiries to close.
         folded: (inbox key, verdict) of inbox rows to settle.
         snapshot: replaces the run's last snapshot. A commit that ends the run deletes it.
@@ -140,9 +137,7 @@ class Store(Protocol):
     async def acquire(self, run_id: str, *, newest: int) -> int:
         """Make the process of this store the owner of a run; return the new epoch.
 
-        Args:
-            run_id: its id.
-            newest: the newest version of the run that this program supports.
+        ``newest`` is the newest version of the run that this program supports.
 
         Raises:
             RunNotFound: no such run.
@@ -224,3 +219,13 @@ class Store(Protocol):
     async def close(self) -> None:
         """Write what is queued, then close the store and release all its locks."""
         ...
+
+
+def check_rows(run_id: str, records: Sequence[Record], first_seq: int, opened: Sequence[InquiryRow]) -> None:
+    """Check that the records and inquiries are of this run, and seqs go from the first without gaps."""
+    for seq, record in enumerate(records, first_seq):
+        if record.seq != seq or record.run_id != run_id:
+            raise ValueError(f"run {run_id}: there is record {record.run_id}#{record.seq} where {run_id}#{seq} belongs")
+    for inquiry in opened:
+        if inquiry.run_id != run_id:
+            raise ValueError(f"run {run_id}: it opens inquiry {inquiry.inquiry_id} of run {inquiry.run_id}")

@@ -19,8 +19,7 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
 )
-from asterism.machines.constellation_agent.memory import ConstellationMemory
-from asterism.machines.constellation_agent.planning_state import NotPlanning
+from asterism.machines.constellation_agent.memory import ConstellationMemory, NotPlanning
 from asterism.machines.run_control import Answered, AskPerson, Forked, OwnershipAcquired
 from asterism.machines.usage import Usage
 from asterism.simulation.checks.run_checks import REACTION_S, RunChecks, canonical
