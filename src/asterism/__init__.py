@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.machines.orchestration_loop.model import Step as Step
     from asterism.machines.orchestration_loop.table import TRANSITIONS as TRANSITIONS
     from asterism.planner.phases import ConstellationProcessorContext as ConstellationProcessorContext
+    from asterism.planner.phases import ConstellationStrategyFactory as ConstellationStrategyFactory
     from asterism.planner.phases import ContextNames as ContextNames
     from asterism.planner.phases import ProcessingPhase as ProcessingPhase
     from asterism.planner.phases import ProcessingResult as ProcessingResult
@@ -74,7 +75,6 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares the two l
     from asterism.planner.processor import ConstellationAgentProcessor as ConstellationAgentProcessor
     from asterism.planner.prompter import ConstellationPrompterFactory as ConstellationPrompterFactory
     from asterism.planner.reply import ConstellationAgentResponse as ConstellationAgentResponse
-    from asterism.planner.strategies import ConstellationStrategyFactory as ConstellationStrategyFactory
     from asterism.runtime.client import Client as Client
     from asterism.runtime.registration import Registration as Registration
     from asterism.runtime.runtime import Runtime as Runtime
@@ -103,6 +103,7 @@ _PUBLIC = {
     "asterism.machines.orchestration_loop.table": ("TRANSITIONS",),
     "asterism.planner.phases": (
         "ConstellationProcessorContext",
+        "ConstellationStrategyFactory",
         "ContextNames",
         "ProcessingPhase",
         "ProcessingResult",
@@ -112,7 +113,6 @@ _PUBLIC = {
     "asterism.planner.processor": ("ConstellationAgentProcessor",),
     "asterism.planner.prompter": ("ConstellationPrompterFactory",),
     "asterism.planner.reply": ("ConstellationAgentResponse",),
-    "asterism.planner.strategies": ("ConstellationStrategyFactory",),
     "asterism.runtime.client": ("Client",),
     "asterism.runtime.registration": ("Registration",),
     "asterism.runtime.runtime": ("Runtime",),

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from asterism.constellation.profile import Fleet
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
 from asterism.constellations.resumption import check_devices, first_event_of, fleet_file_below, fleet_file_of, model_of
-from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.devices.fleet import open_fleet
 from asterism.devices.local import local_kind
@@ -222,12 +221,12 @@ async def open_runtime(
             registrations=machines,
             observers=[*observers, telemetry] if telemetry else observers,
             reap=lambda: reap_orphans(workers_folder(database)),
-            initial_events=lambda: lost_device_events(dispatcher, devices),
+            initial_events=dispatcher.initial_events,
             owner=f"process {os.getpid()} on {socket.gethostname()}",
         )
 
         with contextlib.ExitStack() as stack:
-            stack.callback(dispatcher.subscribe(announcing_listener(driver.announce)))
+            stack.callback(dispatcher.subscribe(driver.announce))
             if telemetry:
                 stack.callback(telemetry.close)
             async with driver.opened():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+import graphlib
+from collections.abc import Iterable, Mapping
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.graph import longest_path, topological_order
 
 
 def critical_path(constellation: TaskConstellation, weights: Mapping[str, float] | None = None) -> tuple[float, list[str]]:
@@ -22,8 +22,19 @@ def critical_path(constellation: TaskConstellation, weights: Mapping[str, float]
     Returns:
         ``(total weight, task ids in order)``; ``(0.0, [])`` for an empty constellation.
     """
-    weight = {task_id: 1.0 if weights is None else weights.get(task_id, 0.0) for task_id in constellation.tasks}
-    return longest_path(_order(constellation), constellation.successors, weight)
+    best: dict[str, float] = {}
+    before: dict[str, str] = {}
+    for task_id in _order(constellation):
+        best[task_id] = best.get(task_id, 0.0) + (1.0 if weights is None else weights.get(task_id, 0.0))
+        for following in constellation.successors(task_id):
+            if best[task_id] > best.get(following, -1.0):
+                best[following], before[following] = best[task_id], task_id
+    if not best:
+        return 0.0, []
+    path = [max(best, key=best.__getitem__)]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return best[path[0]], path[::-1]
 
 
 def parallel_width(constellation: TaskConstellation) -> int:
@@ -41,5 +52,8 @@ def parallel_width(constellation: TaskConstellation) -> int:
     return max(collections.Counter(levels.values()).values(), default=0)
 
 
-def _order(constellation: TaskConstellation) -> list[str]:
-    return topological_order((task.task_id for task in constellation.in_order()), constellation.successors)
+def _order(constellation: TaskConstellation) -> Iterable[str]:
+    sorter = graphlib.TopologicalSorter({task.task_id: () for task in constellation.in_order()})
+    for line in constellation.lines.values():
+        sorter.add(line.target, line.source)
+    return sorter.static_order()

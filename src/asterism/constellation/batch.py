@@ -34,15 +34,25 @@ Check = Callable[[Applied], None]
 """A check of an applied batch; it raises EditRefused to undo the batch."""
 
 
-def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: Check | None = None, *, partial: bool = False) -> Applied:
+def apply_edits(
+    constellation: TaskConstellation,
+    edits: Iterable[Edit],
+    check: Check | None = None,
+    *,
+    partial: bool = False,
+    restore_by_id: bool = False,
+) -> Applied:
     """Apply a batch of edits, as a whole or not at all.
 
     Args:
         constellation: changed in place; its version grows by one if anything changed.
         edits: the edits, in order.
-        check: final check with further knowledge (devices, skills).
+        check: final check with further knowledge (devices, skills); it may resolve the skills of
+            touched tasks.
         partial: True if more edits of the same batch follow, so that references are not checked
             yet.
+        restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task
+            that a refused batch removed and added again loses its skill.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
@@ -55,6 +65,7 @@ def apply_edits(constellation: TaskConstellation, edits: Iterable[Edit], check: 
             batch.check_references()
         applied = batch.applied()
         if check:
+            batch.save_skills(applied.tasks, by_id=restore_by_id)
             check(applied)
     except BaseException:  # boundary: whatever was raised, nothing of the batch may stay
         batch.roll_back()
@@ -97,6 +108,17 @@ class _Batch:
             undo(argument)
         if self._was_clean:
             self._it.dirty.clear()
+
+    def save_skills(self, task_ids: Iterable[str], *, by_id: bool) -> None:
+        """Let a roll back restore the skills of these tasks: first, or ``by_id`` after all else."""
+        saved = [(task := self._it.tasks[task_id], task.resolved_skill) for task_id in task_ids]
+
+        def restore(_: None) -> None:
+            for task, skill in saved:
+                found = self._it.tasks.get(task.task_id, task) if by_id else task
+                found.resolved_skill = skill
+
+        self._undo.insert(0 if by_id else len(self._undo), (restore, None))
 
     def check_references(self) -> None:
         """Check that the references and conditions of touched parts name only ancestors."""

@@ -1,4 +1,4 @@
-"""Graph algorithms over ids: paths, cycles, orders. All are iterative, so no graph is too deep."""
+"""Graph algorithms over ids: paths and cycles. All are iterative, so no graph is too deep."""
 
 from __future__ import annotations
 
@@ -60,45 +60,3 @@ def find_cycle(nodes: Iterable[str], successors: Callable[[str], Iterable[str]])
                 on_path.add(following)
                 stack.append(iter(successors(following)))
     return None
-
-
-def topological_order(nodes: Iterable[str], successors: Callable[[str], Iterable[str]]) -> list[str]:
-    """Return the nodes of an acyclic graph, each before its successors, else in their order."""
-    ordered = list(nodes)
-    waiting = dict.fromkeys(ordered, 0)
-    for node in ordered:
-        for following in successors(node):
-            waiting[following] += 1
-    queue = [node for node in ordered if waiting[node] == 0]
-    for node in queue:
-        for following in successors(node):
-            waiting[following] -= 1
-            if waiting[following] == 0:
-                queue.append(following)
-    return queue
-
-
-def longest_path(order: Iterable[str], successors: Callable[[str], Iterable[str]], weight: Mapping[str, float]) -> tuple[float, list[str]]:
-    """Return the heaviest path of an acyclic graph.
-
-    Args:
-        order: nodes in topological order.
-        successors: node -> nodes after it.
-        weight: weight of each node.
-
-    Returns:
-        ``(total weight, path)``; ``(0.0, [])`` for an empty graph.
-    """
-    best: dict[str, float] = {}
-    before: dict[str, str] = {}
-    for node in order:
-        best[node] = best.get(node, 0.0) + weight[node]
-        for following in successors(node):
-            if best[node] > best.get(following, -1.0):
-                best[following], before[following] = best[node], node
-    if not best:
-        return 0.0, []
-    path = [max(best, key=best.__getitem__)]
-    while path[-1] in before:
-        path.append(before[path[-1]])
-    return best[path[0]], path[::-1]

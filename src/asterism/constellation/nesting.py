@@ -52,28 +52,19 @@ def apply_on_fleet(
         inputs: names that ``${inputs.…}`` may refer to.
         partial: True if more edits of the same batch follow, so that arguments and references are
             not checked yet.
-        restore_by_id: True repeats an error of earlier rules, so that their entries replay: a task that
-            a refused batch removed and added again loses its skill.
+        restore_by_id: as in ``apply_edits``.
 
     Raises:
         EditRefused: an edit is invalid; the constellation is unchanged.
     """
-    before: list[tuple[TaskStar, str]] = []
 
     def check(applied: Applied) -> None:
-        before.extend((task, task.resolved_skill) for task in map(constellation.tasks.__getitem__, applied.tasks))
         if partial:
             _look_up(applied, constellation, fleet, match)
         else:
             check_applied(applied, constellation, fleet, match, inputs=inputs)
 
-    try:
-        return apply_edits(constellation, edits, check, partial=partial)
-    except BaseException:  # boundary: whatever was raised, nothing of the batch may stay
-        for task, skill in before:
-            found = constellation.tasks.get(task.task_id, task) if restore_by_id else task
-            found.resolved_skill = skill
-        raise
+    return apply_edits(constellation, edits, check, partial=partial, restore_by_id=restore_by_id)
 
 
 def check_applied(

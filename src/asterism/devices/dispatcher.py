@@ -21,38 +21,22 @@ from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self
-
-import msgspec
+from typing import Self
 
 from asterism.constellation.task import ErrorCode, TaskError
 from asterism.devices.queue import FairQueue, Ticket
 from asterism.devices.throttle import Throttle
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
 
 DEFAULT_QUEUE_LIMIT = 10_000
 DEFAULT_GRACE_S = 10.0
 
 
-class DeviceNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a device's availability.
-
-    Attributes:
-        device_id: the device.
-        kind: ``lost``; ``found`` again; ``stuck``: a stopped attempt does not end, and still
-            occupies one of its slots.
-        message: the notice in words.
-        key: key of the stuck attempt; else empty.
-    """
-
-    device_id: str
-    kind: Literal["lost", "found", "stuck"]
-    message: str = ""
-    key: str = ""
-
-
-Listener = Callable[[DeviceNotice], None]
+Listener = Callable[[Event, str], None]
+"""Function of ``DeviceLost`` or ``DeviceFound``, and of the device as their actor."""
 
 
 class _Item:
@@ -186,7 +170,7 @@ class Dispatcher:
             return
         lane.lost = f"device {device_id!r} is lost: {why}"
         self._stop_all(lane, "device_lost", lane.lost)
-        self._notify(DeviceNotice(device_id=device_id, kind="lost", message=lane.lost))
+        self._notify(DeviceLost(device=device_id, reason=lane.lost))
 
     def find(self, device_id: str) -> None:
         """Mark a lost device as available again. Its stuck slots stay occupied.
@@ -197,16 +181,16 @@ class Dispatcher:
         lane = self._lane(device_id)
         if lane.lost:
             lane.lost = ""
-            self._notify(DeviceNotice(device_id=device_id, kind="found", message=f"device {device_id!r} is back"))
+            self._notify(DeviceFound(device=device_id))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener in the loop with device notices; return a function that ends it."""
+        """Call the listener in the loop when a device is lost or found; return a function that ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def is_lost(self, device_id: str) -> bool:
-        """Return True between ``lose`` and ``find``. InvalidInput if there is no such device."""
-        return bool(self._lane(device_id).lost)
+    def initial_events(self) -> list[tuple[Event, str]]:
+        """Return the first events of a newly acquired run: a ``DeviceLost`` from each lost device."""
+        return [(DeviceLost(device=device_id), _actor(device_id)) for device_id, lane in self._lanes.items() if lane.lost]
 
     def queue_depth(self, device_id: str) -> int:
         """Return the number of attempts that wait for the device.
@@ -299,16 +283,18 @@ class Dispatcher:
             self._stop(lane, item, error)
 
     def _give_up(self, item: _Item) -> None:
-        """Return the error to the caller after the grace period, and report the stuck slot."""
-        attempt = item.attempt
-        stuck = f"device {attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
+        """Return the error to the caller after the grace period; the slot is stuck."""
+        stuck = f"device {item.attempt.device_id!r} was stopped and has not ended after {self._grace_s:g} s"
         if item.stopped is not None:
             item.finish(AttemptResult(error=TaskError(code=item.stopped.code, message=f"{item.stopped.message}; {stuck}")))
-        self._notify(DeviceNotice(device_id=attempt.device_id, kind="stuck", message=stuck, key=attempt.key))
 
-    def _notify(self, notice: DeviceNotice) -> None:
+    def _notify(self, event: DeviceLost | DeviceFound) -> None:
         for listener in tuple(self._listeners):
-            listener(notice)
+            listener(event, _actor(event.device))
+
+
+def _actor(device_id: str) -> str:
+    return f"device:{device_id}"
 
 
 async def _perform(device: Device, item: _Item) -> AttemptResult:

@@ -2,8 +2,7 @@
 
     CONTEXT_PROVISION   the editor's tools and the constellation
     LLM_INTERACTION     prompt and reply; an unreadable reply is refused, with the reason
-    ACTION_EXECUTION    the reply's actions on a draft; if the draft refuses one, the model is asked
-    again
+    ACTION_EXECUTION    the reply's actions on a draft; the model corrects a refused one
     MEMORY_UPDATE       the prompt and reply that the journal records
 
 The answer is a proposal: the planner writes no state, and the machine's table validates it again.
@@ -15,9 +14,8 @@ from pathlib import Path
 
 from asterism.planner.model import ModelAccess
 from asterism.planner.model_conversation import ModelConversation
-from asterism.planner.phases import ConstellationProcessorContext, ProcessingPhase, run_phase
+from asterism.planner.phases import ConstellationProcessorContext, ConstellationStrategyFactory, ProcessingPhase, run_phase
 from asterism.planner.prompter import ConstellationPrompterFactory
-from asterism.planner.strategies import ConstellationStrategyFactory
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from asterism.constellations.performers import AttemptPerformer, PlannerPerformer
-from asterism.devices.device_notices import announcing_listener, lost_device_events
 from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import AsterismError, RunOwned, StaleOwner, StoreUnavailable
 from asterism.flows.performer import flow_performers
@@ -160,13 +159,13 @@ class Process:
                 machines={name: world.program.machine(machine) for name, machine in MACHINES.items()},
                 performers=performers,
                 registrations=[self._registered(it) for it in world.registrations],
-                initial_events=lambda: lost_device_events(dispatcher, opened),
+                initial_events=dispatcher.initial_events,
                 owner=self.name,
                 poll_s=POLL_S,
                 snapshot_interval_chars=world.interval_chars,
             )
 
-            dispatcher.subscribe(announcing_listener(driver.announce))
+            dispatcher.subscribe(driver.announce)
             self._driver = driver
             driver.observe(self.observer)
             async with driver.opened():

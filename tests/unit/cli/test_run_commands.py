@@ -12,7 +12,7 @@ import pytest
 import asterism
 from asterism import bootstrap
 from asterism.cli import main
-from asterism.planner.offline.planning import plan_offline
+from asterism.planner.offline.planner import plan_offline
 
 SKILL = '''
 from asterism import skill

@@ -10,8 +10,10 @@ import pytest
 
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskError
-from asterism.devices.dispatcher import DeviceNotice, Dispatcher
+from asterism.devices.dispatcher import Dispatcher
 from asterism.errors import InvalidInput
+from asterism.kernel.machine import Event
+from asterism.machines.constellation_agent.events import DeviceFound, DeviceLost
 from asterism.runtime.ports.device import Attempt, AttemptProgress, AttemptResult, ProgressSink
 from asterism.simulation.device import Behaviour, FakeDevice, Faults, PerformanceLog, Script, by_skill
 from asterism.simulation.loop import run
@@ -41,8 +43,8 @@ class World:
         self.dispatcher = Dispatcher({"laptop": self.device}, clock, **options)
         self.arrived: list[str] = []
         self.ends: dict[str, tuple[float, AttemptResult]] = {}
-        self.notices: list[tuple[float, DeviceNotice]] = []
-        self.dispatcher.subscribe(lambda notice: self.notices.append((now(), notice)))
+        self.notices: list[tuple[float, Event, str]] = []
+        self.dispatcher.subscribe(lambda event, actor: self.notices.append((now(), event, actor)))
 
     async def perform(self, key: str, run_id: str = "r", progress: ProgressSink = ignore, **fields: Any) -> AttemptResult:
         attempt = Attempt(**{"key": key, "run_id": run_id, "task_id": key, "device_id": "laptop", "skill": key, **fields})
@@ -326,7 +328,6 @@ def test_a_stuck_device_occupies_its_slot_but_the_caller_gets_the_result() -> No
         code="timeout",
         message="it took longer than its timeout of 5 s; device 'laptop' was stopped and has not ended after 10 s",
     )
-    assert [(when, notice.kind, notice.key) for when, notice in world.notices] == [(15, "stuck", "a")]
     assert world.started() == [(0, "a"), (65, "b")]
 
 
@@ -390,7 +391,10 @@ def test_a_lost_device_ends_what_it_performs_and_what_waits_for_it() -> None:
     assert error is not None
     assert error.message == "device 'laptop' is lost: no heartbeat for 30 s"
     assert world.started() == [(0, "a"), (5, "d")]
-    assert [(when, notice.kind) for when, notice in world.notices] == [(3, "lost"), (5, "found")]
+    assert world.notices == [
+        (3, DeviceLost(device="laptop", reason="device 'laptop' is lost: no heartbeat for 30 s"), "device:laptop"),
+        (5, DeviceFound(device="laptop"), "device:laptop"),
+    ]
 
 
 def test_losing_and_finding_twice_is_reported_once() -> None:
@@ -398,16 +402,17 @@ def test_losing_and_finding_twice_is_reported_once() -> None:
     dispatcher = world.dispatcher
     acts = (dispatcher.lose, dispatcher.lose, dispatcher.find, dispatcher.find)
     live(world, *(at(1, lambda act=act: act("laptop")) for act in acts))  # type: ignore[misc]
-    assert [notice.kind for _, notice in world.notices] == ["lost", "found"]
-    assert not dispatcher.is_lost("laptop")
+    assert [type(event) for _, event, _ in world.notices] == [DeviceLost, DeviceFound]
+    assert dispatcher.initial_events() == []
 
 
 def test_an_unsubscribed_listener_is_not_notified() -> None:
     dispatcher = Dispatcher({"laptop": Clumsy()}, clock)
-    told: list[DeviceNotice] = []
-    dispatcher.subscribe(told.append)()
+    told: list[Event] = []
+    dispatcher.subscribe(lambda event, _: told.append(event))()
     dispatcher.lose("laptop")
     assert told == []
+    assert dispatcher.initial_events() == [(DeviceLost(device="laptop"), "device:laptop")]
 
 
 def test_an_unknown_device_is_named_with_those_there_are() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asterism.constellation.condition import Condition
 from asterism.constellation.profile import AgentProfile, Fleet, Skill
 from asterism.errors import InvalidInput
-from asterism.planner.offline.planning import MAX_CLAUSES, MAX_REQUEST_LENGTH, plan_offline
+from asterism.planner.offline.planner import MAX_CLAUSES, MAX_REQUEST_LENGTH, plan_offline
 from asterism.planner.offline.refusal import PlanRefused
 from tests.example_fleets import digits, folder, make_schema
 

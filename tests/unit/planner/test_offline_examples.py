@@ -15,7 +15,7 @@ from asterism.constellation.condition import Condition
 from asterism.constellation.profile import AgentProfile, Fleet
 from asterism.devices.skill import describe
 from asterism.devices.source import load
-from asterism.planner.offline.planning import plan_offline
+from asterism.planner.offline.planner import plan_offline
 from asterism.planner.offline.refusal import PlanRefused
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -19,12 +19,11 @@ from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile
 from asterism.constellation.task import TaskStatus
 from asterism.machines.usage import Usage
-from asterism.planner import phases, strategies
+from asterism.planner import phases
 from asterism.planner.model_conversation import ModelConversation
-from asterism.planner.phases import ConstellationProcessorContext, ContextNames, ProcessingPhase, run_phase
+from asterism.planner.phases import ConstellationProcessorContext, ConstellationStrategyFactory, ContextNames, ProcessingPhase, run_phase
 from asterism.planner.processor import ConstellationAgentProcessor
 from asterism.planner.prompter import ConstellationPrompterFactory
-from asterism.planner.strategies import ConstellationStrategyFactory
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
 from asterism.simulation import loop
 from tests.constellation_harness import FLEET
@@ -354,7 +353,7 @@ def breaks(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     async def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(strategies, strategy, broken)
+    monkeypatch.setattr(phases, strategy, broken)
 
 
 def test_an_error_in_memory_update_is_noted_and_the_proposal_stands(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,8 @@ that fits none or several is left over, and the caller refuses the clause: nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from asterism.constellation.profile import JsonSchema, Skill
 from asterism.language.stems import words
@@ -19,44 +17,140 @@ from asterism.language.vocabulary import DETERMINERS, DEVICE_PREPOSITIONS, FALSE
 _TARGET_PREPOSITIONS = frozenset({"into", "to", "as", "onto", "called", "named"})
 _TARGET_NAMES = frozenset(words("target destination dest output out to into dst name"))
 _SOURCE_NAMES = frozenset(words("source src input folder directory dir path file model from origin archive"))
+_NO_UNITS = FILLERS | DETERMINERS | DEVICE_PREPOSITIONS | {"and"}
+"""Words that may follow a number which counts nothing."""
 _FARTHEST_PREPOSITION = 4
 
 
-class Filled(msgspec.Struct):
+class Arguments:
     """The arguments that a clause gives to a skill.
+
+    Args:
+        skill: the skill.
+        tokens: the tokens of the clause that name no device.
 
     Attributes:
         inputs: arguments by name.
         unplaced: values that fit no parameter, as written.
     """
 
-    inputs: dict[str, Any]
-    unplaced: list[str]
+    def __init__(self, skill: Skill, tokens: Sequence[Token]) -> None:
+        self.inputs: dict[str, Any] = {}
+        self.unplaced: list[str] = []
+        self._skill = skill
+        self._tokens = tokens
+        self._fill()
 
+    def _fill(self) -> None:
+        tokens = self._tokens
+        open_values: list[int] = []
+        for index, token in enumerate(tokens):
+            if token.kind == "operator" and token.text in {"=", "=="} and index + 1 < len(tokens) and not tokens[index + 1].is_value:
+                if not self._put(self._named_before(index), index + 1):  # a word after an equals sign, as in "shuffle = yes"
+                    self.unplaced.append(" ".join(token.text for token in tokens[max(0, index - 1) : index + 2]))
+            elif token.is_value and not self._fill_by_name(index):
+                open_values.append(index)
+        numbers = [index for index in open_values if tokens[index].kind == "number"]
+        for index in open_values:
+            if index in numbers:
+                name = self._only_number(index) if len(numbers) == 1 else ""
+            else:
+                name = self._only_text(index, alone=len(open_values) - len(numbers) == 1)
+            if not self._put(name, index):
+                self.unplaced.append(tokens[index].text)
 
-def fill(skill: Skill, tokens: Sequence[Token]) -> Filled:
-    """Fill a skill's parameters from the tokens of a clause that name no device."""
-    filled = Filled({}, [])
-    open_values: list[int] = []
-    for index, token in enumerate(tokens):
-        if token.kind == "operator" and token.text in {"=", "=="} and index + 1 < len(tokens) and not tokens[index + 1].is_value:
-            _fill_word(skill, tokens, index, filled)
-        elif token.is_value and not _fill_by_name(skill, tokens, index, filled):
-            open_values.append(index)
-    numbers = [index for index in open_values if tokens[index].kind == "number"]
-    for index in open_values:
-        if index in numbers:
-            name = _only_number(skill, tokens, index, filled) if len(numbers) == 1 else ""
-        else:
-            name = _only_text(skill, tokens, index, filled, alone=len(open_values) - len(numbers) == 1)
-        if not name or not _put(skill, name, tokens[index], filled):
-            filled.unplaced.append(tokens[index].text)
-    return filled
+    @property
+    def _free(self) -> list[str]:
+        """Return the names of the parameters without an argument."""
+        return [name for name in self._skill.parameter_names() if name not in self.inputs]
 
+    def _schema(self, name: str) -> JsonSchema:
+        schema = self._skill.parameters["properties"][name]
+        return schema if isinstance(schema, dict) else {}
 
-def _schema(skill: Skill, name: str) -> JsonSchema:
-    schema = skill.parameters.get("properties", {}).get(name, {})
-    return schema if isinstance(schema, dict) else {}
+    def _put(self, name: str, index: int) -> bool:
+        """Set a parameter to a value, if it is free and the value fits; "" names no parameter."""
+        converted = _convert(self._tokens[index], self._schema(name)) if name in self._free else []
+        if converted:
+            self.inputs[name] = converted[0]
+        return bool(converted)
+
+    def _fill_by_name(self, index: int) -> bool:
+        before = self._named_before(index)
+        if before and self._goes_to(index) and _class(before) == "source" and "target" in map(_class, self._skill.parameter_names()):
+            before = ""  # "to the folder ./backup": the folder is the target
+        countable = self._tokens[index].kind in {"number", "odd"}
+        return self._put(before, index) or (countable and self._put(self._named_after(index), index))
+
+    def _named_before(self, index: int) -> str:
+        """Return the parameter named right before a value, skipping links ("of", "=")."""
+        position = index - 1
+        while position >= 0 and self._tokens[position].text.lower() in PARAMETER_LINKS and index - position <= _FARTHEST_PREPOSITION:
+            position -= 1
+        spoken: list[str] = []
+        for token in reversed(self._tokens[max(0, position - 3) : position + 1]):
+            if token.kind != "word":
+                break
+            spoken += reversed(words(token.text))
+        return self._best_named({name: words(name)[::-1] for name in self._free}, spoken)
+
+    def _named_after(self, index: int) -> str:
+        """Return the parameter named right after a value, as in "200 samples"."""
+        spoken: list[str] = []
+        for token in self._tokens[index + 1 : index + 5]:
+            if token.kind != "word":
+                break
+            spoken += [] if not spoken and token.low == "of" else words(token.text)
+        return self._best_named({name: words(name) for name in self._free}, spoken)
+
+    @staticmethod
+    def _best_named(names: dict[str, list[str]], spoken: Sequence[str]) -> str:
+        """Return the name that fits best; empty for none or a tie.
+
+        A full match scores twice its length; a name with the first spoken word scores 1.
+        """
+        fits = {
+            name: len(stems) * 2 if spoken[: len(stems)] == stems else int(bool(spoken) and spoken[0] in stems)
+            for name, stems in names.items()
+        }
+        best = max(fits.values(), default=0)
+        found = [name for name, fit in fits.items() if fit == best]
+        return found[0] if best and len(found) == 1 else ""
+
+    def _goes_to(self, index: int) -> bool:
+        """Return True for a value introduced as a destination: "into", "to the file"."""
+        for token in reversed(self._tokens[max(0, index - _FARTHEST_PREPOSITION) : index]):
+            if token.low in _TARGET_PREPOSITIONS:
+                return True
+            if token.kind != "word" or token.low in DEVICE_PREPOSITIONS | {"of", "and"}:
+                return False
+        return False
+
+    def _only_text(self, index: int, *, alone: bool) -> str:
+        """Return the only parameter for a text, or, if the text is ``alone``, the only required one."""
+        goes_to = self._goes_to(index)
+        free = [name for name in self._free if "string" in (_types(self._schema(name)) or {"string"})]
+        wanted = [name for name in free if _class(name) != ("source" if goes_to else "target")]
+        if goes_to:
+            wanted = [name for name in wanted if _class(name) == "target"] or wanted
+        required = [name for name in wanted if name in self._skill.required_names()]
+        if alone and len(wanted) > 1 and len(required) == 1:
+            wanted = required
+        return wanted[0] if len(wanted) == 1 else ""
+
+    def _only_number(self, index: int) -> str:
+        """Return the only numeric parameter.
+
+        Return "" if the number counts something else: "train 10 models" does not mean 10 epochs.
+        """
+        following = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
+        if following is not None and following.kind == "word" and following.low not in _NO_UNITS:
+            return ""
+        schemas = {name: self._schema(name) for name in self._free}
+        free = [
+            name for name, schema in schemas.items() if _types(schema) & {"integer", "number"} and _convert(self._tokens[index], schema)
+        ]
+        return free[0] if len(free) == 1 else ""
 
 
 def _types(schema: JsonSchema) -> frozenset[str]:
@@ -91,115 +185,6 @@ def _convert(token: Token, schema: JsonSchema) -> list[Any]:
     return [value for value in found if not isinstance(allowed, list) or value in allowed]
 
 
-def _put(skill: Skill, name: str, token: Token, filled: Filled) -> bool:
-    converted = _convert(token, _schema(skill, name))
-    if converted and name not in filled.inputs:
-        filled.inputs[name] = converted[0]
-        return True
-    return False
-
-
-def _fill_word(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> None:
-    """Read a word after an equals sign, as in "shuffle = yes"."""
-    name = _named_before(skill, tokens, index, filled)
-    if not name or not _put(skill, name, tokens[index + 1], filled):
-        around = tokens[max(0, index - 1) : index + 2]
-        filled.unplaced.append(" ".join(token.text for token in around))
-
-
-def _fill_by_name(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> bool:
-    before = _named_before(skill, tokens, index, filled)
-    if (
-        before
-        and _goes_to(tokens, index)
-        and _class(before) == "source"
-        and any(_class(name) == "target" for name in skill.parameter_names())
-    ):
-        before = ""  # "to the folder ./backup": the folder is the target
-    if before and _put(skill, before, tokens[index], filled):
-        return True
-    after = _named_after(skill, tokens, index, filled) if tokens[index].kind in {"number", "odd"} else ""
-    return bool(after) and _put(skill, after, tokens[index], filled)
-
-
-def _named_before(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """Return the parameter named right before a value, skipping links ("of", "=")."""
-    position = index - 1
-    while position >= 0 and tokens[position].text.lower() in PARAMETER_LINKS and index - position <= _FARTHEST_PREPOSITION:
-        position -= 1
-    spoken: list[str] = []
-    for token in reversed(tokens[max(0, position - 3) : position + 1]):
-        if token.kind != "word":
-            break
-        spoken = [*words(token.text), *spoken]
-    return _best_named(skill, filled, lambda name: _common(list(reversed(name)), list(reversed(spoken))))
-
-
-def _named_after(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """Return the parameter named right after a value, as in "200 samples"."""
-    spoken: list[str] = []
-    for token in tokens[index + 1 : index + 5]:
-        if token.kind != "word":
-            break
-        spoken += [] if not spoken and token.low == "of" else words(token.text)
-    return _best_named(skill, filled, lambda name: _common(name, spoken))
-
-
-def _common(name: Sequence[str], spoken: Sequence[str]) -> int:
-    """Return a score: twice the length for a full match, 1 if the first spoken word is in it."""
-    if spoken[: len(name)] == list(name):
-        return len(name) * 2
-    return 1 if spoken and spoken[0] in name else 0
-
-
-def _best_named(skill: Skill, filled: Filled, fit: Callable[[Sequence[str]], int]) -> str:
-    """Return the unfilled parameter that fits best; empty for none or a tie."""
-    fits = sorted(((fit(words(name)), name) for name in skill.parameter_names() if name not in filled.inputs), key=lambda pair: -pair[0])
-    if not fits or fits[0][0] == 0 or (len(fits) > 1 and fits[1][0] == fits[0][0]):
-        return ""
-    return fits[0][1]
-
-
 def _class(name: str) -> str:
     parts = set(words(name))
     return "target" if parts & _TARGET_NAMES else "source" if parts & _SOURCE_NAMES else ""
-
-
-def _goes_to(tokens: Sequence[Token], index: int) -> bool:
-    """Return True for a value introduced as a destination: "into", "to the file"."""
-    for token in reversed(tokens[max(0, index - _FARTHEST_PREPOSITION) : index]):
-        if token.low in _TARGET_PREPOSITIONS:
-            return True
-        if token.kind != "word" or token.low in DEVICE_PREPOSITIONS | {"of", "and"}:
-            return False
-    return False
-
-
-def _only_text(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled, *, alone: bool) -> str:
-    free = [name for name in skill.parameter_names() if name not in filled.inputs]
-    free = [name for name in free if "string" in (_types(_schema(skill, name)) or {"string"})]
-    wanted = [name for name in free if (_class(name) != "source" if _goes_to(tokens, index) else _class(name) != "target")]
-    if _goes_to(tokens, index) and any(_class(name) == "target" for name in wanted):
-        wanted = [name for name in wanted if _class(name) == "target"]
-    required = [name for name in wanted if name in skill.required_names()]
-    if alone and len(wanted) > 1 and len(required) == 1:
-        wanted = required
-    return wanted[0] if len(wanted) == 1 else ""
-
-
-def _only_number(skill: Skill, tokens: Sequence[Token], index: int, filled: Filled) -> str:
-    """Return the only numeric parameter.
-
-    Return "" if the number counts something else: "train 10 models" does not mean 10 epochs.
-    """
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
-    if following is not None and following.kind == "word" and following.low not in FILLERS | DETERMINERS | DEVICE_PREPOSITIONS | {"and"}:
-        return ""
-    free = [
-        name
-        for name in skill.parameter_names()
-        if name not in filled.inputs
-        and not _types(_schema(skill, name)).isdisjoint({"integer", "number"})
-        and _convert(tokens[index], _schema(skill, name))
-    ]
-    return free[0] if len(free) == 1 else ""

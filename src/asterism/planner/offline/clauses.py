@@ -7,7 +7,7 @@ the meaning of a clause; an unreadable clause carries its ``problem``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 import msgspec
 
@@ -77,7 +77,7 @@ class Clause(msgspec.Struct):
 
 def split(request: str, fleet_words: FleetWords) -> list[Clause]:
     """Return the clauses of a request, in order."""
-    clauses = _stretches(tokens(request), fleet_words)
+    clauses = _Splitter(tokens(request), fleet_words).clauses()
     for clause in clauses:
         _read_condition(clause, request, fleet_words)
     clauses = _attach(clauses, fleet_words)
@@ -91,109 +91,110 @@ def split(request: str, fleet_words: FleetWords) -> list[Clause]:
     return clauses
 
 
-def _phrase_at(found: Sequence[Token], position: int, phrases: Sequence[tuple[str, ...]]) -> int:
-    """Return the length of the first of the phrases, longest first, found here; else 0."""
-    for phrase in phrases:
+def _phrase_at(found: Sequence[Token], position: int, *tables: Sequence[tuple[str, ...]]) -> int:
+    """Return the length of the first phrase of the tables, each longest first, found here; else 0."""
+    for phrase in chain(*tables):
         near = found[position : position + len(phrase)]
         if tuple(token.low for token in near) == phrase:
             return len(phrase)
     return 0
 
 
-def _stretches(found: Sequence[Token], fleet_words: FleetWords) -> list[Clause]:
-    clauses = [Clause("sentence")]
-    position = 0
-    while position < len(found):
-        position += _consume(found, position, clauses, fleet_words)
-    return [clause for clause in clauses if clause.tokens or clause.problem]
+class _Splitter:
+    """Splits tokens at marks and connectives into clauses, which may be fragments."""
 
+    def __init__(self, found: Sequence[Token], fleet_words: FleetWords) -> None:
+        self._found = found
+        self._fleet_words = fleet_words
+        self._clauses = [Clause("sentence")]
 
-def _consume(found: Sequence[Token], position: int, clauses: list[Clause], fleet_words: FleetWords) -> int:
-    """Consume the mark, connective or word at a position; return the number of tokens."""
-    token = found[position]
-    current = clauses[-1]
-    if token.kind == "mark" and _consume_mark(found, position, clauses, fleet_words):
+    def clauses(self) -> list[Clause]:
+        """Return the clauses with a token."""
+        position = 0
+        while position < len(self._found):
+            position += self._consume(position)
+        return [clause for clause in self._clauses if clause.tokens]
+
+    def _consume(self, position: int) -> int:
+        """Consume the mark, connective or word at a position; return the number of tokens."""
+        token, current = self._found[position], self._clauses[-1]
+        if token.kind == "mark" and self._consume_mark(position):
+            return 1
+        if length := self._consume_connective(position):
+            return length
+        if _JOINING & {token.low, token.text}:
+            if self._splits(position + 1):
+                self._start("and")
+                return 1
+            if not current.tokens:
+                return 1
+        elif not current.tokens and (length := _phrase_at(self._found, position, LEADING)):
+            return length
+        current.tokens.append(token)
+        current.covers(token.start, token.end)
         return 1
-    if length := _consume_connective(found, position, clauses, fleet_words):
-        return length
-    if token.low in _JOINING or token.text in _JOINING:
-        if _splits(found, position + 1, current, fleet_words):
-            _start_clause(clauses, "and")
-            return 1
-        if not current.tokens:
-            return 1
-    elif not current.tokens and (length := _phrase_at(found, position, LEADING)):
-        return length
-    current.tokens.append(token)
-    current.covers(token.start, token.end)
-    return 1
 
-
-def _consume_mark(found: Sequence[Token], position: int, clauses: list[Clause], fleet_words: FleetWords) -> bool:
-    """Consume a mark that ends a sentence or clause, or is ignored (brackets, stray quotes)."""
-    text = found[position].text
-    if text in _SENTENCE_MARKS:
-        _start_clause(clauses, "sentence").after = "sentence"
-    elif text in _COMMA_MARKS:
-        _start_clause(clauses, "comma")
-    elif text == ":":
-        valued = position + 1 < len(found) and found[position + 1].is_value
-        if not valued and not _only_device(clauses[-1].tokens, fleet_words):
-            _start_clause(clauses, "sentence")
-    else:
-        return text in _MEANINGLESS
-    return True
-
-
-def _consume_connective(found: Sequence[Token], position: int, clauses: list[Clause], fleet_words: FleetWords) -> int:
-    """Consume "then", "meanwhile", "while", "otherwise" and synonyms; return 0 for another word."""
-    if length := _phrase_at(found, position, THEN) or (0 if clauses[-1].tokens else _phrase_at(found, position, THEN_AT_START)):
-        _start_clause(clauses, "and").then = True
-    elif length := _phrase_at(found, position, WHILE):
-        new = _start_clause(clauses, "and")
-        new.parallel = True
-        new.opens_group = new.after == "sentence" or new.then
-    elif length := _phrase_at(found, position, PARALLEL):
-        _consume_parallel(found, position + length, clauses)
-    elif length := _phrase_at(found, position, OTHERWISE):
-        beyond = position + length
-        ends = beyond >= len(found) or found[beyond].kind == "mark" or fleet_words.is_verb(found[beyond])
-        if found[position].low == "if" and not ends:
-            return 0  # "if not valid": a condition
-        _start_clause(clauses, "and").otherwise = True
-    return length
-
-
-def _start_clause(clauses: list[Clause], after: str) -> Clause:
-    """Start a new clause, unless the current one is still empty; return it."""
-    if clauses[-1].tokens:
-        clauses.append(Clause(after))
-    return clauses[-1]
-
-
-def _consume_parallel(found: Sequence[Token], beyond: int, clauses: list[Clause]) -> None:
-    current = clauses[-1]
-    ends = beyond >= len(found) or found[beyond].kind == "mark" or found[beyond].low == "and" or bool(_phrase_at(found, beyond, THEN))
-    if current.tokens and ends:
-        current.ends_parallel = True
-        return
-    new = _start_clause(clauses, "and")
-    new.parallel = True
-    new.opens_group = new.then or len(clauses) == 1
-
-
-def _splits(found: Sequence[Token], position: int, current: Clause, fleet_words: FleetWords) -> bool:
-    """Return True if an "and" before this position begins a new clause."""
-    for _ in range(_LONGEST_LEAD):
-        if not (length := _phrase_at(found, position, LEADING)):
-            break
-        position += length
-    if any(_phrase_at(found, position, phrases) for phrases in (THEN, THEN_AT_START, PARALLEL, WHILE, OTHERWISE)):
+    def _consume_mark(self, position: int) -> bool:
+        """Consume a mark that ends a sentence or clause, or is ignored (brackets, stray quotes)."""
+        text = self._found[position].text
+        if text in _SENTENCE_MARKS:
+            self._start("sentence").after = "sentence"
+        elif text in _COMMA_MARKS:
+            self._start("comma")
+        elif text == ":":
+            valued = position + 1 < len(self._found) and self._found[position + 1].is_value
+            if not valued and not _only_device(self._clauses[-1].tokens, self._fleet_words):
+                self._start("sentence")
+        else:
+            return text in _MEANINGLESS
         return True
-    conditional = any(_phrase_at(current.tokens, index, phrases) for index in range(len(current.tokens)) for phrases in (IF, UNLESS))
-    if conditional:
-        return fleet_words.opens_clause(found, position) and not comparison_follows(found, position)
-    return bool(_phrase_at(found, position, IF) or _phrase_at(found, position, UNLESS)) or fleet_words.opens_clause(found, position)
+
+    def _consume_connective(self, position: int) -> int:
+        """Consume "then", "meanwhile", "while", "otherwise" and synonyms; return 0 for another word."""
+        found, current = self._found, self._clauses[-1]
+        if length := _phrase_at(found, position, THEN, () if current.tokens else THEN_AT_START):
+            self._start("and").then = True
+        elif length := _phrase_at(found, position, WHILE):
+            new = self._start("and")
+            new.parallel = True
+            new.opens_group = new.after == "sentence" or new.then
+        elif length := _phrase_at(found, position, PARALLEL):
+            if current.tokens and self._ends(position + length, THEN, (("and",),)):
+                current.ends_parallel = True
+            else:
+                new = self._start("and")
+                new.parallel = True
+                new.opens_group = new.then or len(self._clauses) == 1
+        elif length := _phrase_at(found, position, OTHERWISE):
+            beyond = position + length
+            if found[position].low == "if" and not (self._ends(beyond) or self._fleet_words.is_verb(found[beyond])):
+                return 0  # "if not valid": a condition
+            self._start("and").otherwise = True
+        return length
+
+    def _ends(self, position: int, *tables: Sequence[tuple[str, ...]]) -> bool:
+        """Return True at the end, a mark, or a phrase of the tables."""
+        return position >= len(self._found) or self._found[position].kind == "mark" or bool(_phrase_at(self._found, position, *tables))
+
+    def _start(self, after: str) -> Clause:
+        """Start a new clause, unless the current one is still empty; return it."""
+        if self._clauses[-1].tokens:
+            self._clauses.append(Clause(after))
+        return self._clauses[-1]
+
+    def _splits(self, position: int) -> bool:
+        """Return True if an "and" before this position begins a new clause."""
+        found, current = self._found, self._clauses[-1].tokens
+        for _ in range(_LONGEST_LEAD):
+            if not (length := _phrase_at(found, position, LEADING)):
+                break
+            position += length
+        if _phrase_at(found, position, THEN, THEN_AT_START, PARALLEL, WHILE, OTHERWISE):
+            return True
+        opens = self._fleet_words.opens_clause(found, position)
+        if any(_phrase_at(current, index, IF, UNLESS) for index in range(len(current))):
+            return opens and not comparison_follows(found, position)
+        return opens or bool(_phrase_at(found, position, IF, UNLESS))
 
 
 def _only_device(found: Sequence[Token], fleet_words: FleetWords) -> bool:
@@ -204,9 +205,8 @@ def _only_device(found: Sequence[Token], fleet_words: FleetWords) -> bool:
 def _read_condition(clause: Clause, request: str, fleet_words: FleetWords) -> None:
     """Move an "if …" from a clause's tokens to its condition."""
     for index in range(len(clause.tokens)):
-        negated = bool(_phrase_at(clause.tokens, index, UNLESS))
-        length = _phrase_at(clause.tokens, index, UNLESS if negated else IF)
-        if not length:
+        negated = bool(length := _phrase_at(clause.tokens, index, UNLESS))
+        if not (length or (length := _phrase_at(clause.tokens, index, IF))):
             continue
         after_if = clause.tokens[index + length :]
         text = request[clause.tokens[index].start : clause.tokens[-1].end]
@@ -225,28 +225,28 @@ def _attach(clauses: Sequence[Clause], fleet_words: FleetWords) -> list[Clause]:
     """Join fragments ("on the laptop", "200 samples", "if it is valid") to their clause."""
     joined: list[Clause] = []
     pending: Clause | None = None
-    for index, clause in enumerate(clauses):
-        following = clauses[index + 1] if index + 1 < len(clauses) else None
+    for clause, following in zip_longest(clauses, clauses[1:]):
         if pending is not None:
             _prefix(pending, clause)
             pending = None
         opens_sentence = clause.after == "sentence" or clause.then or clause.otherwise or clause.parallel
         continues = following is not None and following.after != "sentence" and not following.otherwise
+        previous = joined[-1] if joined else None
         if not clause.tokens and clause.condition is not None:
             if continues:
                 pending = clause
                 continue
-            previous = joined[-1] if joined else None
             if previous is not None and previous.condition is None and clause.after != "sentence":
                 previous.condition = clause.condition
                 previous.covers(clause.start, clause.end)
                 continue
             clause.problem = ClauseRefused("bad_structure", "a condition without an instruction")
-        elif opens_sentence and continues and clause.problem is None and _only_device(clause.tokens, fleet_words):
+        elif clause.problem is None and opens_sentence and continues and _only_device(clause.tokens, fleet_words):
             pending = clause
             continue
-        elif joined and not opens_sentence and clause.after == "comma" and clause.problem is None and _belongs_before(clause, fleet_words):
-            previous = joined[-1]
+        elif (
+            clause.problem is None and previous and not opens_sentence and clause.after == "comma" and _belongs_before(clause, fleet_words)
+        ):
             previous.tokens = [*previous.tokens, Token("mark", ",", clause.start, clause.start), *clause.tokens]
             previous.condition = previous.condition or clause.condition
             previous.covers(clause.start, clause.end)

@@ -49,6 +49,7 @@ class FleetWords(msgspec.Struct, frozen=True):
     words.
     """
 
+    fleet: Fleet
     skills: tuple[tuple[str, Skill, SkillWords], ...]
     vocabulary: frozenset[str]
     names: dict[tuple[str, ...], tuple[str, ...]]
@@ -69,6 +70,7 @@ class FleetWords(msgspec.Struct, frozen=True):
         skills = tuple((device_id, skill, skill_words(skill)) for device_id, profile in fleet.items() for skill in profile.skills)
         known = [one for _, _, one in skills]
         return cls(
+            fleet=fleet,
             skills=skills,
             vocabulary=frozenset[str]().union(*(one.weights for one in known)),
             names=names,

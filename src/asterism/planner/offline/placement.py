@@ -2,8 +2,7 @@
 
 This is stricter than a ranking: the clause's verb must be a verb of the skill or a synonym, and the
 skill, the device, an earlier step or the list of fillers must know every other word. An unknown
-word
-could change the meaning, so it refuses the clause.
+word could change the meaning, so it refuses the clause.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.skill_ranker import VERB_KINDS, Ranked, clear_winner, rank, skill_words
 from asterism.language.stems import head, is_generic, stem, unknown, words
 from asterism.language.tokens import Token
 from asterism.language.vocabulary import DETERMINERS, FILLERS, NAMING_PREPOSITIONS, NEGATIONS
-from asterism.planner.offline.arguments import fill
+from asterism.planner.offline.arguments import Arguments
 from asterism.planner.offline.clauses import Clause
-from asterism.planner.offline.mentions import FleetWords, Mention
+from asterism.planner.offline.mentions import FleetWords
 from asterism.planner.offline.refusal import ClauseRefused
 from asterism.planner.offline.spoken_condition import Earlier
 
@@ -38,13 +37,22 @@ _LONGEST_AGENT_NAME = 40
 
 
 class Placed(msgspec.Struct):
-    """The skill, device and arguments of a clause. ``skill`` is None for an agent."""
+    """A placed clause: a task of the plan.
+
+    Attributes:
+        name: name of its skill, or its first words for an agent.
+        description: text of the clause.
+        skill: None for an agent.
+        lines: its dependencies, as source -> condition; empty for SUCCESS_ONLY.
+    """
 
     name: str
+    description: str
     device: str
-    skill: Skill | None
-    inputs: dict[str, Any]
-    tips: list[str]
+    skill: Skill | None = None
+    inputs: dict[str, Any] = {}
+    tips: list[str] = []
+    lines: dict[str, str] = {}
 
 
 class _Choice(msgspec.Struct, frozen=True):
@@ -57,188 +65,182 @@ class _Choice(msgspec.Struct, frozen=True):
         return f"{self.device}.{self.ranked.skill.name}"
 
 
-def place(clause: Clause, fleet: Fleet, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
+def place(clause: Clause, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
     """Place one clause.
 
     Args:
         clause: the clause.
-        fleet: the devices.
-        fleet_words: the words of the fleet.
+        fleet_words: the fleet.
         earlier: the tasks placed before, nearest first.
         following: the tokens of a clause whose object this clause shares.
 
     Raises:
         ClauseRefused: the clause cannot be placed; has the code and reason.
     """
-    mentions = fleet_words.mentions(clause.tokens)
-    instruction = _outside(clause.tokens, mentions)
-    _refuse_unsupported(instruction)
-    named = _named_devices(mentions, fleet)
-    text = " ".join(token.text for token in instruction if token.kind == "word")
-    choices = _choices(text, instruction, fleet, fleet_words, earlier)
-    agents = [device for device in named if fleet[device].natural_language]
+    instruction = _Instruction(clause.tokens, fleet_words)
+    instruction.refuse_unsupported()
+    named = instruction.named_devices()
+    choices = instruction.choices(earlier)
+    agents = [device for device in named if fleet_words.fleet[device].natural_language]
     if len(agents) == 1 and not any(choice.device in named and not choice.missing for choice in choices):
-        slug = "_".join(part.lower() for part in text.split())[:_LONGEST_AGENT_NAME]
-        return Placed(slug or agents[0], agents[0], None, {}, [])
-    choice, tips = _choose(choices, text, instruction, named=named, fleet=fleet, fleet_words=fleet_words)
+        slug = "_".join(part.lower() for part in instruction.text.split())[:_LONGEST_AGENT_NAME]
+        return Placed(slug or agents[0], clause.text, agents[0])
+    choice, tips = instruction.choose(choices, named)
     skill = choice.ranked.skill
-    filled = fill(skill, instruction)
-    if filled.unplaced:
+    arguments = Arguments(skill, instruction.tokens)
+    if arguments.unplaced:
         takes = ", ".join(skill.parameter_names()) or "nothing"
-        values = ", ".join(repr(value) for value in filled.unplaced)
+        values = ", ".join(repr(value) for value in arguments.unplaced)
         raise ClauseRefused("unplaced_value", f"it is unclear which parameter of {choice.label} takes {values} (it takes: {takes})")
-    inputs = filled.inputs
+    inputs = arguments.inputs
     if following:
-        shared = fill(skill, _outside(following, fleet_words.mentions(following))).inputs
+        shared = Arguments(skill, _Instruction(following, fleet_words).tokens).inputs
         inputs = {**{name: shared[name] for name in skill.required_names() if name in shared}, **inputs}
     tips += _complete(skill, choice.label, inputs, earlier)
-    return Placed(skill.name, choice.device, skill, inputs, tips)
+    return Placed(skill.name, clause.text, choice.device, skill, inputs, tips)
 
 
-def _outside(tokens: Sequence[Token], mentions: Sequence[Mention]) -> list[Token]:
-    """Return the tokens that name no device."""
-    return [token for index, token in enumerate(tokens) if not any(one.start <= index < one.end for one in mentions)]
+class _Instruction:
+    """A clause apart from its devices.
 
+    Attributes:
+        tokens: the tokens that name no device.
+        text: its words.
+    """
 
-def _refuse_unsupported(instruction: Sequence[Token]) -> None:
-    if len(instruction) > MAX_CLAUSE_WORDS:
-        raise ClauseRefused("not_supported", f"it has {len(instruction)} words; a clause may have at most {MAX_CLAUSE_WORDS}")
-    if not any(token.kind == "word" for token in instruction) or instruction[0].low in DETERMINERS:
-        raise ClauseRefused("no_match", "it does not say what to do")
-    for token in instruction:
-        advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is instruction[0] else None)
-        if advice:
-            raise ClauseRefused("not_supported", f"{token.text!r} is not supported: {advice}")
-        if token.low in NEGATIONS:
-            raise ClauseRefused("not_supported", f"{token.text!r} negates the clause; remove it, or write an 'if'")
-        if token.kind == "operator" and token.text not in {"=", "=="}:
-            raise ClauseRefused("unknown_words", f"{token.text!r} is a comparison outside an 'if'")
+    def __init__(self, tokens: Sequence[Token], fleet_words: FleetWords) -> None:
+        self._fleet_words = fleet_words
+        self._fleet = fleet_words.fleet
+        self._mentions = fleet_words.mentions(tokens)
+        self.tokens = [token for index, token in enumerate(tokens) if not any(one.start <= index < one.end for one in self._mentions)]
+        self.text = " ".join(token.text for token in self.tokens if token.kind == "word")
 
+    def refuse_unsupported(self) -> None:
+        """Refuse forms that this planner does not support, such as a negation."""
+        if len(self.tokens) > MAX_CLAUSE_WORDS:
+            raise ClauseRefused("not_supported", f"it has {len(self.tokens)} words; a clause may have at most {MAX_CLAUSE_WORDS}")
+        if not any(token.kind == "word" for token in self.tokens) or self.tokens[0].low in DETERMINERS:
+            raise ClauseRefused("no_match", "it does not say what to do")
+        for token in self.tokens:
+            advice = _UNSUPPORTED.get(token.low) or (_UNSUPPORTED_OPENINGS.get(token.low) if token is self.tokens[0] else None)
+            if advice:
+                raise ClauseRefused("not_supported", f"{token.text!r} is not supported: {advice}")
+            if token.low in NEGATIONS:
+                raise ClauseRefused("not_supported", f"{token.text!r} negates the clause; remove it, or write an 'if'")
+            if token.kind == "operator" and token.text not in {"=", "=="}:
+                raise ClauseRefused("unknown_words", f"{token.text!r} is a comparison outside an 'if'")
 
-def _named_devices(mentions: Sequence[Mention], fleet: Fleet) -> list[str]:
-    """Return the devices that a clause names, in fleet order; empty if it names none."""
-    if not mentions:
-        return []
-    common = set(mentions[0].devices).intersection(*(one.devices for one in mentions[1:]))
-    if not common:
-        everything = sorted({device for one in mentions for device in one.devices}, key=list(fleet).index)
+    def named_devices(self) -> list[str]:
+        """Return the devices that the clause names, in fleet order; empty if it names none."""
+        if not self._mentions:
+            return []
+        meant = [set(one.devices) for one in self._mentions]
+        if common := set.intersection(*meant):
+            return [device for device in self._fleet if device in common]
+        everything = [device for device in self._fleet if device in set.union(*meant)]
         raise ClauseRefused("ambiguous", f"it names more than one device ({', '.join(everything)}); write a clause for each")
-    return [device for device in fleet if device in common]
 
+    def choices(self, earlier: Sequence[Earlier]) -> list[_Choice]:
+        """Return every skill, nearest first, with the words of the clause that it does not know."""
+        skills = self._fleet_words.skills
+        stems = words(self.text)
+        while len(stems) > 1 and is_generic(stems[0]):
+            stems = stems[1:]
+        context = {word for token in self.tokens if token.is_value for word in words(token.text)}
+        upstream = {word for one in earlier if one.skill is not None for word in skill_words(one.skill).weights}
+        found = []
+        for ranked in rank(self.text, [skill for _, skill, _ in skills], [known for _, _, known in skills]):
+            device, _, known = skills[ranked.index]
+            own = {*known.weights, *_capabilities(self._fleet[device]), *context, *_FILLER_STEMS}
+            if ranked.by_verb:
+                own.add(head(stems))
+            found.append((_Choice(device, ranked, tuple(unknown(stems, own))), unknown(stems, own | upstream)))
+        if any(choice.ranked.by_verb and not choice.missing for choice, _ in found):
+            return [choice for choice, _ in found]  # words of earlier steps count only if no skill knows all words
+        return [_Choice(choice.device, choice.ranked, tuple(missing)) for choice, missing in found]
 
-def _choices(text: str, instruction: Sequence[Token], fleet: Fleet, fleet_words: FleetWords, earlier: Sequence[Earlier]) -> list[_Choice]:
-    """Return every skill, nearest first, with the words of the clause that it does not know."""
-    stems = words(text)
-    while len(stems) > 1 and is_generic(stems[0]):
-        stems = stems[1:]
-    context = {word for token in instruction if token.is_value for word in words(token.text)}
-    upstream = {word for one in earlier if one.skill is not None for word in skill_words(one.skill).weights}
-    found = []
-    for ranked in rank(text, [skill for _, skill, _ in fleet_words.skills], [known for _, _, known in fleet_words.skills]):
-        device, _, known = fleet_words.skills[ranked.index]
-        own = {*known.weights, *_capabilities(fleet[device]), *context, *_FILLER_STEMS}
-        if ranked.by_verb:
-            own.add(head(stems))
-        missing = unknown(stems, own)
-        found.append((_Choice(device, ranked, tuple(missing)), unknown(stems, own | upstream)))
-    if any(choice.ranked.by_verb and not choice.missing for choice, _ in found):
-        return [choice for choice, _ in found]  # words of earlier steps count only if no skill knows all words
-    return [_Choice(choice.device, choice.ranked, tuple(missing)) for choice, missing in found]
+    def choose(self, choices: Sequence[_Choice], named: Sequence[str]) -> tuple[_Choice, list[str]]:
+        """Return the one clear choice on the named devices, and tips about it."""
+        fitting = [choice for choice in choices if choice.ranked.by_verb and not choice.missing]
+        here = [choice for choice in fitting if not named or choice.device in named]
+        if not here or (_kind(here) == "same" and _kind(fitting) != "same"):
+            raise self._refusal(choices, named)
+        here = [choice for choice in here if choice.ranked.by_verb == _kind(here)]
+        winner = clear_winner([choice.ranked for choice in here])
+        if winner is None:
+            labels = tuple(choice.label for choice in here[:_NEAREST])
+            raise ClauseRefused("ambiguous", "more than one skill fits equally well; name the skill or the device", labels)
+        same = [choice for choice in here if choice.ranked.skill.name == winner.skill.name]
+        spoken, order = set(words(self.text)), list(self._fleet)
+        same.sort(key=lambda choice: (-len(_capabilities(self._fleet[choice.device]) & spoken), order.index(choice.device)))
+        devices = ", ".join(choice.device for choice in same)
+        if len(named) > 1 and len(same) > 1:
+            raise ClauseRefused("ambiguous", f"the device name could mean {devices}", [choice.label for choice in same[:_NEAREST]])
+        chosen = same[0]
+        tips = [f"{chosen.device} was chosen among {devices}, which all have {winner.skill.name}"] if len(same) > 1 else []
+        if chosen.ranked.by_verb == "same":
+            tips.append(f"{self._verb()!r} was taken to mean {winner.skill.name}")
+        return chosen, tips
+
+    def _refusal(self, choices: Sequence[_Choice], named: Sequence[str]) -> ClauseRefused:
+        nearest = self._nearest(choices)
+        by_verb = [choice for choice in choices if choice.ranked.by_verb]
+        fitting = [choice for choice in by_verb if not choice.missing]
+        fitting = [choice for choice in fitting if choice.ranked.by_verb == _kind(fitting)]
+        if fitting:
+            homes = ", ".join(dict.fromkeys(choice.device for choice in fitting))
+            why = f"{' or '.join(named)} has no {fitting[0].ranked.skill.name}; it is on {homes}"
+            return ClauseRefused("wrong_device", why, [choice.label for choice in fitting[:_NEAREST]])
+        by_verb = [choice for choice in by_verb if choice.device in named] or by_verb
+        device_words = self._unknown_device_words()
+        no_device = f"{device_words!r} is not a device of this fleet ({', '.join(self._fleet)})"
+        if not by_verb:
+            why = f"no skill of this fleet does {self._verb()!r}{', and ' + no_device if device_words else ''}"
+            return ClauseRefused("no_match", why, nearest)
+        if device_words:
+            return ClauseRefused("unknown_device", no_device, nearest)
+        missing = min((choice.missing for choice in by_verb), key=len)
+        strange = [token.text for token in self.tokens if token.kind == "word" and not set(words(token.text)).isdisjoint(missing)]
+        quoted = ", ".join(repr(word) for word in dict.fromkeys(strange))
+        why = f"{by_verb[0].label} is the nearest skill, but does not know {quoted}; put a value in quotes, or remove the words"
+        return ClauseRefused("unknown_words", why, nearest)
+
+    def _verb(self) -> str:
+        """Return the verb of the clause, as written."""
+        verb = head(words(self.text))
+        return next((token.text for token in self.tokens if token.kind == "word" and verb in words(token.text)), self.text)
+
+    def _unknown_device_words(self) -> str:
+        """Return the unknown words in the position of a device: the "toaster" of "on the toaster"."""
+        for index, token in enumerate(self.tokens):
+            if token.low not in NAMING_PREPOSITIONS:
+                continue
+            start = index + 1
+            while start < len(self.tokens) and self.tokens[start].low in DETERMINERS:
+                start += 1
+            phrase: list[str] = []
+            for word in self.tokens[start : start + _NEAREST]:
+                if word.kind != "word" or word.low in NAMING_PREPOSITIONS or word.low in FILLERS:
+                    break
+                phrase.append(word.text)
+            if phrase and self._fleet_words.vocabulary.isdisjoint(words(" ".join(phrase))):
+                return " ".join(phrase)
+        return ""
+
+    def _nearest(self, choices: Sequence[_Choice]) -> tuple[str, ...]:
+        text = self.text[:200].lower()
+        likeness = {choice.label: SequenceMatcher(None, text, choice.ranked.skill.name.lower()).ratio() for choice in choices[:200]}
+        near = sorted(choices, key=lambda choice: (-choice.ranked.score, -likeness.get(choice.label, 0.0)))
+        return tuple(choice.label for choice in near[:_NEAREST])
 
 
 def _capabilities(profile: AgentProfile) -> set[str]:
     return {word for capability in profile.capabilities for word in words(capability)}
 
 
-def _choose(
-    choices: Sequence[_Choice], text: str, instruction: Sequence[Token], *, named: Sequence[str], fleet: Fleet, fleet_words: FleetWords
-) -> tuple[_Choice, list[str]]:
-    """Return the one clear choice and tips about it."""
-    fitting = [choice for choice in choices if choice.ranked.by_verb and not choice.missing]
-    here = [choice for choice in fitting if not named or choice.device in named]
-    if not here or (_kind(here) == "same" and _kind(fitting) != "same"):
-        raise _refusal(text, choices, named, fleet_words, instruction)
-    here = [choice for choice in here if choice.ranked.by_verb == _kind(here)]
-    winner = clear_winner([choice.ranked for choice in here])
-    if winner is None:
-        labels = tuple(choice.label for choice in here[:_NEAREST])
-        raise ClauseRefused("ambiguous", "more than one skill fits equally well; name the skill or the device", labels)
-    same = [choice for choice in here if choice.ranked.skill.name == winner.skill.name]
-    spoken = set(words(text))
-    same.sort(key=lambda choice: (-len(_capabilities(fleet[choice.device]) & spoken), list(fleet).index(choice.device)))
-    if len(named) > 1 and len(same) > 1:
-        devices = ", ".join(choice.device for choice in same)
-        raise ClauseRefused("ambiguous", f"the device name could mean {devices}", [choice.label for choice in same[:_NEAREST]])
-    chosen = same[0]
-    tips = []
-    if len(same) > 1:
-        tips.append(f"{chosen.device} was chosen among {', '.join(choice.device for choice in same)}, which all have {winner.skill.name}")
-    if chosen.ranked.by_verb == "same":
-        tips.append(f"{_verb(text, instruction)!r} was taken to mean {winner.skill.name}")
-    return chosen, tips
-
-
 def _kind(choices: Sequence[_Choice]) -> str:
     """Return the nearest way in which the verb names one of the choices."""
     return min((choice.ranked.by_verb for choice in choices), key=VERB_KINDS.index)
-
-
-def _refusal(
-    text: str, choices: Sequence[_Choice], named: Sequence[str], fleet_words: FleetWords, instruction: Sequence[Token]
-) -> ClauseRefused:
-    nearest = _nearest(text, choices)
-    by_verb = [choice for choice in choices if choice.ranked.by_verb]
-    fitting = [choice for choice in by_verb if not choice.missing]
-    fitting = [choice for choice in fitting if choice.ranked.by_verb == _kind(fitting)]
-    if fitting:
-        homes = ", ".join(dict.fromkeys(choice.device for choice in fitting))
-        why = f"{' or '.join(named)} has no {fitting[0].ranked.skill.name}; it is on {homes}"
-        return ClauseRefused("wrong_device", why, [choice.label for choice in fitting[:_NEAREST]])
-    by_verb = [choice for choice in by_verb if choice.device in named] or by_verb
-    missing = min((choice.missing for choice in by_verb), key=len, default=tuple(unknown(words(text), fleet_words.vocabulary)))
-    device_words = _unknown_device_words(instruction, fleet_words)
-    no_device = f"{device_words!r} is not a device of this fleet ({', '.join(fleet_words.hints)})"
-    if not by_verb:
-        why = f"no skill of this fleet does {_verb(text, instruction)!r}{', and ' + no_device if device_words else ''}"
-        return ClauseRefused("no_match", why, nearest)
-    if device_words:
-        return ClauseRefused("unknown_device", no_device, nearest)
-    strange = [token.text for token in instruction if token.kind == "word" and not set(words(token.text)).isdisjoint(missing)]
-    quoted = ", ".join(repr(word) for word in dict.fromkeys(strange))
-    why = f"{by_verb[0].label} is the nearest skill, but does not know {quoted}; put a value in quotes, or remove the words"
-    return ClauseRefused("unknown_words", why, nearest)
-
-
-def _verb(text: str, instruction: Sequence[Token]) -> str:
-    """Return the verb of a clause, as written."""
-    verb = head(words(text))
-    return next((token.text for token in instruction if token.kind == "word" and verb in words(token.text)), text)
-
-
-def _unknown_device_words(instruction: Sequence[Token], fleet_words: FleetWords) -> str:
-    """Return the unknown words in the position of a device: the "toaster" of "on the toaster"."""
-    for index, token in enumerate(instruction):
-        if token.low not in NAMING_PREPOSITIONS:
-            continue
-        start = index + 1
-        while start < len(instruction) and instruction[start].low in DETERMINERS:
-            start += 1
-        phrase: list[str] = []
-        for word in instruction[start : start + _NEAREST]:
-            if word.kind != "word" or word.low in NAMING_PREPOSITIONS or word.low in FILLERS:
-                break
-            phrase.append(word.text)
-        if phrase and fleet_words.vocabulary.isdisjoint(words(" ".join(phrase))):
-            return " ".join(phrase)
-    return ""
-
-
-def _nearest(text: str, choices: Sequence[_Choice]) -> tuple[str, ...]:
-    likeness = {
-        choice.label: SequenceMatcher(None, text[:200].lower(), choice.ranked.skill.name.lower()).ratio() for choice in choices[:200]
-    }
-    near = sorted(choices, key=lambda choice: (-choice.ranked.score, -likeness.get(choice.label, 0.0)))
-    return tuple(choice.label for choice in near[:_NEAREST])
 
 
 def _complete(skill: Skill, label: str, inputs: dict[str, Any], earlier: Sequence[Earlier]) -> list[str]:

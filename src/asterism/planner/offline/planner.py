@@ -1,13 +1,35 @@
-"""The planner port without a model: it creates plans, and never edits them."""
+"""The planner port without a model: it plans plain imperative requests by the skills of a fleet.
+
+    plan_offline("Download MNIST on laptop, then train it on the GPU server", fleet)
+
+Pure and synchronous. It never guesses silently: a request is planned as a whole, or refused with
+every clause that cannot be placed. The task's ``tips`` name choices between equal candidates and
+values carried over from earlier clauses.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
 
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import Fleet
 from asterism.errors import InvalidInput
 from asterism.machines.constellation_agent.approval import why_rejected
-from asterism.planner.offline.planning import plan_offline
+from asterism.planner.offline.clauses import Clause, split
+from asterism.planner.offline.mentions import FleetWords
+from asterism.planner.offline.placement import Placed, place
+from asterism.planner.offline.refusal import ClauseRefused, PlanRefused
+from asterism.planner.offline.spoken_condition import Earlier, Spoken, bind, on_failure
 from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, Proposal
+
+MAX_REQUEST_LENGTH = 10_000
+"""Maximum characters of a request."""
+MAX_CLAUSES = 100
+
+_CASCADES = frozenset({"missing_parameter", "bad_condition", "bad_structure"})
 
 
 class OfflinePlanner:
@@ -40,3 +62,155 @@ class OfflinePlanner:
         proposal = Proposal(thought=thought, plan=parse_plan(document))
         self._last = (question.request, question.fleet, proposal)
         return proposal
+
+
+class _Branch(msgspec.Struct, frozen=True):
+    """The last condition, its sources, and the tasks before the branch."""
+
+    spoken: Spoken
+    before: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def plan_offline(request: str, fleet: Fleet) -> dict[str, Any]:
+    """Return the plan document of a request: ``tasks``, ``dependencies`` and a ``thought``.
+
+    Raises:
+        PlanRefused: clauses cannot be placed; holds each with its reason.
+        InvalidInput: an empty or overlong request, or a fleet without devices.
+    """
+    if len(request) > MAX_REQUEST_LENGTH:
+        raise InvalidInput(f"the request has {len(request)} characters; at most {MAX_REQUEST_LENGTH} are planned at once")
+    if not fleet:
+        raise InvalidInput("the fleet has no devices; add one first")
+    fleet_words = FleetWords.of(fleet)
+    clauses = split(request, fleet_words)
+    if not clauses:
+        raise InvalidInput("the request is empty; write what to do, for instance 'count files in ./photos on desk'")
+    if len(clauses) > MAX_CLAUSES:
+        raise InvalidInput(f"the request has {len(clauses)} clauses; at most {MAX_CLAUSES} are planned at once")
+    builder = _PlanBuilder(fleet_words)
+    for index, clause in enumerate(clauses):
+        builder.add(clause, clauses[index + 1] if clause.shares_next else None)
+    if builder.refusals:
+        raise PlanRefused(builder.refusals)
+    return builder.document()
+
+
+class _PlanBuilder:
+    """Builds a plan clause by clause.
+
+    The next clause waits for the tasks of ``stage``, which wait for the tasks of ``before``.
+    ``split_ends`` is True if only one of several branches runs: then a new sentence cannot wait for
+    "the step before".
+    """
+
+    def __init__(self, fleet_words: FleetWords) -> None:
+        self.fleet_words = fleet_words
+        self.steps: dict[str, Placed] = {}
+        self.refusals: list[ClauseRefused] = []
+        self.stage: tuple[str, ...] = ()
+        self.before: tuple[str, ...] = ()
+        self.branch: _Branch | None = None
+        self.split_ends = False
+
+    def add(self, clause: Clause, sharing: Clause | None) -> None:
+        """Place a clause and add its dependencies, or record its refusal."""
+        try:
+            if clause.problem is not None:
+                raise clause.problem
+            self._place(clause, sharing)
+        except ClauseRefused as refused:
+            # Refusals that only follow from an earlier one are not reported.
+            if not self.refusals or refused.code not in _CASCADES or clause.problem is not None:
+                refused.clause = clause.text
+                self.refusals.append(refused)
+
+    def _place(self, clause: Clause, sharing: Clause | None) -> None:
+        before, conditions, parallel = self._dependencies(clause)
+        failed = [source for source, condition in conditions.items() if on_failure(condition)]
+        lines = ({} if failed else dict.fromkeys(before, "")) | conditions
+        earlier = self._earlier(failed or before, lines, failed)
+        placed = place(clause, self.fleet_words, earlier, sharing.tokens if sharing else ())
+        placed.lines = lines
+        task_id = f"task_{len(self.steps) + 1:03d}"
+        self.steps[task_id] = placed
+        self.stage = (*self.stage, task_id) if parallel else (task_id,)
+        self.before = before
+        if clause.condition is not None:
+            self.split_ends |= bool(failed) or (self.branch is not None and self.branch.before == before)
+            self.branch = _Branch(clause.condition, before, tuple(conditions))
+        elif clause.otherwise:
+            self.split_ends = True
+            self.branch = None
+
+    def _dependencies(self, clause: Clause) -> tuple[tuple[str, ...], dict[str, str], bool]:
+        """Return the tasks that a clause waits for, their conditions, and if it joins the stage."""
+        if clause.otherwise:
+            if self.branch is None:
+                raise ClauseRefused("bad_structure", "there is no 'if' before this 'otherwise'")
+            if clause.condition is not None:
+                raise ClauseRefused("bad_structure", "'otherwise if' is not supported offline; give each case its own 'if'")
+            return self.branch.before, bind(self.branch.spoken.opposite(), self._upstream(self.branch.before)), False
+        if clause.condition is not None and self.branch is not None and not clause.then and not clause.parallel:
+            sibling = self._sibling(clause.condition, self.branch)
+            if sibling:
+                return self.branch.before, sibling, False
+        if clause.after == "sentence" and self.split_ends:
+            why = "only one of the branches before it runs, so it is unclear which step it waits for; write it with 'then' in its branch"
+            raise ClauseRefused("bad_structure", why)
+        before = self.before if clause.parallel else self.stage
+        conditions = bind(clause.condition, self._upstream(before)) if clause.condition is not None else {}
+        return before, conditions, clause.parallel
+
+    def _sibling(self, spoken: Spoken, branch: _Branch) -> dict[str, str]:
+        """Return the conditions of an alternative: an "if" over the same results as the last one.
+
+        Empty if the clause is no alternative.
+        """
+        try:
+            conditions = bind(spoken, self._upstream(branch.before))
+        except ClauseRefused:
+            return {}
+        return conditions if tuple(conditions) == branch.sources else {}
+
+    def _distances(self, before: Sequence[str]) -> dict[str, int]:
+        """Return every upstream task with its distance in dependencies, nearest first; O(n + e)."""
+        found: dict[str, int] = {}
+        layer = list(before)
+        distance = 1
+        while layer:
+            for task in layer:
+                found.setdefault(task, distance)
+            layer = list(dict.fromkeys(source for task in layer for source in self.steps[task].lines if source not in found))
+            distance += 1
+        return found
+
+    def _upstream(self, before: Sequence[str]) -> list[Earlier]:
+        return [
+            Earlier(task, self.steps[task].skill, self.steps[task].inputs, distance) for task, distance in self._distances(before).items()
+        ]
+
+    def _earlier(self, before: Sequence[str], lines: Collection[str], failed: Sequence[str]) -> list[Earlier]:
+        distances = self._distances(before)
+        order = dict.fromkeys((*distances, *reversed(self.steps)))
+        return [
+            Earlier(task, step.skill, step.inputs, distances.get(task, 0), has_line=task in lines, gives_result=task not in failed)
+            for task, step in ((task, self.steps[task]) for task in order)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan document."""
+        tasks = []
+        dependencies = []
+        summary = []
+        for number, (task_id, step) in enumerate(self.steps.items(), 1):
+            task: dict[str, Any] = {"task_id": task_id, "name": step.name, "description": step.description, "device": step.device}
+            given = {"skill": step.skill.name if step.skill else "", "inputs": step.inputs, "tips": step.tips}
+            tasks.append(task | {key: value for key, value in given.items() if value})
+            conditions = [condition for condition in step.lines.values() if condition]
+            summary.append(f"({number}) {step.name} on {step.device}{' if ' if conditions else ''}{' and '.join(conditions)}")
+            for source, condition in step.lines.items():
+                line = {"from": source, "to": task_id, "type": "CONDITIONAL" if condition else "SUCCESS_ONLY"}
+                dependencies.append({**line, "condition": condition} if condition else line)
+        return {"tasks": tasks, "dependencies": dependencies, "thought": f"Decomposed into {len(tasks)} tasks: {', '.join(summary)}"}

@@ -32,6 +32,11 @@ from asterism.language.vocabulary import (
 )
 from asterism.planner.offline.refusal import ClauseRefused
 
+_JOINERS = {"and": "&&", "or": "||"}
+_STATUSES = dict.fromkeys(FAILING, "fails") | dict.fromkeys(SUCCEEDING, "succeeds")
+_COPULAS = COPULAS | NEGATED_COPULAS
+_NEGATORS = NEGATED_COPULAS | {"not", "doesn't", "didn't"}
+_AUXILIARIES = frozenset({"does", "did", "has"})
 _OPPOSITE = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = frozenset({"result", "status", "tasks", "true", "false", "null", "in"})
@@ -99,17 +104,12 @@ def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], b
     Raises:
         ClauseRefused: bad_condition.
     """
-    atoms: list[Atom] = []
-    joiners: set[str] = set()
-    position = 0
-    while True:
-        atom, position = _read_atom(tokens, position, is_verb)
+    atom, position = _read_atom(tokens, 0, is_verb)
+    atoms, joiners = [atom], set[str]()
+    while position < len(tokens) and (joiner := _JOINERS.get(tokens[position].low)):
+        atom, position = _read_atom(tokens, position + 1, is_verb)
         atoms.append(atom)
-        if position < len(tokens) and tokens[position].low in {"and", "or"}:
-            joiners.add("&&" if tokens[position].low == "and" else "||")
-            position += 1
-            continue
-        break
+        joiners.add(joiner)
     if len(joiners) > 1:
         raise ClauseRefused("bad_condition", "the condition mixes 'and' with 'or', which can be read in two ways")
     return Spoken(tuple(atoms), next(iter(joiners), ""), negated, text), list(tokens[position:])
@@ -134,46 +134,39 @@ def comparison_follows(tokens: Sequence[Token], position: int) -> bool:
 
 
 def _read_atom(tokens: Sequence[Token], position: int, is_verb: Callable[[Token], bool]) -> tuple[Atom, int]:
+    """Read one comparison; return it and the position after it."""
     phrase: list[str] = []
-    negated = False
+    operator, negated = "bare", False
     while position < len(tokens):
-        token = tokens[position]
-        operator, length = comparison_at(tokens, position)
+        token, low = tokens[position], tokens[position].low
+        comparison, length = comparison_at(tokens, position)
         if length:
-            return _read_value(tokens, position + length, phrase, operator, negated=negated)
-        if token.low in {"not", "doesn't", "does", "did", "didn't", "has"} | NEGATED_COPULAS:
-            negated ^= token.low in {"not", "doesn't", "didn't"} | NEGATED_COPULAS
-            if token.low in NEGATED_COPULAS:
-                return _after_copula(tokens, position + 1, phrase, negated=negated)
-        elif token.low in COPULAS:
-            return _after_copula(tokens, position + 1, phrase, negated=negated)
-        elif token.low in FAILING or token.low in SUCCEEDING:
-            return Atom(tuple(phrase), "fails" if token.low in FAILING else "succeeds", None, negated), position + 1
-        elif token.kind != "word" or token.low in {"and", "or"}:
+            value, position = _read_value(tokens, position + length)
+            return Atom(tuple(phrase), comparison, value, negated), position
+        if low in _STATUSES:
+            return Atom(tuple(phrase), _STATUSES[low], None, negated), position + 1
+        if operator == "is" and low != "not":
+            break
+        if low in _COPULAS:
+            operator = "is"
+        if low in _COPULAS | _NEGATORS | _AUXILIARIES:
+            negated ^= low in _NEGATORS
+        elif token.kind != "word" or low in _JOINERS:
             break
         elif phrase and is_verb(token) and tokens[position - 1].low not in DETERMINERS:
             break  # "if valid archive it": the instruction begins
         else:
             phrase.append(token.text)
         position += 1
+    if operator == "is":
+        value, position = _read_value(tokens, position)
+        return Atom(tuple(phrase), operator, value, negated), position
     if not phrase:
         raise ClauseRefused("bad_condition", "the condition is unreadable; write for instance 'if accuracy > 95%'")
-    return Atom(tuple(phrase), "bare", None, negated), position
+    return Atom(tuple(phrase), operator, None, negated), position
 
 
-def _after_copula(tokens: Sequence[Token], position: int, phrase: list[str], *, negated: bool) -> tuple[Atom, int]:
-    if comparison_at(tokens, position)[1] == 0 and position < len(tokens) and tokens[position].low == "not":
-        negated = not negated
-        position += 1
-    operator, length = comparison_at(tokens, position)
-    if length:
-        return _read_value(tokens, position + length, phrase, operator, negated=negated)
-    if position < len(tokens) and tokens[position].low in FAILING | SUCCEEDING:
-        return Atom(tuple(phrase), "fails" if tokens[position].low in FAILING else "succeeds", None, negated), position + 1
-    return _read_value(tokens, position, phrase, "is", negated=negated)
-
-
-def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], operator: str, *, negated: bool) -> tuple[Atom, int]:
+def _read_value(tokens: Sequence[Token], position: int) -> tuple[Token, int]:
     if position >= len(tokens) or not (tokens[position].is_value or tokens[position].kind == "word"):
         raise ClauseRefused("bad_condition", "the condition has no value to compare with")
     value = tokens[position]
@@ -181,7 +174,7 @@ def _read_value(tokens: Sequence[Token], position: int, phrase: list[str], opera
     if value.kind == "number" and position < len(tokens) and tokens[position].low in {"percent", "pct"}:
         value = Token("number", value.text + "%", value.start, tokens[position].end)
         position += 1
-    return Atom(tuple(phrase), operator, value, negated), position
+    return value, position
 
 
 def bind(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
@@ -215,16 +208,18 @@ def _bind_status(spoken: Spoken, upstream: Sequence[Earlier]) -> dict[str, str]:
         raise ClauseRefused("bad_condition", "the failure of a task cannot be combined with another condition")
     atom = spoken.atoms[0]
     subject = words(" ".join(word for word in atom.phrase if word.lower() not in CONDITION_FILLERS | PRONOUNS))
-    if subject:
-        sources = [one for one in upstream if one.skill is not None and not unknown(subject, skill_words(one.skill).weights)]
-        sources = [one for one in sources if not skill_words(one.skill or Skill(name="")).actions.isdisjoint(subject)]
-    else:
-        sources = [one for one in upstream if one.distance == 1]
+    sources = [one for one in upstream if (_is_done_by(one.skill, subject) if subject else one.distance == 1)]
     if len(sources) != 1:
         what = " ".join(atom.phrase) or "it"
         raise ClauseRefused("bad_condition", f"{what!r} does not name exactly one of the earlier tasks")
     fails = (atom.operator == "fails") ^ atom.negated ^ spoken.negated
     return {sources[0].task_id: 'status == "FAILED"' if fails else ""}
+
+
+def _is_done_by(skill: Skill | None, subject: Sequence[str]) -> bool:
+    """Return True if a skill knows all words of a subject, and one of them can stand for its verb."""
+    known = skill_words(skill) if skill else None
+    return known is not None and not unknown(subject, known.weights) and not known.actions.isdisjoint(subject)
 
 
 def _bind_atom(atom: Atom, phrase: tuple[str, ...], upstream: Sequence[Earlier], *, flip: bool) -> tuple[str, str]:
