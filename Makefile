@@ -7,10 +7,10 @@ PY := .venv/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow check simulate explore fuzz bench soak lock clean
 
-help: ## say what there is
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-# The stamp is written last: an installation that was cut short is done again, one that is whole is not.
+# The stamp is written last: an interrupted installation is repeated, a complete one is not.
 .venv/.ok: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Asterism needs Python 3.11 or newer and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=python3.12 demo")'
 	@echo "==> creating .venv with $$($(PYTHON) --version)"
@@ -30,7 +30,7 @@ test: .venv/.ok ## run the tests that are not marked slow (ARGS="…" goes to py
 test-slow: .venv/.ok ## run the tests marked slow
 	$(PY) -m pytest -n 2 -m slow --timeout 600 $(ARGS)
 
-check: .venv/.ok ## format, lint, types, layers, shape, docs: all must be clean
+check: .venv/.ok ## format, lint, types, import layers, size limits, docs: all must be clean
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -53,7 +53,7 @@ soak: .venv/.ok ## 20,000 runs in one process: nothing may grow (ARGS="--runs 20
 	$(PY) -m benchmarks.soak $(ARGS)
 
 # Keeps the pins that still fit; ARGS=--upgrade takes the newest. No index, link or path may be written: a lock names packages, not machines.
-lock: ## compile requirements.lock anew from pyproject.toml
+lock: ## compile requirements.lock from pyproject.toml again
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
 	.venv-lock/bin/uv pip compile pyproject.toml --extra llm --extra server --extra examples --extra dev --universal --python-version 3.11 --generate-hashes \

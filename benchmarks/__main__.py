@@ -13,8 +13,9 @@ from benchmarks.results import write_timings
 
 HEAD = """# Results
 
-*Results.* Written by `make bench`: medians. All figures of one row were measured in turns, so a busy moment affected all of them.
-{machine}. [Performance](../docs/performance.md) explains the figures.
+*Results.* Written by `make bench`: medians. All figures of one row were measured alternately, so a
+busy moment affected all of them. [Performance](../docs/performance.md) explains the figures.
+{machine}.
 """
 
 FIGURES = """

@@ -67,8 +67,8 @@ async def measure(count: int) -> list[str]:
                 raise RuntimeError(f"{count - right} conversations have got another one's words")
     return [
         f"| a waiting conversation | {(after - before) / count / 1000:,.1f} kB |",
-        f"| a turn that asks for the next field | {second_s / count * 1000:,.2f} ms |",
-        f"| a turn that enters `on_running` and completes | {third_s / count * 1000:,.2f} ms |",
+        f"| a message after which the agent asks for the next field | {second_s / count * 1000:,.2f} ms |",
+        f"| a message after which `on_running` completes | {third_s / count * 1000:,.2f} ms |",
         f"| conversations that received their own messages | {right:,} of {count:,} |",
     ]
 
@@ -83,15 +83,16 @@ def main() -> None:
     page = "\n".join([
         "# Conversations",
         "",
-        f"*Results.* Written by `python -m benchmarks.conversations`: {count:,} users in one process, {AT_ONCE} messages at once,",
-        f"one fresh SQLite file. {described()}.",
+        f"*Results.* Written by `python -m benchmarks.conversations`: {count:,} users in one process,",
+        f"{AT_ONCE} messages at once, one fresh SQLite file. {described()}.",
         "",
         "| | |",
         "|---|--:|",
         *lines,
         "",
-        "A waiting conversation is not in memory: the next message reads it from its journal. Only its entry in the orchestrator's list",
-        "remains. The time of a turn is wall time over all turns: acquiring, replaying, stepping, and writing to the disk.",
+        "A waiting conversation is not in memory: it is read from its journal when the next message comes.",
+        "Only its entry in the orchestrator's list remains. The time of a message is the wall time of all",
+        "messages, divided by their number: acquiring, replaying, moves, and writing to the disk.",
         "",
     ])  # fmt: skip
     print(page)

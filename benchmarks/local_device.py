@@ -52,4 +52,4 @@ def rows(*, quick: bool) -> list[str]:
     """Rows of the table of figures."""
     length = 30 if quick else 300
     each_ms = asyncio.run(_chain_s(length)) / length * 1000
-    return [f"| (a) a task of a durable chain on a local device: with its process, in turns from a warm pool | {each_ms:.2f} ms |"]
+    return [f"| (a) a task of a durable chain on a local device, including its warm worker process | {each_ms:.2f} ms |"]

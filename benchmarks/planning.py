@@ -1,7 +1,7 @@
 """``python -m benchmarks.planning``: what waiting for a model costs a run, in virtual time; its section of RESULTS.md.
 
 Fifty random DAGs on one device, under every hold and replan, with a model that takes 0, 0.1 and 1 times as long as a task.
-The floor of each is max(critical path, work / width): no schedule is shorter. A run lasts to the end of its last task.
+The lower bound of each is max(critical path, work / width): no schedule is shorter. A run lasts to the end of its last task.
 """
 
 from __future__ import annotations
@@ -45,18 +45,22 @@ ASKING = 0.1
 FLEET = (AgentProfile(device_id="d", concurrency=WIDTH, skills=(Skill(name="do", idempotent=True),)),)
 
 HEAD = f"""
-Written by `python -m benchmarks.planning`, in virtual time, so the same on every machine. {DAGS} random DAGs of 20 to 60 tasks on
-one device that does {WIDTH} at a time; the makespan, to the end of the last task, over max(critical path, work / width); means over
-the DAGs. `wide` are the {{wide}} DAGs that keep the device busy: their work / width is at least 1.5 times their critical path.
-Calls are requests to the model.
+Written by `python -m benchmarks.planning`, in virtual time, so the same on every computer. It runs
+{DAGS} random DAGs of 20 to 60 tasks on one device that does {WIDTH} tasks at once. *makespan* is
+the time to the end of the last task. It is divided by its *lower bound*, max(critical path,
+work / width): no schedule is shorter. Figures are means over the DAGs. *wide* are the {{wide}} DAGs
+that occupy the whole device: their work / width is at least 1.5 times their critical path. *calls*
+are requests to the model.
 """
 FOOT = """
-- **Nothing asks**: no task fails, and no result asks for a new plan. `when_needed` then asks once, after the last task.
-- **One in ten asks**: one result in ten has `replan: true`. `always` would ask as often as above.
-- `successors` waits twice for a model that is slow compared with the tasks: for the open request, then for its own. If there are
-  other tasks to run meanwhile, it is much faster than `all`, which starts nothing while one request follows another.
-- `none` never waits: a task that an edit would change may have started before the edit arrives; then the edit is refused and
-  requested again.
+- **No result asks for a new plan**: `when_needed` then asks the model once, after the last task.
+- **One result in ten asks for a new plan**: it has `replan: true`. `always` would ask the model as
+  often as above.
+- `successors` and a slow model: a task waits twice, for the open request, and then for the request
+  about its own predecessors. If there are other tasks to run meanwhile, it is much faster than
+  `all`, which starts nothing while one request follows another.
+- `none` never waits: a task that an edit would change may have started before the edit arrives;
+  then the edit is refused and requested again.
 """
 
 
@@ -85,7 +89,7 @@ class Dag(msgspec.Struct, frozen=True):
 
 
 class Lived(msgspec.Struct, frozen=True):
-    """One run: how many times its floor it took, and how often the model was asked."""
+    """One run: how many times its lower bound it took, and how often the model was asked."""
 
     ratio: float
     calls: int
@@ -154,7 +158,7 @@ def rows(dags: Sequence[Dag], *, asks: bool) -> Iterator[tuple[Replan, Hold | No
 
 def table(dags: Sequence[Dag], *, asks: bool) -> Iterator[str]:
     """The lines of a table, as they are made."""
-    yield "| replan | hold | model, x mean task | makespan / floor | of wide DAGs | calls a run |"
+    yield "| replan | hold | a call ÷ mean task | makespan ÷ lower bound | of wide DAGs | calls a run |"
     yield "|---|---|--:|--:|--:|--:|"
     for replan, hold, latency, lived in rows(dags, asks=asks):
         wide = [one.ratio for one in lived if one.wide]
@@ -176,7 +180,7 @@ def main() -> int:
     quick = parser.parse_args().quick
     dags = [dag(seed) for seed in range(3 if quick else DAGS)]
     lines = []
-    for name, asks in (("Nothing asks", False), ("One in ten asks", True)):
+    for name, asks in (("No result asks for a new plan", False), ("One result in ten asks for a new plan", True)):
         lines += ["", f"### {name}", ""]
         for line in table(dags, asks=asks):
             lines.append(line)

@@ -19,22 +19,30 @@ YARDSTICK = 300
 HEAD = """
 ## (a) A task that does nothing
 
-| | floor, in memory | in memory | its CPU | floor, durable | durable | its CPU | times its floor | times the floor's chain | spread |
+| | floor, in memory | in memory | CPU, in memory | floor, durable | durable | CPU, durable \
+| ratio to its floor | ratio to the floor's chain | spread |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """
 
 FOOT = """
-Times are microseconds a task, from submitting the plan to FINISH. All of a row was measured in turns.
+Times are microseconds a task, from submitting the plan to FINISH. All figures of a row were
+measured alternately.
 
-- **durable**: through runtime, driver, run executor and dispatcher to a fresh SQLite file, over a device that answers at once in this
-  process. The results that a task depends on are on the disk before it starts.
-- **floor, durable**: a task group over the same plan that keeps the same promise with one row per task, no journal, no ownership and no
-  replay: standard library `sqlite3`, WAL, `synchronous = FULL`, one writer thread with group commit.
-- **floor, in memory**: a plain `asyncio.TaskGroup` over the same plan, without storage. It does next to nothing: compare times, not ratios.
-- **times the floor's chain**: a task, divided by a task of the durable floor's chain of {yardstick}, measured in the same turns. The
-  floor's chain pays one fsync for each task. A wide plan shares its fsyncs, so it can be far below 1.
-- **spread**: slowest divided by fastest run of the floor's chain during this row. Above 2, the machine was too busy for reliable durable
-  columns.
+- **durable**: through runtime, driver, run executor and dispatcher to a fresh SQLite file, over a
+  device that returns at once in this process. The results that a task depends on are on the disk
+  before it starts.
+- **floor, durable**: a task group over the same plan that keeps the same promise with one row per
+  task, no journal, no ownership and no replay: standard library `sqlite3`, WAL,
+  `synchronous = FULL`, one writer thread with group commit.
+- **floor, in memory**: a plain `asyncio.TaskGroup` over the same plan, without storage. It does
+  next to nothing: compare times, not ratios.
+- **CPU**: processor time of the column before it, all threads of the process together.
+- **ratio to its floor**: *durable*, divided by *floor, durable*; the median over the measurements.
+- **ratio to the floor's chain**: the same, divided by a task of the durable floor's chain of
+  {yardstick}, which pays one fsync for each task. A wide plan shares its fsyncs, so this ratio can
+  be far below 1.
+- **spread**: slowest divided by fastest run of the floor's chain during this row. Above 2, the
+  computer was too busy for reliable durable columns.
 """
 
 

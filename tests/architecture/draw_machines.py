@@ -23,13 +23,14 @@ HEAD = """# Machines
 fails if this page and the tables differ.
 
 A matrix shows which state can follow which: the row is the state before, the column the state
-after. ● marks an allowed transition; any other one raises an error. *Stays in* lists the states in
-which an event is recorded without a change of state. `asterism diagram MACHINE` prints the diagrams
-of this page.
+after. ● marks an allowed transition; any other one raises an error. *Moves* lists the transitions
+of an event, some of them from a state to itself. *Stays in* lists the states in which the event may
+leave the state as it is, without a transition. `asterism diagram MACHINE` prints the diagrams of
+this page.
 
-The first column of a table of events or effects is the name in journals and in the inbox. `asterism
-log --json`, log lines and spans use it, too. `fields` are the names of its fields there. These
-names are public and do not change. The name of the class in Python may change.
+The first column of a table of events or effects is the tag: the name in journals and in the inbox.
+`asterism log --json`, log lines and spans use it, too. `fields` are the names of its fields there.
+These names are public and do not change. The name of the class in Python may change.
 """
 
 COMMON_HEAD = """## Common events and effects
@@ -42,18 +43,18 @@ event only if it can change the state there. *Live* states are those that are no
 INTRODUCTIONS = {
     CONSTELLATION_AGENT.name: (
         "Plans a request as a constellation, runs the tasks and plans again when their results require it.\n"
-        "Its table is `asterism.machines.constellation_agent.table`. The matrix includes edges from a state\n"
-        "to itself."
+        "Its table is `asterism.machines.constellation_agent.table`. The matrix includes transitions from\n"
+        "a state to itself."
     ),
     ORCHESTRATION_LOOP.name: (
-        "One agent that works through a plan with workers and tools. Its table is\n"
-        "`asterism.machines.orchestration_loop.table`. The first seven states are the documented contract;\n"
-        "PARALLEL, CONFIRMING and CANCELLED, with their edges, extend it."
+        "A loop works through a plan with workers and tools, and reflects on the results. Its table is\n"
+        "`asterism.machines.orchestration_loop.table`. The first seven states are those of a sequential loop.\n"
+        "PARALLEL, CONFIRMING and CANCELLED extend it to parallel steps, approvals and cancels."
     ),
     FLOW_AGENT.name: (
         "A conversation that collects fields, asks for approval and then acts. Its table is\n"
         "`asterism.machines.flow_agent.table`. The agent's own code chooses the next state\n"
-        "(`running_entered`, `handler_ended`), but only along these edges."
+        "(`running_entered`, `handler_ended`), but only along these transitions."
     ),
     TASK_LIFECYCLE.name: (
         "One task of a constellation. Its table is `asterism.machines.task_lifecycle`. How a task affects the\n"

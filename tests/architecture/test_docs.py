@@ -134,7 +134,7 @@ def first_cells(under: str) -> list[str]:
 
 def test_the_reference_lists_the_arguments_of_a_loop_the_fields_of_its_view_and_every_gate() -> None:
     assert first_cells("| argument | default |") == list(inspect.signature(OrchestrationLoop).parameters)
-    assert first_cells("| of a view |") == fields_of(LoopView)
+    assert first_cells("| field of `LoopView` |") == fields_of(LoopView)
     assert first_cells("| gate |") == [gate or '""' for gate in get_args(Gate)]
 
 
