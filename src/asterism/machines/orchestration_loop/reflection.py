@@ -150,7 +150,6 @@ def _replan(memory: LoopMemory, feedback: str, context: StepContext) -> State:
 
 
 def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
-    """Complete the run with a draft, unless it is criticised first."""
     memory.draft = event.answer
     if memory.has_critique and memory.revisions < memory.options.max_revisions:
         memory.stage = "critique"
@@ -159,7 +158,6 @@ def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
 
 
 def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
-    """Complete the run, or have the answer revised."""
     if is_ok(event.reply):
         return _complete(memory)
     memory.revisions += 1
@@ -169,6 +167,5 @@ def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
 
 
 def _complete(memory: LoopMemory) -> State:
-    """End the run with the draft as the answer."""
     memory.code, memory.answer = "finished", memory.draft
     return memory.enter(State.COMPLETE)

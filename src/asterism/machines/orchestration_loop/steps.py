@@ -135,7 +135,6 @@ def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRe
 
 
 def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, context: StepContext) -> None:
-    """Handle the end of a worker: settle the step, await a later result, or ask a person."""
     activity.effect_id = ""
     if event.later is not None:
         ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", context, awaits=event.later.key)
