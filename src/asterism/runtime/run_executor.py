@@ -21,10 +21,9 @@ from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, OwnershipAcquired
 from asterism.runtime.arrivals import Arrival, effect_result, interrupted_result, replacement
 from asterism.runtime.clock import Clock
-from asterism.runtime.inquiries import closed_inquiries, opened_inquiries
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
-from asterism.runtime.run_status import is_stuck, status_of
+from asterism.runtime.run_status import closed_inquiries, is_stuck, opened_inquiries, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
 
 APPEND_TRIES = 8
