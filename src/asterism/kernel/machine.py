@@ -267,7 +267,9 @@ class Machine(Generic[M]):
         self._terminal = frozenset(state for state, rows in table.items() if not _targets(rows) - {state}).union(ends)
         self._common = dict(common or {})
         live = {**self._common, **(while_live or {})}
-        self.table: Table = {state: _completed(rows, self._common if state in self._terminal else live) for state, rows in table.items()}
+        self.table: Table = {  # a state's own rows come first, and count
+            state: {**rows, **(self._common if state in self._terminal else live), **rows} for state, rows in table.items()
+        }
         self.events: tuple[type[Event], ...] = tuple(dict.fromkeys(event for rows in self.table.values() for event in rows))
         if found := problems(self):
             raise ValueError(f"machine {name!r} is not sound: {'; '.join(found)}")
@@ -320,10 +322,6 @@ class Machine(Generic[M]):
         """Return the facts of a state."""
         ended = self.is_terminal(state)
         return StateFacts(name=state, is_round_end=ended, is_subtask_end=ended, next_agent=self.name)
-
-
-def _completed(own: Mapping[type[Event], Row], common: Mapping[type[Event], Row]) -> dict[type[Event], Row]:
-    return {**own, **{event: found for event, found in common.items() if event not in own}}
 
 
 def _targets(rows: Mapping[type[Event], Row]) -> frozenset[enum.StrEnum]:

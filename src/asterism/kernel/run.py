@@ -208,11 +208,6 @@ class Run(Generic[M]):
 
 
 def _read_back(machine: Machine[Any], effect: Effect) -> Effect:
-    """Return an effect as it is read from a journal.
-
-    Raises:
-        TypeError: the machine does not declare this kind of effect, or a journal cannot hold it.
-    """
     name = type(effect).__name__
     if type(effect) not in machine.effects:
         raise TypeError(f"{machine.name} schedules {name}, which it does not declare: the run could not be replayed")

@@ -141,11 +141,7 @@ def _refresh(schedule: TaskSchedule, task: TaskStar, context: StepContext) -> No
 
 
 def _evaluation(constellation: TaskConstellation, line: TaskStarLine, context: StepContext) -> Evaluation:
-    """Return the evaluation of a dependency.
-
-    That of a condition is recorded, so that a replay does not depend on the version of the
-    condition language.
-    """
+    # That of a condition is recorded: a replay must not depend on the version of the language
     source = constellation.tasks[line.source]
     if line.type is not DependencyType.CONDITIONAL:
         return evaluate(line, source, {})

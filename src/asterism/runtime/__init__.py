@@ -2,9 +2,8 @@
 
 - ``ports``: interfaces to stores, performers, observers, devices and planners.
 - ``driver`` drives all runs of a process, ``run_executor`` one of them. ``arrivals``,
-  ``inquiries``, ``run_status`` and ``children`` are parts of that.
-- ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one;
-  ``current_runtime`` is the one that ``asterism.open()`` opened.
+  ``run_status`` and ``children`` are parts of that.
+- ``client`` submits, commands and reads runs; ``runtime`` is a client and a driver in one.
 - ``submission``, ``snapshots``, ``journal_file`` and ``journal_stream`` write, shorten, move and
   follow journals.
 - ``registration``: a program's own machines. ``code_version``: a fingerprint of the code of a

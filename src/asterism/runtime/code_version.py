@@ -66,7 +66,6 @@ def _own_sources(machine: Machine[Any]) -> set[Path] | None:
 
 
 def _modules(machine: Machine[Any]) -> Iterator[str]:
-    """Yield the names of the modules that a machine's parts come from."""
     kinds = (machine.states, *machine.events, *machine.effects, *type(machine.memory()).__mro__)
     yield from (kind.__module__ for kind in kinds if kind is not object)
     todo: list[Any] = [entry.move for rows in machine.table.values() for entry in rows.values()]
@@ -89,7 +88,6 @@ def _modules(machine: Machine[Any]) -> Iterator[str]:
 
 
 def _imported(module: ModuleType) -> Iterator[ModuleType]:
-    """Yield the modules that the names of a module come from."""
     for value in tuple(vars(module).values()):
         found = value if isinstance(value, ModuleType) else sys.modules.get(str(getattr(value, "__module__", "")))
         if found is not None:

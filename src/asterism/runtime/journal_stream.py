@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from asterism.kernel.journal import Entry, Record, check_whole
@@ -17,13 +17,7 @@ MAX_RECORDS = 1000
 """Records of one batch."""
 
 
-async def _poll() -> None:
-    await asyncio.sleep(POLL_S)
-
-
-async def follow(
-    store: Store, run_id: str, after: int = 0, *, until_now: bool = False, wait: Callable[[], Awaitable[None]] = _poll
-) -> AsyncIterator[list[Record]]:
+async def follow(store: Store, run_id: str, after: int = 0, *, until_now: bool = False) -> AsyncIterator[list[Record]]:
     """Yield the records of a run after an entry in batches, as they are written, until it ends.
 
     Args:
@@ -31,8 +25,6 @@ async def follow(
         run_id: id of the run.
         after: seq of the last entry that the caller has.
         until_now: end with the last record that exists now, even if the run has not ended.
-        wait: called when all records were yielded; it returns when there may be more. By default it
-            waits ``POLL_S``.
 
     Raises:
         RunNotFound: no such run.
@@ -49,7 +41,7 @@ async def follow(
         check_whole(run_id, row.seq, after)
         if until_now or row.status == "ended":
             return
-        await wait()
+        await asyncio.sleep(POLL_S)
 
 
 async def follow_entries(store: Store, machine: Machine[Any], run_id: str, after: int = 0) -> AsyncIterator[list[Entry]]:

@@ -78,7 +78,6 @@ def machine_of(row: RunRow, machines: Mapping[str, Machine[Any]]) -> Machine[Any
 
 
 def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer]) -> Iterator[str]:
-    """Yield the problems of a machine and its performers."""
     memory = machine.memory()
     if not isinstance(memory, RunMemory) or any(OwnershipAcquired not in rows for rows in machine.table.values()):
         yield "it has no run control; make it with asterism.machines.define_machine(…), with a RunMemory as its memory"
@@ -102,6 +101,5 @@ def _problems(machine: Machine[Any], performers: Mapping[type[Effect], Performer
 
 
 def _unfit(view: type[Any] | None) -> Iterator[str]:
-    """Yield why a view class cannot show runs."""
     if view is not None and not (callable(getattr(view, "at", None)) and callable(getattr(view, "read", None))):
         yield f"its view is {view!r}; give a class with the methods at and read, made from asterism.views.MachineView"

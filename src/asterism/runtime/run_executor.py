@@ -21,10 +21,9 @@ from asterism.kernel.run import Run
 from asterism.machines.run_control import BatchEnded, CancelEffect, EffectCancelled, OwnershipAcquired
 from asterism.runtime.arrivals import Arrival, effect_result, interrupted_result, replacement
 from asterism.runtime.clock import Clock
-from asterism.runtime.inquiries import closed_inquiries, opened_inquiries
 from asterism.runtime.ports.performer import Performer
 from asterism.runtime.ports.store import ACCEPTED, Commit, InboxRow, Store
-from asterism.runtime.run_status import is_stuck, status_of
+from asterism.runtime.run_status import closed_inquiries, is_stuck, opened_inquiries, status_of
 from asterism.runtime.snapshots import SnapshotPolicy, load
 
 APPEND_TRIES = 8
@@ -177,7 +176,6 @@ class RunExecutor:
         return [self._arrivals.popleft() for _ in range(count)]
 
     async def _wait(self) -> None:
-        """Wait for an arrival or for the machine's next wake-up time."""
         if not self._arrivals:
             await asyncio.sleep(0)  # effects that end without waiting end here, all in one batch and without a timer
         if self._arrivals or self._unreadable or self._releasing:
@@ -211,10 +209,7 @@ class RunExecutor:
         self._wakeup.set()
 
     def _seconds_until(self, wake_at: float) -> float:
-        """Return the seconds until a time.
-
-        For a time at which ``BatchEnded`` has changed nothing, return a growing delay.
-        """
+        """Return the seconds until a time; a growing delay if ``BatchEnded`` changed nothing at it."""
         if wake_at > self._idle_at:
             self._backoff_s = 0.0
             return wake_at - self._clock.now()
@@ -227,7 +222,6 @@ class RunExecutor:
     # -- one batch ---------------------------------------------------------------------------------
 
     async def _step(self, arrivals: list[Arrival], *, ends_batch: bool) -> None:
-        """Process a batch: step, append, perform."""
         unreadable = tuple(self._unreadable)
         while True:
             entries: list[Entry] = []
@@ -288,10 +282,7 @@ class RunExecutor:
         return str(refused).partition("\n")[0]
 
     async def _append(self, entries: list[Entry], folded: list[tuple[str, str]]) -> None:
-        """Write a batch, and retry a failed write with a warning.
-
-        Effects start only after it, so a failure loses nothing.
-        """
+        """Write a batch; effects start only after it, so a failure loses nothing."""
         records = [self._packer.pack(entry) for entry in entries]
         commit = Commit(
             run_id=self.run.id,

@@ -14,9 +14,8 @@ from asterism.kernel.journal import Entry, version_of
 from asterism.kernel.machine import Event, Machine, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
-from asterism.runtime.inquiries import opened_inquiries
 from asterism.runtime.ports.store import RunRow, Store
-from asterism.runtime.run_status import status_of
+from asterism.runtime.run_status import opened_inquiries, status_of
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _BELOW = re.compile(r"\.[0-9]{1,18}\.[0-9]{1,18}")

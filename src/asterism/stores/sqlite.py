@@ -90,7 +90,6 @@ Method = Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, T]]
 
 
 def _reads(work: Operation[P, T]) -> Method[P, T]:
-    """Perform an operation that only reads in the writer's thread."""
 
     async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._writer.read(lambda connection: work(self, connection, *args, **options))
@@ -99,10 +98,7 @@ def _reads(work: Operation[P, T]) -> Method[P, T]:
 
 
 def _writes(work: Operation[P, T]) -> Method[P, T]:
-    """Perform an operation that writes in the writer's thread.
-
-    It raises an ``AsterismError`` before its first write.
-    """
+    # An operation raises an AsterismError before its first write
 
     async def method(self: SqliteStore, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._writer.write(lambda connection: work(self, connection, *args, **options))

@@ -136,10 +136,7 @@ class GroupWriter:
         return outcomes
 
     def _attempt(self, group: Sequence[Job], faults: dict[int, Exception]) -> list[object]:
-        """Perform all jobs but the faulty ones in one transaction.
-
-        On a further fault, nothing is committed and the list is empty.
-        """
+        """Perform all jobs but the faulty ones in one transaction; return [] on a further fault."""
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE" if any(job.writes for job in group) else "BEGIN")
         outcomes: list[object] = []

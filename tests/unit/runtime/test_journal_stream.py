@@ -10,7 +10,7 @@ import pytest
 from asterism.kernel.journal import JournalMismatch, Record
 from asterism.runtime import journal_stream
 from asterism.runtime.journal_stream import follow, follow_entries
-from asterism.runtime.ports.store import Commit, RunRow
+from asterism.runtime.ports.store import Commit, RunRow, RunStatus
 from asterism.stores.memory import MemoryStore
 from tests.journals.test_golden import MACHINE_OF, golden
 
@@ -19,26 +19,26 @@ RUN = JOURNAL[0].run_id
 ROW = RunRow(run_id=RUN, machine="flow agent", title="t", state=JOURNAL[0].state, seq=1)
 
 
-def growing(store: MemoryStore, records: list[Record], at_once: int) -> object:
-    """Write so many records each time that the follower has seen all there is; the last of them ends the run."""
-    written = [1]
+class GrowingStore(MemoryStore):
+    """Writes three records whenever its follower has all that there are; the last of them ends the run."""
 
-    async def wait() -> None:
-        first = written[0]
-        batch = records[first : first + at_once]
-        written[0] += len(batch)
-        status = "ended" if written[0] == len(records) else "active"
-        await store.append(Commit(run_id=RUN, epoch=0, expected_seq=first, records=batch, state=batch[-1].state, status=status))  # type: ignore[arg-type]
-
-    return wait
+    async def records(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[Record]:
+        found = await super().records(run_id, after=after, limit=limit)
+        first = len(self.memory.records[RUN])
+        if not found and (batch := JOURNAL[first : first + 3]):
+            status: RunStatus = "ended" if first + len(batch) == len(JOURNAL) else "active"
+            await self.append(Commit(run_id=RUN, epoch=0, expected_seq=first, records=batch, state=batch[-1].state, status=status))
+        return found
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])
-def test_every_record_after_an_entry_comes_once_and_in_order(after: int) -> None:
+def test_every_record_after_an_entry_comes_once_and_in_order(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_stream, "POLL_S", 0)
+
     async def main() -> list[Record]:
-        store = MemoryStore()
+        store = GrowingStore()
         await store.submit(ROW, JOURNAL[0])
-        return [it async for batch in follow(store, RUN, after, wait=growing(store, JOURNAL, 3)) for it in batch]  # type: ignore[arg-type]
+        return [it async for batch in follow(store, RUN, after) for it in batch]
 
     assert asyncio.run(main()) == JOURNAL[after:]
 

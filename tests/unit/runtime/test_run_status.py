@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from asterism.machines.run_control import AskPerson, Cancel, Pause
-from asterism.runtime.inquiries import opened_inquiries
-from asterism.runtime.run_status import status_of
+from asterism.runtime.run_status import opened_inquiries, status_of
 from tests.constellation_harness import Agent
 from tests.constellations import plan
 

@@ -180,18 +180,13 @@ def _as_edits(event: Planned, context: StepContext) -> Planned:
 
 
 def _rehearsed(memory: ConstellationMemory, constellation: TaskConstellation, edits: list[Edit], context: StepContext) -> list[Change]:
-    """Return the changes that edits would make.
-
-    Raises:
-        EditRefused: the edits are invalid.
-    """
+    """Return the changes that edits would make."""
     draft = TaskConstellation.from_dict(constellation.to_dict())
     _checked(memory, draft, edits, context)
     return changes(written(constellation), written(draft))
 
 
 def _change(memory: ConstellationMemory, schedule: TaskSchedule, edits: list[Edit], context: StepContext) -> None:
-    """Apply a batch of edits and update the schedule."""
     applied = _checked(memory, schedule.constellation, edits, context)
     _wake_at_deadlines(memory, schedule.constellation, applied.tasks)
     if applied.notes:

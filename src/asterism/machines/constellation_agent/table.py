@@ -152,13 +152,10 @@ def _not_edited(memory: ConstellationMemory, event: PlanningFailed, context: Ste
     return CONTINUE
 
 
-def _task_ended(memory: ConstellationMemory, event: AttemptEnded, context: StepContext) -> Status:
+def _task_ended(memory: ConstellationMemory, event: AttemptEnded | ChildEnded, context: StepContext) -> Status:
+    if isinstance(event, ChildEnded):
+        event = as_task_end(event, memory.attempts[event.effect_id], context.at)
     take_end(memory, _schedule(memory), event, context)
-    return CONTINUE
-
-
-def _child_ended(memory: ConstellationMemory, event: ChildEnded, context: StepContext) -> Status:
-    take_end(memory, _schedule(memory), as_task_end(event, memory.attempts[event.effect_id], context.at), context)
     return CONTINUE
 
 
@@ -288,7 +285,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
             PlanningFailed: row(_not_edited, CONTINUE),
             Edited: row(_edited_live, CONTINUE),
             AttemptEnded: row(_task_ended, CONTINUE),
-            ChildEnded: row(_child_ended, CONTINUE),
+            ChildEnded: row(_task_ended, CONTINUE),
             Answered: row(_answered, CONTINUE, FINISH, FAIL, START),
         },
         FINISH: {BatchEnded: row(_stay, FINISH)},

@@ -296,10 +296,7 @@ def settle_task(memory: ConstellationMemory, schedule: TaskSchedule, task: TaskS
 
 
 def _note_moved(memory: ConstellationMemory, task: TaskStar, context: StepContext) -> None:
-    """Record that a task moved after the planner was asked.
-
-    Earlier moves are in the request itself.
-    """
+    # Moves before the planner was asked are in the request itself
     if isinstance(memory.planning, Awaiting) and memory.planning.asked_at < context.seq:
         memory.planning.moved[task.task_id] = None
 

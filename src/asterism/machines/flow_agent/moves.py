@@ -343,10 +343,3 @@ def child_ended(memory: FlowMemory, event: ChildEnded, context: StepContext) -> 
             NotifyHandler(effect_id=memory.handler_effect, child_key=key, cancel_requested=memory.requested_action == "cancel")
         )
     return context.state
-
-
-def leave_children(memory: FlowMemory) -> None:
-    """Drop the children of the original run from a fork, which starts its own."""
-    for key, child in tuple(memory.children.items()):
-        if child.ended is None:
-            del memory.children[key]

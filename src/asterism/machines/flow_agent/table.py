@@ -52,7 +52,6 @@ from asterism.machines.flow_agent.moves import (
     child_requested,
     enqueue_message,
     leave,
-    leave_children,
     request_cancel,
     schedule_next,
     step_on,
@@ -90,7 +89,6 @@ def _handled(memory: FlowMemory, event: HandlerEnded, context: StepContext) -> A
 
 
 def _handler_rows(state: AgentStatus) -> dict[type[Event], Row]:
-    """Return the rows by which handlers move a conversation."""
     targets = STATE_TRANSITIONS[state]
     return {
         kind: row(move, *targets, internal=True)
@@ -160,7 +158,7 @@ def _transition_failed(memory: FlowMemory, event: TransitionFailed, context: Ste
 
 
 def _forked(memory: FlowMemory, event: Forked, context: StepContext) -> None:
-    leave_children(memory)
+    memory.children = {key: child for key, child in memory.children.items() if child.ended}  # a fork starts its own
     was = memory.handler
     if not isinstance(was, NoHandler):  # the copied effect is cancelled; its handler is called again, or a person is asked
         cancel_effect(was.effect_id, context)

@@ -151,19 +151,12 @@ def denied(reason: str, feedback: str = "") -> dict[str, str]:
 
 
 def _not_called(about: About, why: str, feedback: str = "") -> dict[str, str]:
-    """Return the result of a rejected call, for the model.
-
-    An interrupted call may have been made.
-    """
+    # An interrupted call may have been made
     result = denied(_why_not(about, why), feedback)
     return {**result, "status": "interrupted"} if about == "interruption" else result
 
 
 def _why_not(about: About, why: str) -> str:
-    """Return the reason of a rejection.
-
-    Interrupted work may have been carried out, and is not repeated.
-    """
     return f"it was interrupted, may have been carried out, and is not repeated: {why}" if about == "interruption" else why
 
 

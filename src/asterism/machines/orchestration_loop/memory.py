@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from asterism.kernel.machine import EffectResult
+from asterism.kernel.machine import EffectResult, StepContext
+from asterism.machines.common_rows import cancel_effect
 from asterism.machines.orchestration_loop.model import Finding, Handoff, LoopOptions, State, Step, ToolCall, WorkerProfile
 from asterism.machines.run_control import RunMemory
 
@@ -218,6 +219,28 @@ class LoopMemory(RunMemory, msgspec.Struct, kw_only=True):
             self.allowance = max(0, self.allowance - 1)
             self.paused = self.paused or self.allowance == 0
         return state
+
+    def fail(self, code: str, reason: str, context: StepContext) -> State:
+        """End the run and cancel everything outstanding; return FAILED."""
+        self.code, self.reason = code, reason
+        if self.open_call:
+            cancel_effect(self.open_call, context, self.reason)
+            self.open_call = ""
+        for activity in self.active.values():
+            for effect in activity.effects():
+                cancel_effect(effect, context, self.reason)
+        context.touch("task", *self.active)
+        self.active.clear()
+        return State.FAILED
+
+    def past_bound(self, context: StepContext) -> tuple[str, str] | None:
+        """Return code and reason of an exceeded time or token limit; None within the limits."""
+        options = self.options
+        if context.at >= self.started_at + options.wall_limit_s:
+            return "wall_limit", f"the run took longer than {options.wall_limit_s:g} s (wall_limit_s)"
+        if options.max_tokens is not None and self.tokens > options.max_tokens:
+            return "max_tokens", f"its models took {self.tokens} tokens, the limit is {options.max_tokens} (max_tokens)"
+        return None
 
     # -- overrides of RunMemory --------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from asterism.machines.orchestration_loop.effects import MakePlan
 from asterism.machines.orchestration_loop.events import PlanMade
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import State, Step
-from asterism.machines.orchestration_loop.run_end import fail
 
 
 def ask_for_plan(memory: LoopMemory, context: StepContext) -> None:
@@ -29,7 +28,7 @@ def take_plan(memory: LoopMemory, event: PlanMade, context: StepContext) -> Stat
         memory.failed_calls += 1
         memory.feedback = wrong
         if memory.failed_calls >= memory.options.max_calls:
-            return fail(memory, "planning", f"no plan can be had after {memory.failed_calls} tries (max_calls): {wrong}", context)
+            return memory.fail("planning", f"no plan can be had after {memory.failed_calls} tries (max_calls): {wrong}", context)
         return State.PLANNING
     memory.failed_calls = 0
     memory.feedback = ""

@@ -9,7 +9,6 @@ from asterism.machines.orchestration_loop.effects import Critique, Reflect, Synt
 from asterism.machines.orchestration_loop.events import Critiqued, Reflected, Synthesized
 from asterism.machines.orchestration_loop.memory import Activity, LoopMemory
 from asterism.machines.orchestration_loop.model import Decision, Finding, State, Strategy
-from asterism.machines.orchestration_loop.run_end import fail
 
 _AROUND = string.whitespace + string.punctuation
 _FUNCTIONS = {Reflected: "reflection", Synthesized: "synthesis", Critiqued: "critique"}
@@ -33,7 +32,7 @@ def ask_supervisor(memory: LoopMemory, context: StepContext) -> State:
     """
     if memory.stage == "reflect":
         if memory.reflections >= memory.options.max_reflections:
-            return fail(memory, "max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", context)
+            return memory.fail("max_reflections", f"it has reflected {memory.reflections} times (max_reflections)", context)
         memory.reflections += 1
         memory.open_call = context.schedule(Reflect(number=memory.reflections))
     elif memory.stage == "synthesize":
@@ -54,7 +53,7 @@ def take_reply(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, c
         if memory.failed_calls < memory.options.max_calls:
             return State.REFLECTING
         what = _FUNCTIONS[type(event)]
-        return fail(memory, what, f"{what} failed {memory.failed_calls} times (max_calls): {event.error}", context)
+        return memory.fail(what, f"{what} failed {memory.failed_calls} times (max_calls): {event.error}", context)
     memory.failed_calls = 0
     match event:
         case Reflected():
@@ -78,7 +77,7 @@ def _take_word(memory: LoopMemory, event: Reflected, context: StepContext) -> St
     if strategy is not None:
         return _apply(memory, strategy, context)
     if decision is Decision.FAIL:
-        return fail(memory, "reflection", f"the reflection says fail{_why_last(memory)}", context)
+        return memory.fail("reflection", f"the reflection says fail{_why_last(memory)}", context)
     if decision is Decision.REPLAN:
         return _replan(memory, "", context)
     if decision is Decision.DONE or memory.exhausted:
@@ -108,7 +107,7 @@ def _why_last(memory: LoopMemory) -> str:
 def _apply(memory: LoopMemory, strategy: Strategy, context: StepContext) -> State:
     why = _why_last(memory) or " because nothing new has come of the last steps"
     if strategy == Strategy.GIVE_UP:
-        return fail(memory, "given_up", f"it gives up{why}", context)
+        return memory.fail("given_up", f"it gives up{why}", context)
     if strategy == Strategy.DECOMPOSE:
         return _replan(memory, f"make smaller steps{why}", context)
     if strategy == Strategy.ASK_USER:
@@ -117,10 +116,10 @@ def _apply(memory: LoopMemory, strategy: Strategy, context: StepContext) -> Stat
     for finding in [finding for finding in memory.latest_findings() if finding.failed]:
         again = _again(memory, finding, elsewhere=strategy == Strategy.RETRY_ELSEWHERE)
         if again is None:
-            return fail(memory, "given_up", f"nobody else can do {finding.step_id}: {finding.reason}", context)
+            return memory.fail("given_up", f"nobody else can do {finding.step_id}: {finding.reason}", context)
         if again.attempt > memory.options.max_attempts:
             why = f"{finding.step_id} was tried {finding.attempt} times (max_attempts): {finding.reason}"
-            return fail(memory, "max_attempts", why, context)
+            return memory.fail("max_attempts", why, context)
         memory.again.append(again)
         context.touch("task", finding.step_id)
     return memory.enter(State.EXECUTING)
@@ -138,9 +137,7 @@ def _again(memory: LoopMemory, finding: Finding, *, elsewhere: bool) -> Activity
 
 def _replan(memory: LoopMemory, feedback: str, context: StepContext) -> State:
     if memory.replans >= memory.options.max_replans:
-        return fail(
-            memory, "max_replans", f"the plan was made anew {memory.replans} times, and is wanted anew again (max_replans)", context
-        )
+        return memory.fail("max_replans", f"the plan was made anew {memory.replans} times, and is wanted anew again (max_replans)", context)
     memory.replans += 1
     memory.feedback = feedback
     return memory.enter(State.PLANNING)
@@ -150,7 +147,6 @@ def _replan(memory: LoopMemory, feedback: str, context: StepContext) -> State:
 
 
 def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
-    """Complete the run with a draft, unless it is criticised first."""
     memory.draft = event.answer
     if memory.has_critique and memory.revisions < memory.options.max_revisions:
         memory.stage = "critique"
@@ -159,7 +155,6 @@ def _take_draft(memory: LoopMemory, event: Synthesized) -> State:
 
 
 def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
-    """Complete the run, or have the answer revised."""
     if is_ok(event.reply):
         return _complete(memory)
     memory.revisions += 1
@@ -169,6 +164,5 @@ def _take_critique(memory: LoopMemory, event: Critiqued) -> State:
 
 
 def _complete(memory: LoopMemory) -> State:
-    """End the run with the draft as the answer."""
     memory.code, memory.answer = "finished", memory.draft
     return memory.enter(State.COMPLETE)

@@ -9,7 +9,6 @@ from asterism.machines.orchestration_loop.events import ModelReplied, ToolReturn
 from asterism.machines.orchestration_loop.inquiries import ask_about, ask_about_call, denied
 from asterism.machines.orchestration_loop.memory import Activity, Call, LoopMemory, ModelRound
 from asterism.machines.orchestration_loop.model import Finding, State, Step
-from asterism.machines.orchestration_loop.run_end import fail
 
 MAX_TITLE = 200
 """Characters of a child run's title."""
@@ -38,7 +37,7 @@ def begin_steps(memory: LoopMemory, context: StepContext) -> State | None:
     context.touch("task", *memory.active)
     memory.steps += len(memory.active)
     if memory.steps > memory.options.max_steps:
-        return fail(memory, "max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", context)
+        return memory.fail("max_steps", f"more than {memory.options.max_steps} steps were to be begun (max_steps)", context)
     return None
 
 
@@ -135,7 +134,6 @@ def handle_result(memory: LoopMemory, event: WorkerEnded | ModelReplied | ToolRe
 
 
 def _take_end(memory: LoopMemory, activity: Activity, event: WorkerEnded, context: StepContext) -> None:
-    """Handle the end of a worker: settle the step, await a later result, or ask a person."""
     activity.effect_id = ""
     if event.later is not None:
         ask_about(memory, activity, "later", event.later.prompt or f"the result of {event.later.key}", context, awaits=event.later.key)

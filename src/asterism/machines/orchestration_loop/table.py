@@ -33,7 +33,6 @@ from asterism.machines.orchestration_loop.model import State
 from asterism.machines.orchestration_loop.planning import adopt, ask_for_plan, problem, take_plan, with_ids
 from asterism.machines.orchestration_loop.reflection import ask_supervisor, take_reply
 from asterism.machines.orchestration_loop.requests import REQUESTS
-from asterism.machines.orchestration_loop.run_end import fail, past_bound
 from asterism.machines.orchestration_loop.steps import begin_steps, handle_result, observe, start_ready, state_now
 from asterism.machines.run_control import Answered, BatchEnded, Forked, Unpause
 
@@ -64,8 +63,8 @@ def _submitted(memory: LoopMemory, event: LoopSubmitted, context: StepContext) -
 
 
 def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
-    if past := past_bound(memory, context):
-        return fail(memory, *past, context)
+    if past := memory.past_bound(context):
+        return memory.fail(*past, context)
     if memory.paused or memory.open_call:
         return None
     ask_for_plan(memory, context)
@@ -77,8 +76,8 @@ def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State 
 
 def _worked(memory: LoopMemory, event: BatchEnded, context: StepContext) -> StrEnum | None:
     """Begin the next steps if none is active, and start the effects that can start."""
-    if past := past_bound(memory, context):
-        return fail(memory, *past, context)
+    if past := memory.past_bound(context):
+        return memory.fail(*past, context)
     changed = expire(memory, context)
     if not memory.active and not memory.paused:
         if stopped := begin_steps(memory, context):
@@ -128,8 +127,8 @@ def _working(*targets: State) -> dict[type[Event], Row]:
 
 
 def _observed(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
-    if past := past_bound(memory, context):
-        return fail(memory, *past, context)
+    if past := memory.past_bound(context):
+        return memory.fail(*past, context)
     if memory.paused:
         return None
     observe(memory, context)
@@ -139,8 +138,8 @@ def _observed(memory: LoopMemory, event: BatchEnded, context: StepContext) -> St
 
 
 def _reflect(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State | None:
-    if past := past_bound(memory, context):
-        return fail(memory, *past, context)
+    if past := memory.past_bound(context):
+        return memory.fail(*past, context)
     return _ask(memory, context)
 
 
@@ -241,7 +240,9 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
     effects=(MakePlan, RunWorker, Reflect, Synthesize, Critique, AskModel, CallTool),
     memory=LoopMemory,
     requests=REQUESTS,
-    control=RunControl(cancel=cancels_to(CANCELLED, fail), defect=fails_to(FAILED, fail), forked=decide_again, unpaused=_unpaused),
+    control=RunControl(
+        cancel=cancels_to(CANCELLED, LoopMemory.fail), defect=fails_to(FAILED, LoopMemory.fail), forked=decide_again, unpaused=_unpaused
+    ),
     while_live={StepOnce: row(_stepped)},
     starts=first_event,
 )
