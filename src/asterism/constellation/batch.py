@@ -132,8 +132,7 @@ class _Batch:
             if why := self._it.why_unresolvable(task_id):
                 raise EditRefused("bad_reference", task_id, why)
 
-    # -- one rule per edit
-    # --------------------------------------------------------------------------
+    # -- one rule per edit -------------------------------------------------------------------------
 
     def _build(self, edit: BuildConstellation) -> None:
         if edit.clear and self._it.tasks and not self._equals(edit.plan):
@@ -251,8 +250,7 @@ class _Batch:
         UpdateDependency: _update_dependency,
     }
 
-    # -- lookups
-    # ------------------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------
 
     def _known(self, task_id: str) -> TaskStar:
         task = self._it.tasks.get(task_id)
@@ -278,8 +276,7 @@ class _Batch:
         except InvalidInput as error:
             raise EditRefused("bad_content", spec.line_id, str(error)) from None
 
-    # -- changes, each with its undo
-    # ----------------------------------------------------------------
+    # -- changes, each with its undo ---------------------------------------------------------------
 
     def _put_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id

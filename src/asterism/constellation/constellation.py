@@ -18,7 +18,7 @@ from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
 from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.references import INPUTS, references
-from asterism.constellation.task import EDITABLE, SETTLED, TaskStar, TaskStatus
+from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
 
 
@@ -89,10 +89,6 @@ class TaskConstellation:
     def is_unsatisfiable(self, task_id: str) -> bool:
         """Return True if a dependency of the task can no longer be satisfied."""
         return self._refused[task_id] > 0
-
-    def ready_tasks(self) -> list[TaskStar]:
-        """Return the unstarted tasks whose dependencies are satisfied, oldest first."""
-        return [task for task in self.in_order() if task.status in EDITABLE and self._open[task.task_id] == 0]
 
     def ordinal(self, task_id: str) -> int:
         """Return the position in the order of creation, which breaks ties."""

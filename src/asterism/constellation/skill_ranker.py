@@ -71,7 +71,6 @@ class Ranked(msgspec.Struct, frozen=True):
 
     Attributes:
         index: its index in the ranked list of skills.
-        skill: the skill.
         score: higher is nearer; 0 if no word is shared.
         by_verb: relation of the text's verb to the skill: "own" (it opens the name, description or
             an example), "tag" (it is a tag), "same" (it is a synonym of an own verb), or empty.

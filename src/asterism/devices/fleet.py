@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Device
 
@@ -37,6 +38,11 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     capabilities: tuple[str, ...] = ()
     concurrency: Annotated[int, Meta(ge=1)] = 1
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def profile(self, **fields: Any) -> AgentProfile:
+        """Return the profile of the device, with these fields in addition or instead."""
+        own = {name: getattr(self, name) for name in DeviceEntry.__struct_fields__ if name != "id"}
+        return AgentProfile(**{"device_id": self.id, **own, **fields})
 
 
 class DeviceKind(msgspec.Struct, frozen=True):
