@@ -80,8 +80,7 @@ class _Batch:
 
     def __init__(self, constellation: TaskConstellation) -> None:
         self._it = constellation
-        # Function and argument, which is cheaper than a closure
-        self._undo: list[tuple[Callable[..., object], Any]] = []
+        self._undo: list[tuple[Callable[..., object], Any]] = []  # function and argument, which is cheaper than a closure
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}

@@ -8,7 +8,7 @@ agent starts them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -247,7 +247,11 @@ class TaskConstellation:
             "version": self.version,
             "generation": self.generation,
             "tasks": [msgspec.to_builtins(task) for task in self.in_order()],
-            "dependencies": [msgspec.to_builtins(line) for line in self._lines_in_order()],
+            "dependencies": [
+                msgspec.to_builtins(line)
+                for task in self.in_order()
+                for line in sorted(self.lines_out(task.task_id), key=lambda line: self._ordinals[line.target])
+            ],
             "removed_tasks": sorted(self.removed_tasks),
             "removed_dependencies": sorted(self.removed_lines),
         }
@@ -295,10 +299,6 @@ class TaskConstellation:
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"not JSON: {error}") from None
         return cls.from_dict(value)
-
-    def _lines_in_order(self) -> Iterator[TaskStarLine]:
-        for task in self.in_order():
-            yield from sorted(self.lines_out(task.task_id), key=lambda line: self._ordinals[line.target])
 
     def validate_dag(self) -> tuple[bool, list[str]]:
         """Check the whole graph. O(n + e).
