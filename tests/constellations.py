@@ -90,7 +90,7 @@ def judge_all(it: TaskConstellation) -> None:
 
 def ready(it: TaskConstellation) -> list[str]:
     """Return the ids of the tasks that can start."""
-    return [task.task_id for task in it.ready_tasks()]
+    return [task.task_id for task in it.in_order() if task.editable and it.is_ready(task.task_id)]
 
 
 def shape(it: TaskConstellation) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from asterism.kernel.machine import Event
 from asterism.machines.constellation_agent.events import AskPlanner, AttemptEnded, DeviceFound, DeviceLost, Dispatch, PlanningFailed
 from asterism.machines.run_control import Answered, AskPerson, Cancel, CancelEffect, EffectCancelled, OwnershipAcquired, Pause, Unpause
 from tests.constellation_harness import FLEET, Agent, memory_of
-from tests.constellations import action
+from tests.constellations import action, ready
 from tests.properties.plans import batches, documents, edits
 
 ERRORS = [None, None, None, "raised", "timeout", "interrupted", "device_lost", "cancelled"]
@@ -185,7 +185,7 @@ class AnAgent(RuleBasedStateMachine):
         assert set(schedule.running) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.RUNNING}
         if self.agent.state == "CONTINUE":
             assert set(schedule.startable) == {task.task_id for task in it.tasks.values() if task.status is TaskStatus.PENDING}
-            assert set(schedule.startable) == {task.task_id for task in it.ready_tasks()}
+            assert set(schedule.startable) == set(ready(it))
             assert set(schedule.unsatisfiable) == {
                 task_id for task_id, task in it.tasks.items() if task.editable and it.is_unsatisfiable(task_id)
             }

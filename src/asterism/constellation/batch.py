@@ -80,8 +80,7 @@ class _Batch:
 
     def __init__(self, constellation: TaskConstellation) -> None:
         self._it = constellation
-        # Function and argument, which is cheaper than a closure
-        self._undo: list[tuple[Callable[..., object], Any]] = []
+        self._undo: list[tuple[Callable[..., object], Any]] = []  # function and argument, which is cheaper than a closure
         self._tasks: dict[str, None] = {}
         self._lines: dict[str, None] = {}
         self._unlinked: dict[str, None] = {}
@@ -132,8 +131,7 @@ class _Batch:
             if why := self._it.why_unresolvable(task_id):
                 raise EditRefused("bad_reference", task_id, why)
 
-    # -- one rule per edit
-    # --------------------------------------------------------------------------
+    # -- one rule per edit -------------------------------------------------------------------------
 
     def _build(self, edit: BuildConstellation) -> None:
         if edit.clear and self._it.tasks and not self._equals(edit.plan):
@@ -251,8 +249,7 @@ class _Batch:
         UpdateDependency: _update_dependency,
     }
 
-    # -- lookups
-    # ------------------------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------
 
     def _known(self, task_id: str) -> TaskStar:
         task = self._it.tasks.get(task_id)
@@ -278,8 +275,7 @@ class _Batch:
         except InvalidInput as error:
             raise EditRefused("bad_content", spec.line_id, str(error)) from None
 
-    # -- changes, each with its undo
-    # ----------------------------------------------------------------
+    # -- changes, each with its undo ---------------------------------------------------------------
 
     def _put_task(self, task: TaskStar) -> None:
         constellation, task_id = self._it, task.task_id

@@ -103,15 +103,11 @@ class Condition:
         return self.names - _FIXED
 
     def evaluate(self, result: Any, status: str, ancestors: Facts) -> tuple[bool, str]:
-        """Evaluate the condition; never raises because of the data.
-
-        Args:
-            result: JSON result of the source.
-            status: status of the source.
-            ancestors: facts for ``tasks["id"]``; a condition that names ids reads only these.
+        """Evaluate the condition on the result and status of its source, and on its target's ancestors.
 
         Returns:
-            ``(met, reason)``; the reason is empty if the condition is met.
+            ``(met, reason)``; the reason is empty if the condition is met. An error of the data is
+            a reason, and is never raised.
         """
         fields = result if isinstance(result, dict) else {}
         missing = sorted(name for name in self.fields if name not in fields)

@@ -8,7 +8,7 @@ agent starts them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from asterism.constellation.documents import LineSpec, TaskSpec, parse_plan
 from asterism.constellation.graph import find_cycle, find_path, reached
 from asterism.constellation.line import DependencyType, Evaluation, TaskStarLine
 from asterism.constellation.references import INPUTS, references
-from asterism.constellation.task import EDITABLE, SETTLED, TaskStar, TaskStatus
+from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
 from asterism.errors import InvalidInput
 
 
@@ -89,10 +89,6 @@ class TaskConstellation:
     def is_unsatisfiable(self, task_id: str) -> bool:
         """Return True if a dependency of the task can no longer be satisfied."""
         return self._refused[task_id] > 0
-
-    def ready_tasks(self) -> list[TaskStar]:
-        """Return the unstarted tasks whose dependencies are satisfied, oldest first."""
-        return [task for task in self.in_order() if task.status in EDITABLE and self._open[task.task_id] == 0]
 
     def ordinal(self, task_id: str) -> int:
         """Return the position in the order of creation, which breaks ties."""
@@ -251,7 +247,11 @@ class TaskConstellation:
             "version": self.version,
             "generation": self.generation,
             "tasks": [msgspec.to_builtins(task) for task in self.in_order()],
-            "dependencies": [msgspec.to_builtins(line) for line in self._lines_in_order()],
+            "dependencies": [
+                msgspec.to_builtins(line)
+                for task in self.in_order()
+                for line in sorted(self.lines_out(task.task_id), key=lambda line: self._ordinals[line.target])
+            ],
             "removed_tasks": sorted(self.removed_tasks),
             "removed_dependencies": sorted(self.removed_lines),
         }
@@ -299,10 +299,6 @@ class TaskConstellation:
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"not JSON: {error}") from None
         return cls.from_dict(value)
-
-    def _lines_in_order(self) -> Iterator[TaskStarLine]:
-        for task in self.in_order():
-            yield from sorted(self.lines_out(task.task_id), key=lambda line: self._ordinals[line.target])
 
     def validate_dag(self) -> tuple[bool, list[str]]:
         """Check the whole graph. O(n + e).

@@ -82,12 +82,7 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def parse_task(value: Any, where: str = "task", *, depth: int = 1) -> TaskSpec:
-    """Return a task from JSON.
-
-    Args:
-        value: the JSON value.
-        where: name of its place, for errors.
-        depth: nesting depth of its constellation; 1 for the outermost.
+    """Return a task from JSON, of a constellation at this nesting depth.
 
     Raises:
         InvalidInput: unknown field, wrong type, unusable id; names ``where``.

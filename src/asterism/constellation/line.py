@@ -62,15 +62,8 @@ uses its condition."""
 def evaluate(line: TaskStarLine, source: TaskStar, ancestors: Facts) -> Evaluation:
     """Evaluate a dependency whose source has settled.
 
-    Args:
-        line: the dependency.
-        source: its settled source.
-        ancestors: ``{task id: {"status", "result"}}`` of the target's ancestors, for
-            ``tasks["id"]``; may be empty if the condition names none.
-
-    Returns:
-        The evaluation. A condition that cannot be evaluated is not satisfied, with the error as
-        reason.
+    ``ancestors`` are those of the target; they may be empty if the condition names none. A condition
+    that cannot be evaluated is not satisfied, with the error as reason.
     """
     if line.type is not DependencyType.CONDITIONAL:
         if TRUTH_TABLE[line.type][source.status]:

@@ -72,16 +72,8 @@ def check_applied(
 ) -> None:
     """Resolve the skills of touched tasks and check the batch against the fleet.
 
-    Nested plans are checked, too.
-
-    Args:
-        applied: the batch.
-        constellation: the constellation it was applied to; ``resolved_skill`` of its tasks is
-            written.
-        fleet: profiles by device id.
-        match: finds a skill by words.
-        inputs: names that ``${inputs.…}`` may refer to.
-        path: path of the constellation, ending in a slash; empty for the outermost.
+    Nested plans are checked, too. ``path`` is that of the constellation, ending in a slash; empty for
+    the outermost. The other arguments are as in ``apply_on_fleet``.
 
     Raises:
         EditRefused: a check failed; its subject begins with the path.

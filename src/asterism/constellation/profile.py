@@ -92,10 +92,7 @@ class AgentProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill of that name, or None."""
-        for skill in self.skills:
-            if skill.name == name:
-                return skill
-        return None
+        return next((skill for skill in self.skills if skill.name == name), None)
 
 
 Fleet = dict[str, AgentProfile]

@@ -37,11 +37,7 @@ def references(value: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def resolve(value: Any, result_of: Callable[[str], Any]) -> Any:
-    """Return a JSON value with every reference replaced.
-
-    Args:
-        value: inputs as planned.
-        result_of: task id -> result; raises MissingReference if there is none.
+    """Return a JSON value with every reference replaced; ``result_of`` has the result of a task id.
 
     Raises:
         MissingReference: a task has no result, or the result has no such field.

@@ -34,10 +34,7 @@ def best_match(words: str, profile: AgentProfile) -> str:
 def skill_for(task: TaskStar, fleet: Fleet, match: Callable[[str, AgentProfile], str] = best_match) -> str:
     """Return the name of a task's skill; empty on a device that accepts natural language.
 
-    Args:
-        task: the task, with its device and perhaps a skill.
-        fleet: profiles by device id.
-        match: finds a skill by words; called only if no name matches.
+    ``match`` finds a skill by words; it is called only if no name matches.
 
     Raises:
         EditRefused: ``unknown_device`` or ``unknown_skill``, with similar skills; ``bad_content``

@@ -71,7 +71,6 @@ class Ranked(msgspec.Struct, frozen=True):
 
     Attributes:
         index: its index in the ranked list of skills.
-        skill: the skill.
         score: higher is nearer; 0 if no word is shared.
         by_verb: relation of the text's verb to the skill: "own" (it opens the name, description or
             an example), "tag" (it is a tag), "same" (it is a synonym of an own verb), or empty.
@@ -126,11 +125,8 @@ def clear_match(text: str, skills: Sequence[Skill]) -> Skill | None:
     A match is clear if the text has a verb of the skill (or a synonym), and no other skill comes
     near its score.
     """
-    stems = frozenset(words(text))
-    candidates = []
-    for one in rank(text, skills):
-        actions = skill_words(one.skill).verbs
-        if not actions.isdisjoint(stems) or any(not actions.isdisjoint(same_verbs(word)) for word in stems):
-            candidates.append(one)
+    meant = frozenset[str]().union(*map(same_verbs, words(text)))
+    known = [skill_words(skill) for skill in skills]
+    candidates = [one for one in rank(text, skills, known) if not known[one.index].verbs.isdisjoint(meant)]
     winner = clear_winner(candidates)
     return winner.skill if winner else None

@@ -71,12 +71,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     on: tuple[ErrorCode, ...] | None = None
 
     def retries(self, code: ErrorCode, *, repeatable: bool) -> bool:
-        """Return True if an attempt with this error is retried.
-
-        Args:
-            code: code of the error.
-            repeatable: True for an idempotent skill.
-        """
+        """Return True if an attempt with this error is retried; ``repeatable``: its skill is idempotent."""
         if self.on is not None:
             return code in self.on
         return code in (RETRIED_ALWAYS if not repeatable else RETRIED_IF_IDEMPOTENT)

@@ -48,10 +48,7 @@ def goal_of(named: str | Path) -> Goal:
 async def rehearse(goal: Goal, fleet: Fleet, planner: Planner) -> tuple[PlanDocument, TaskConstellation]:
     """Return the plan of a goal, and the constellation with which its run would start.
 
-    Args:
-        goal: goal of the run.
-        fleet: profiles of the devices, by id.
-        planner: plans the request of a goal without a plan.
+    The planner plans the request of a goal without a plan.
 
     Raises:
         InvalidInput: planning failed, or the plan cannot run on this fleet; the text says why.

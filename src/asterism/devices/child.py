@@ -11,24 +11,11 @@ from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 class ChildDevice:
     """A device whose tasks the machine starts as child runs; no attempt reaches it.
 
-    Args:
-        entry: its table in the fleet file.
-        child: how a task of this device is started.
-        description: used if its table has none.
+    ``description`` is used if its table in the fleet file has none.
     """
 
     def __init__(self, entry: DeviceEntry, child: ChildSpec, description: str) -> None:
-        self._profile = AgentProfile(
-            device_id=entry.id,
-            kind=entry.kind,
-            description=entry.description or description,
-            aliases=entry.aliases,
-            capabilities=entry.capabilities,
-            natural_language=True,
-            concurrency=entry.concurrency,
-            metadata=entry.metadata,
-            child=child,
-        )
+        self._profile = entry.profile(description=entry.description or description, natural_language=True, child=child)
 
     @property
     def profile(self) -> AgentProfile:

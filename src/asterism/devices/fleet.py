@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from asterism.constellation.profile import AgentProfile
 from asterism.errors import InvalidInput
 from asterism.runtime.ports.device import Device
 
@@ -38,6 +39,11 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     concurrency: Annotated[int, Meta(ge=1)] = 1
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
 
+    def profile(self, **fields: Any) -> AgentProfile:
+        """Return the profile of the device, with these fields in addition or instead."""
+        own = {name: getattr(self, name) for name in DeviceEntry.__struct_fields__ if name != "id"}
+        return AgentProfile(**{"device_id": self.id, **own, **fields})
+
 
 class DeviceKind(msgspec.Struct, frozen=True):
     """One kind of device.
@@ -55,28 +61,15 @@ class DeviceKind(msgspec.Struct, frozen=True):
 Kinds = Mapping[str, DeviceKind]
 
 
-class FleetFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A fleet file, read and validated but not opened.
-
-    Attributes:
-        path, folder: path of the file, and its folder.
-        name: name in the file; else the file's own name.
-        devices: in the order of the file.
-    """
-
-    path: Path
-    folder: Path
-    name: str
-    devices: tuple[DeviceEntry, ...]
-
-
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tables of a fleet file, and its name for people."""
+
     name: str = ""
     devices: tuple[dict[str, Any], ...] = ()
 
 
-def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
-    """Read a fleet file; nothing is imported or started.
+def read_fleet(path: Path, kinds: Kinds) -> tuple[DeviceEntry, ...]:
+    """Return the tables of a fleet file, in its order; nothing is imported or started.
 
     Raises:
         InvalidInput: the file is missing, is not TOML, or has an invalid key or value.
@@ -93,7 +86,7 @@ def read_fleet(path: Path, kinds: Kinds) -> FleetFile:
         raise InvalidInput(f"{path}: devices: there are none; add a [[devices]] table with an id")
     entries = tuple(_entry(raw, kinds, path, index) for index, raw in enumerate(document.devices))
     _refuse_shared_names(entries, path)
-    return FleetFile(path=path, folder=path.absolute().parent, name=document.name or path.stem, devices=entries)
+    return entries
 
 
 async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
@@ -102,11 +95,11 @@ async def open_fleet(path: Path, kinds: Kinds) -> dict[str, Device]:
     Raises:
         InvalidInput: as ``read_fleet``, or a device cannot be opened.
     """
-    fleet = read_fleet(path, kinds)
+    folder = path.absolute().parent  # noqa: ASYNC240 - it asks for the working directory only
     devices: dict[str, Device] = {}
-    for index, entry in enumerate(fleet.devices):
+    for index, entry in enumerate(read_fleet(path, kinds)):
         try:
-            devices[entry.id] = await kinds[entry.kind].open(entry, fleet.folder)
+            devices[entry.id] = await kinds[entry.kind].open(entry, folder)
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {_place(index, entry.id)}.{error}") from error
     return devices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from asterism.devices.pool import WorkerPool, WorkerSettings
 from asterism.devices.source import module_part
 from asterism.devices.worker_protocol import CommandJob, FunctionJob, Job, OutputForm
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.device import Attempt, AttemptResult, Device, ProgressSink
+from asterism.runtime.ports.device import Attempt, AttemptResult, ProgressSink
 
 
 class CommandEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,11 +87,7 @@ class LocalDevice:
 
 def local_kind(pool: WorkerPool) -> DeviceKind:
     """Return the kind ``local``, with workers of this pool."""
-
-    async def open_local(entry: LocalEntry, folder: Path) -> Device:
-        return await _opened(entry, folder, pool)
-
-    return DeviceKind(LocalEntry, open_local)
+    return DeviceKind(LocalEntry, functools.partial(_opened, pool=pool))
 
 
 async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDevice:
@@ -109,17 +106,7 @@ async def _opened(entry: LocalEntry, folder: Path, pool: WorkerPool) -> LocalDev
     for index, command in enumerate(entry.commands):
         _add(skills, _command_skill(command), f"commands[{index}].name")
         jobs[command.name] = SkillJob(CommandJob(command.argv, command.output), command.timeout_s)
-    profile = AgentProfile(
-        device_id=entry.id,
-        kind=entry.kind,
-        description=entry.description,
-        aliases=entry.aliases,
-        capabilities=entry.capabilities,
-        skills=tuple(skills.values()),
-        concurrency=entry.concurrency,
-        metadata=entry.metadata,
-    )
-    return LocalDevice(profile, jobs, settings, pool)
+    return LocalDevice(entry.profile(skills=tuple(skills.values())), jobs, settings, pool)
 
 
 def _add(skills: dict[str, Skill], skill: Skill, key: str) -> None:

@@ -19,10 +19,7 @@ Sink = Callable[[float | None, str], None]
 class RateLimit:
     """Passes on at most MESSAGES_PER_S messages a second, and reports how many it dropped.
 
-    Args:
-        sink: receives the messages.
-        clock: returns monotonic seconds.
-        what: word for one message, in the note on dropped ones.
+    ``what`` is the word for one message in that report.
     """
 
     def __init__(self, sink: Sink, clock: Callable[[], float], what: str) -> None:

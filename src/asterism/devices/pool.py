@@ -110,16 +110,7 @@ class WorkerPool:
 
         Cancelling it kills its process group before the cancellation passes on.
         """
-        order = Work(
-            job=job,
-            key=attempt.key,
-            task_id=attempt.task_id,
-            number=attempt.number,
-            arguments=attempt.arguments,
-            results=attempt.results,
-            limit_bytes=self._result_bytes,
-            folder=attempt.folder,
-        )
+        order = Work(job=job, attempt=attempt, limit_bytes=self._result_bytes)
 
         def say(fraction: float | None, message: str) -> None:
             progress(AttemptProgress(key=attempt.key, fraction=fraction, message=message))

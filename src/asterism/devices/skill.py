@@ -51,13 +51,6 @@ class SkillContext:
         self.sink(None if fraction is None else min(max(float(fraction), 0.0), 1.0), str(message))
 
 
-class _Mark(msgspec.Struct, frozen=True):
-    name: str
-    idempotent: bool
-    tags: tuple[str, ...]
-    examples: tuple[str, ...]
-
-
 @overload
 def skill(function: Function, /) -> Function: ...
 @overload
@@ -85,7 +78,7 @@ def skill(
     Raises:
         InvalidInput: not a function, or a parameter cannot be passed by name.
     """
-    mark = _Mark(name, idempotent, tuple(tags), tuple(examples))
+    mark = Skill(name=name, idempotent=idempotent, tags=tuple(tags), examples=tuple(examples))
 
     def decorate(function: Function) -> Function:
         _require_named_parameters(function)
@@ -97,7 +90,7 @@ def skill(
 
 def is_skill(function: object) -> bool:
     """Return True for a function that was decorated with ``@skill``."""
-    return isinstance(getattr(function, _MARK, None), _Mark)
+    return isinstance(getattr(function, _MARK, None), Skill)
 
 
 class Contract(msgspec.Struct, frozen=True):
@@ -131,7 +124,7 @@ def contract_of(function: Callable[..., Any]) -> Contract:
     Raises:
         InvalidInput: a type hint cannot be resolved or has no JSON form.
     """
-    mark: _Mark = getattr(function, _MARK)
+    mark: Skill = getattr(function, _MARK)
     title = mark.name or function.__name__
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -151,16 +144,9 @@ def contract_of(function: Callable[..., Any]) -> Contract:
     except TypeError as error:
         raise InvalidInput(f"skill {title}: a type hint has no JSON Schema: {error}") from error
     _add_defaults(schema, asked)
-    description = Skill(
-        name=title,
-        description=" ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split()),
-        parameters=schema,
-        output=output,
-        idempotent=mark.idempotent,
-        tags=mark.tags,
-        examples=mark.examples,
-    )
-    return Contract(description, arguments, context, hints["return"] if output is not None else None)
+    description = " ".join((inspect.getdoc(function) or "").split("\n\n", 1)[0].split())
+    described = msgspec.structs.replace(mark, name=title, description=description, parameters=schema, output=output)
+    return Contract(described, arguments, context, hints["return"] if output is not None else None)
 
 
 def describe(function: Callable[..., Any]) -> Skill:

@@ -151,9 +151,9 @@ class WorkRunner:
         """Carry out one attempt and return its end."""
         performer = os.getpid()
         try:
-            _go_to(work.folder or str(self._home))  # an earlier skill may have changed the working directory
+            _go_to(work.attempt.folder or str(self._home))  # an earlier skill may have changed the working directory
             if isinstance(work.job, CommandJob):
-                result = command.perform(work.job, work.arguments, self._folder, work.limit_bytes)
+                result = command.perform(work.job, work.attempt.arguments, self._folder, work.limit_bytes)
             else:
                 result = self._called(work, work.job.source)
             packed = _packed(result, work.limit_bytes)
@@ -174,17 +174,17 @@ class WorkRunner:
         return end
 
     def _called(self, work: Work, name: str) -> object:
-        contract = self._contract(name)
+        contract, attempt = self._contract(name), work.attempt
         try:
-            values = contract.values(work.arguments)
+            values = contract.values(attempt.arguments)
         except msgspec.ValidationError as error:
             names = ", ".join(contract.skill.parameter_names()) or "none"
             raise AttemptError("bad_arguments", f"skill {contract.skill.name}: {error}; its arguments are: {names}") from error
         context = SkillContext(
-            key=work.key,
-            attempt=work.number,
-            task_id=work.task_id,
-            results=work.results,
+            key=attempt.key,
+            attempt=attempt.number,
+            task_id=attempt.task_id,
+            results=attempt.results,
             sink=lambda fraction, message: self._say(WorkProgress(fraction, message)),
         )
         function = source.load(name, self._folder)

@@ -6,12 +6,13 @@ a message.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from asterism.constellation.profile import Skill
 from asterism.constellation.task import ErrorCode
+from asterism.runtime.ports.device import Attempt
 
 OutputForm = Literal["text", "json"]
 
@@ -43,17 +44,11 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, tag="work"):
 
     Attributes:
         limit_bytes: size limit of the result, as JSON.
-        folder: working directory; empty for that of the worker's owner.
     """
 
     job: Job
-    key: str
-    task_id: str
-    number: int
-    arguments: dict[str, Any]
-    results: dict[str, Any]
+    attempt: Attempt
     limit_bytes: int
-    folder: str = ""
 
 
 Order = DescribeSkills | Work

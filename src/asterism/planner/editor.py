@@ -190,14 +190,9 @@ class _Uvicorn(uvicorn.Server):
 async def serve_http(server: Server[Any], listening: socket.socket, on_signal: Callable[[], None]) -> None:
     """Serve any number of clients over streamable HTTP until SIGINT or SIGTERM.
 
-    Connections end first, then sessions. The SDK hangs if all tasks are cancelled at once: a
-    request
-    that opens a session shields its wait for a task that was cancelled before its first step.
-
-    Args:
-        server: the MCP server.
-        listening: the socket; closed at the end.
-        on_signal: called at each signal.
+    The socket is closed at the end. Connections end first, then sessions. The SDK hangs if all tasks
+    are cancelled at once: a request that opens a session shields its wait for a task that was
+    cancelled before its first step.
     """
     app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")  # this host enables the guard against rebinding
     serving = _Uvicorn(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, ws="none"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -67,13 +67,17 @@ def fleet_lines(fleet: Fleet) -> list[str]:
 
 def fitting(lines: Sequence[str], limit: int, what: str) -> list[str]:
     """Return the first lines that fit, and a note with the number of all lines."""
-    shown: list[str] = []
+    shown = list(_first(lines, limit))
+    return shown if len(shown) == len(lines) else [*shown, f"({len(shown)} of {len(lines)} {what} are shown)"]
+
+
+def _first(lines: Iterable[str], limit: int) -> Iterator[str]:
+    """Yield the lines until one does not fit."""
     for it in lines:
         limit -= len(it) + 1
         if limit < 0:
-            return [*shown, f"({len(shown)} of {len(lines)} {what} are shown)"]
-        shown.append(it)
-    return shown
+            return
+        yield it
 
 
 def _profile(profile: AgentProfile, detail: int) -> dict[str, Any]:
@@ -139,19 +143,14 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
 def excerpt(constellation: TaskConstellation, batch: Sequence[str] = ()) -> Excerpt:
     """Return the constellation if it fits, else the tasks nearest to the batch that fit."""
     counts = dict(Counter(str(task.status) for task in constellation.tasks.values()))
-    lines: dict[str, str] = {}
-    left = MAX_CONSTELLATION
-    for task_id in _nearest_first(constellation, batch):
-        found = line(task_view(constellation, constellation.tasks[task_id]))
-        left -= len(found) + 1
-        if left < 0:
-            break
-        lines[task_id] = found
-    shown = tuple(lines[task_id] for task_id in sorted(lines, key=constellation.ordinal))
+    order = _nearest_first(constellation, batch)
+    lines = _first((line(task_view(constellation, constellation.tasks[task_id])) for task_id in order), MAX_CONSTELLATION)
+    fit = dict(zip(order, lines, strict=False))
+    shown = tuple(fit[task_id] for task_id in sorted(fit, key=constellation.ordinal))
     return Excerpt(lines=shown, counts=counts, whole=len(shown) == len(constellation.tasks))
 
 
-def _nearest_first(constellation: TaskConstellation, batch: Sequence[str]) -> Iterable[str]:
+def _nearest_first(constellation: TaskConstellation, batch: Sequence[str]) -> list[str]:
     """Return the batch, then tasks one dependency away, and so on; then the rest, oldest first."""
     near = dict.fromkeys(task_id for task_id in batch if task_id in constellation.tasks)
     edge = list(near)
@@ -205,14 +204,7 @@ def _ended(task: TaskStar, most: int) -> dict[str, Any]:
 def page(constellation: TaskConstellation, offset: int) -> str:
     """Return tasks from an offset in the order of creation, one per line, and the next offset."""
     tasks, offset = constellation.in_order(), max(0, offset)
-    lines: list[str] = []
-    left = PAGE
-    for task in tasks[offset:]:
-        found = line(task_view(constellation, task))
-        left -= len(found) + 1
-        if left < 0:
-            break
-        lines.append(found)
+    lines = list(_first((line(task_view(constellation, task)) for task in tasks[offset:]), PAGE))
     end = offset + len(lines)
     footer = f"next_offset: {end} (of {len(tasks)} tasks)" if end < len(tasks) else f"that is the end of {len(tasks)} tasks"
     return f"{marked(lines)}\n{footer}"

@@ -32,9 +32,7 @@ class LiveRun:
     """A draft that is a run in progress.
 
     Args:
-        client: for the store that holds the run.
-        machine: the run's state machine.
-        run_id: its id.
+        client, machine, run_id: the run, its store and its state machine.
         actor: the person or program that edits, for the journal.
         rouse: ensures that a process drives the run.
         timeout_s: seconds that an edit waits for its verdict.

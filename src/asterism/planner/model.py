@@ -111,15 +111,9 @@ class PatientModel(WrapperModel):
     """A model that retries transient errors, except in streams. Raises only ``ModelUnavailable``.
 
     Answers carry ``metadata["requests"]``, the number of requests sent, and ``metadata["waits"]``,
-    the
-    waits between them as sentences.
+    the waits between them as sentences.
 
-    Args:
-        wrapped: the model; its client must not retry.
-        name: ``provider:name``, for people.
-        choice: the timeouts and retries.
-        secrets: the keys to remove from messages.
-        recorder: records each exchange.
+    The client of the wrapped model must not retry. The name is ``provider:name``, for people.
     """
 
     def __init__(self, wrapped: Model, name: str, choice: ModelChoice, secrets: Secrets, recorder: Recorder | None = None) -> None:

@@ -75,13 +75,7 @@ class ModelConversation:
         self._failed: list[str] = []
 
     def begin(self, system: str, user: str, page: Page | None = None) -> None:
-        """Set the prompt.
-
-        Args:
-            system: the system prompt.
-            user: the user prompt.
-            page: reads more of the constellation; None if the prompt shows all of it.
-        """
+        """Set the prompt; ``page`` reads more of the constellation than it shows, if there is more."""
         hide = self._access.secrets.hide
         self.prompt = hide(user)
         self._opening = [ModelRequest(parts=[SystemPromptPart(hide(system)), UserPromptPart(self.prompt)])]
@@ -126,8 +120,7 @@ class ModelConversation:
         """Add notes, up to ``MAX_NOTES``."""
         self.notes = [*self.notes, *notes][:MAX_NOTES]
 
-    # -- one reply
-    # -----------------------------------------------------------------------------------
+    # -- one reply ---------------------------------------------------------------------------------
 
     @property
     def _model(self) -> PatientModel:

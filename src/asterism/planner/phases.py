@@ -60,13 +60,8 @@ class ConstellationProcessorContext:
     """State shared by the phases of one question. Most fields are unset until a phase sets them.
 
     Attributes:
-        question: the planner's question.
-        prompter: the prompter of the question's mode.
-        conversation: the conversation with the model.
-        tools: the editor's tools.
         constellation: the current constellation; empty in CREATION.
         prompt_message: the user prompt, without the system prompt that all questions share.
-        response_text, parsed_response: the model's reply.
         execution_result: the draft's refusal of the reply; None if the draft accepted all of it.
         memory_item: the ``prompt`` and ``reply`` that the journal records.
     """

@@ -108,9 +108,7 @@ class PlanFile:
 
     Its version counts the changes that this editor has seen, including those of other processes.
 
-    Args:
-        path: the path of an existing file.
-        fleet: the devices and skills to validate against; None skips that validation.
+    Without a ``fleet``, devices and skills are not validated.
 
     Raises:
         InvalidInput: the file cannot be read, or is not a plan.

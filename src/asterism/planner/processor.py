@@ -20,10 +20,7 @@ from asterism.runtime.ports.planner import PlannerRequest, PlanningUnavailable, 
 
 
 class ConstellationAgentProcessor:
-    """A planner that asks a model.
-
-    Args:
-        access: the models to ask.
+    """A planner that asks the models of ``access``.
 
     Raises:
         InvalidInput: a demonstration file is invalid.

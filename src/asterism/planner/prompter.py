@@ -53,8 +53,7 @@ class BaseConstellationPrompter:
     def __init__(self, examples: Path | None = None) -> None:
         self.examples = self._examples(examples)
 
-    # -- the system's part
-    # ---------------------------------------------------------------------------
+    # -- the system's part -------------------------------------------------------------------------
 
     def system_prompt_construction(self, tools: Sequence[EditTool]) -> str:
         """Return the system prompt of this mode."""
@@ -78,8 +77,7 @@ class BaseConstellationPrompter:
         """Return a tool on one line."""
         return f"- {tool.name} {line(signature(tool.schema))}: {tool.description}"
 
-    # -- the user's part
-    # -----------------------------------------------------------------------------
+    # -- the user's part ---------------------------------------------------------------------------
 
     def user_prompt_construction(self, question: PlannerRequest, constellation: TaskConstellation) -> list[str]:  # noqa: ARG002 - CREATION has nothing to add
         """Return the sections that only this mode's user prompt has, in order."""
@@ -122,8 +120,7 @@ class BaseConstellationPrompter:
             parts.append(f"# Why your last answer could not be taken\n\n{cut(question.feedback, MAX_FEEDBACK)}")
         return parts
 
-    # -- files
-    # ---------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def template(self, name: str) -> str:
         """Return a template of the package."""

@@ -67,10 +67,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Recorder:
     """Appends exchanges to a file as they happen; after a crash it continues the file.
 
-    Args:
-        path: the file, created if it does not exist.
-        choice: the models, for replays.
-        hide: removes secrets from a text.
+    ``choice`` has the models, for replays; ``hide`` removes secrets from a text.
 
     Raises:
         InvalidInput: the file cannot be written, or is no recording.

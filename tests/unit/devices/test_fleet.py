@@ -95,9 +95,9 @@ def test_a_fleet_file_becomes_devices_in_its_order(tmp_path: Path) -> None:
     assert devices["server"].profile.skills == ()
 
 
-def test_a_fleet_is_named_by_itself_or_by_its_file(tmp_path: Path) -> None:
-    assert read_fleet(written(tmp_path, WHOLE), KINDS).name == "office"
-    assert read_fleet(written(tmp_path, '[[devices]]\nid = "a"\n'), KINDS).name == "fleet"
+def test_a_fleet_may_have_a_name(tmp_path: Path) -> None:
+    named, unnamed = (read_fleet(written(tmp_path, f'{name}[[devices]]\nid = "a"\n'), KINDS) for name in ('name = "office"\n', ""))
+    assert named == unnamed == (LocalEntry(id="a"),)
 
 
 @pytest.mark.parametrize(

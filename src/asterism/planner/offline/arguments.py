@@ -23,15 +23,9 @@ _FARTHEST_PREPOSITION = 4
 
 
 class Arguments:
-    """The arguments that a clause gives to a skill.
+    """The arguments that a clause gives to a skill, by the tokens that name no device.
 
-    Args:
-        skill: the skill.
-        tokens: the tokens of the clause that name no device.
-
-    Attributes:
-        inputs: arguments by name.
-        unplaced: values that fit no parameter, as written.
+    ``inputs`` has them by name; ``unplaced`` the values that fit no parameter, as written.
     """
 
     def __init__(self, skill: Skill, tokens: Sequence[Token]) -> None:

@@ -79,7 +79,7 @@ def split(request: str, fleet_words: FleetWords) -> list[Clause]:
     """Return the clauses of a request, in order."""
     clauses = _Splitter(tokens(request), fleet_words).clauses()
     for clause in clauses:
-        _read_condition(clause, request, fleet_words)
+        _read_condition(clause, fleet_words)
     clauses = _attach(clauses, fleet_words)
     _settle_parallel(clauses)
     if clauses:
@@ -202,16 +202,14 @@ def _only_device(found: Sequence[Token], fleet_words: FleetWords) -> bool:
     return len(mentions) == 1 and mentions[0].start == 0 and mentions[0].end == len(found)
 
 
-def _read_condition(clause: Clause, request: str, fleet_words: FleetWords) -> None:
+def _read_condition(clause: Clause, fleet_words: FleetWords) -> None:
     """Move an "if …" from a clause's tokens to its condition."""
     for index in range(len(clause.tokens)):
         negated = bool(length := _phrase_at(clause.tokens, index, UNLESS))
         if not (length or (length := _phrase_at(clause.tokens, index, IF))):
             continue
-        after_if = clause.tokens[index + length :]
-        text = request[clause.tokens[index].start : clause.tokens[-1].end]
         try:
-            clause.condition, rest = read(after_if, negated=negated, is_verb=fleet_words.is_verb, text=text)
+            clause.condition, rest = read(clause.tokens[index + length :], negated=negated, is_verb=fleet_words.is_verb)
         except ClauseRefused as refused:
             clause.problem = refused
             rest = []

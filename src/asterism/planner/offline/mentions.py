@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from asterism.constellation.profile import AgentProfile, Fleet, Skill
+from asterism.constellation.profile import Fleet, Skill
 from asterism.constellation.skill_ranker import SkillWords, skill_words
 from asterism.language.stems import is_common_verb, words
 from asterism.language.tokens import Token, name_parts
@@ -74,7 +74,10 @@ class FleetWords(msgspec.Struct, frozen=True):
             skills=skills,
             vocabulary=frozenset[str]().union(*(one.weights for one in known)),
             names=names,
-            hints={device_id: _hints(profile) for device_id, profile in fleet.items()},
+            hints={
+                device_id: frozenset(part for text in (device_id, *profile.aliases, *profile.capabilities) for part in name_parts(text))
+                for device_id, profile in fleet.items()
+            },
             verbs=frozenset[str]().union(*(one.verbs for one in known)),
             tags=frozenset[str]().union(*(one.actions for one in known)),
             parameters=frozenset(tuple(words(name)) for _, skill, _ in skills for name in skill.parameter_names()),
@@ -164,8 +167,3 @@ class FleetWords(msgspec.Struct, frozen=True):
         distinctive = [part for part in spoken if part not in DEVICE_NOUNS] or spoken
         devices = tuple(device for device, hints in self.hints.items() if distinctive and hints.issuperset(distinctive))
         return Mention(position, end, devices) if devices and not bare_verb else None
-
-
-def _hints(profile: AgentProfile) -> frozenset[str]:
-    texts = (profile.device_id, *profile.aliases, *profile.capabilities)
-    return frozenset(part for text in texts for part in name_parts(text))

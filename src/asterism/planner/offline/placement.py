@@ -41,7 +41,6 @@ class Placed(msgspec.Struct):
 
     Attributes:
         name: name of its skill, or its first words for an agent.
-        description: text of the clause.
         skill: None for an agent.
         lines: its dependencies, as source -> condition; empty for SUCCESS_ONLY.
     """
@@ -66,13 +65,9 @@ class _Choice(msgspec.Struct, frozen=True):
 
 
 def place(clause: Clause, fleet_words: FleetWords, earlier: Sequence[Earlier], following: Sequence[Token] = ()) -> Placed:
-    """Place one clause.
+    """Place one clause after the tasks in ``earlier``, nearest first.
 
-    Args:
-        clause: the clause.
-        fleet_words: the fleet.
-        earlier: the tasks placed before, nearest first.
-        following: the tokens of a clause whose object this clause shares.
+    ``following`` has the tokens of a clause whose object this clause shares.
 
     Raises:
         ClauseRefused: the clause cannot be placed; has the code and reason.
@@ -101,12 +96,7 @@ def place(clause: Clause, fleet_words: FleetWords, earlier: Sequence[Earlier], f
 
 
 class _Instruction:
-    """A clause apart from its devices.
-
-    Attributes:
-        tokens: the tokens that name no device.
-        text: its words.
-    """
+    """The ``tokens`` of a clause that name no device, and their words as ``text``."""
 
     def __init__(self, tokens: Sequence[Token], fleet_words: FleetWords) -> None:
         self._fleet_words = fleet_words

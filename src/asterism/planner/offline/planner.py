@@ -187,11 +187,9 @@ class _PlanBuilder:
         return found
 
     def _upstream(self, before: Sequence[str]) -> list[Earlier]:
-        return [
-            Earlier(task, self.steps[task].skill, self.steps[task].inputs, distance) for task, distance in self._distances(before).items()
-        ]
+        return [one for one in self._earlier(before) if one.distance]
 
-    def _earlier(self, before: Sequence[str], lines: Collection[str], failed: Sequence[str]) -> list[Earlier]:
+    def _earlier(self, before: Sequence[str], lines: Collection[str] = (), failed: Collection[str] = ()) -> list[Earlier]:
         distances = self._distances(before)
         order = dict.fromkeys((*distances, *reversed(self.steps)))
         return [

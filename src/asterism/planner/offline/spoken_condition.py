@@ -67,11 +67,10 @@ class Spoken(msgspec.Struct, frozen=True):
     atoms: tuple[Atom, ...]
     joiner: str
     negated: bool
-    text: str
 
     def opposite(self) -> Spoken:
         """Return the negated condition, for "otherwise"."""
-        return Spoken(self.atoms, self.joiner, not self.negated, self.text)
+        return Spoken(self.atoms, self.joiner, not self.negated)
 
 
 class Earlier(msgspec.Struct, frozen=True):
@@ -98,7 +97,7 @@ def on_failure(condition: str) -> bool:
     return condition.startswith("status == ")
 
 
-def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], bool], text: str) -> tuple[Spoken, list[Token]]:
+def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], bool]) -> tuple[Spoken, list[Token]]:
     """Read the condition after an "if"; return it and the remaining tokens.
 
     Raises:
@@ -112,7 +111,7 @@ def read(tokens: Sequence[Token], *, negated: bool, is_verb: Callable[[Token], b
         joiners.add(joiner)
     if len(joiners) > 1:
         raise ClauseRefused("bad_condition", "the condition mixes 'and' with 'or', which can be read in two ways")
-    return Spoken(tuple(atoms), next(iter(joiners), ""), negated, text), list(tokens[position:])
+    return Spoken(tuple(atoms), next(iter(joiners), ""), negated), list(tokens[position:])
 
 
 def comparison_at(tokens: Sequence[Token], position: int) -> tuple[str, int]:
@@ -145,7 +144,7 @@ def _read_atom(tokens: Sequence[Token], position: int, is_verb: Callable[[Token]
             return Atom(tuple(phrase), comparison, value, negated), position
         if low in _STATUSES:
             return Atom(tuple(phrase), _STATUSES[low], None, negated), position + 1
-        if operator == "is" and low != "not":
+        if operator == "is" and not (low == "not" and tokens[position - 1].low in _COPULAS):
             break
         if low in _COPULAS:
             operator = "is"
