@@ -100,7 +100,7 @@ class Conversation:
         replies.check_length(text)
         agent: Any = self.agent
         limits = ConversationLimits(approval_s=agent.approval_timeout_s, idle_s=agent.idle_timeout_s)
-        values = _data(values)
+        values = as_json(values, "the field values")
         self.run_id = client.clock.new_id()
         text, values, token = self._without_secrets(agent, client, text, values)
         message = Message(text=text, by=self.user, at=client.clock.now(), values=values, secret=token)
@@ -157,7 +157,8 @@ class Conversation:
                 return None
             if verb != "respond":
                 return (await client.post_answer(asked.inquiry_id, verb, actor=self.user, reason=text)).key, asked.run_id
-        return await self._post(client, asked, text, _data(values)), asked.run_id if asked else self.run_id
+        values = as_json(values, "the field values")
+        return await self._post(client, asked, text, values), asked.run_id if asked else self.run_id
 
     async def asked(self, client: Client) -> InquiryRow | None:
         """Return the open question of this conversation, else of a run below it; one without verbs asks for a secret."""
@@ -352,13 +353,3 @@ def result_of(memory: FlowMemory, row: RunRow) -> AgentResult:
         code=memory.code if memory.code != "finished" else "",
         reason=memory.reason,
     )
-
-
-def _data(values: dict[str, Any]) -> dict[str, Any]:
-    """Return field values as JSON data.
-
-    Raises:
-        InvalidInput: a value is not JSON data.
-    """
-    found: dict[str, Any] = as_json(values, "the field values") if values else {}
-    return found

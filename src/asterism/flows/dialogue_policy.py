@@ -18,7 +18,6 @@ from asterism.flows.slot_filling import (
     explained,
     fill_slots,
     not_understood,
-    state_of,
     value_words,
 )
 from asterism.language import replies
@@ -44,7 +43,7 @@ async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) 
     wanted = agent._get_missing_fields()
     if wanted:
         return ask(agent, wanted[0], sentences)
-    state_of(agent).asked_field = ""
+    agent._state.asked_field = ""
     if agent.requires_approval:
         return agent.make_result(AgentStatus.WAITING_FOR_APPROVAL, raw_message=" ".join([*sentences, agent.get_approval_prompt()]))
     agent.transition_to(AgentStatus.RUNNING)
@@ -53,7 +52,7 @@ async def advance(agent: DialogueAgent, msg: Message, said: Iterable[str] = ()) 
 
 def ask(agent: DialogueAgent, name: str, sentences: Iterable[str] = ()) -> AgentResult:
     """Ask for a field, after other sentences."""
-    state, field = state_of(agent), agent.input_fields().get(name)
+    state, field = agent._state, agent.input_fields().get(name)
     if state.asked_field != name:
         state.retries = 0
     state.asked_field = name
@@ -94,7 +93,7 @@ async def take_first_message(agent: DialogueAgent, msg: Message) -> AgentResult 
 
 async def take_answer(agent: DialogueAgent, msg: Message) -> AgentResult | None:
     """Handle an answer, or an intent such as cancel, help or back."""
-    state, text = state_of(agent), msg.get_text().strip()
+    state, text = agent._state, msg.get_text().strip()
     wanted = agent._get_missing_fields()
     asked = agent.input_fields().get(state.asked_field) if state.asked_field in wanted else None
     if msg.values:
@@ -115,7 +114,7 @@ def _declines(asked: Field, text: str, at: float) -> bool:
 
 async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Field | None) -> list[str]:
     """Fill fields from an answer: by a correction, by values found in it, else by its whole text; return the complaints."""
-    state, sentences = state_of(agent), list[str]()
+    state, sentences = agent._state, list[str]()
     before = dict(agent.collected_fields)
     if (fixed := corrected(agent, text, msg.at, asked)) is not None:
         fields = agent.input_fields()
@@ -136,7 +135,7 @@ async def _take_answer(agent: DialogueAgent, msg: Message, text: str, asked: Fie
 
 
 async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Message, asked: Field | None) -> AgentResult | None:
-    state = state_of(agent)
+    state = agent._state
     given, sentences = _given(agent), []
     if intent == "cancel":
         return cancel(agent, msg)
@@ -156,7 +155,7 @@ async def _take_intent(agent: DialogueAgent, intent: replies.Intent, msg: Messag
 
 def cancel(agent: DialogueAgent, msg: Message) -> AgentResult:
     """Cancel the conversation for its user."""
-    state = state_of(agent)
+    state = agent._state
     state.cancel_requested, state.reason = True, f"cancelled by {msg.by}" if msg.by else "cancelled"
     return agent.make_result()
 
@@ -176,7 +175,7 @@ async def take_approval(agent: DialogueAgent, msg: Message) -> AgentResult | Non
     if refusal and msg.verb == "respond" and (fixed := corrected(agent, text, msg.at, None)) is not None:
         return await advance(agent, msg, fixed)  # "no, 5 people" gives no reason
     if refusal is not None:
-        state = state_of(agent)
+        state = agent._state
         state.code, state.reason = "rejected", refusal or "rejected"
         answer = "All right, it is not done" + (f": {refusal}." if refusal else ".")
         return agent.make_result(AgentStatus.CANCELLED, raw_message=answer)
@@ -224,7 +223,7 @@ async def take_while_paused(agent: DialogueAgent, msg: Message) -> AgentResult |
 
 def resume(agent: DialogueAgent) -> AgentResult:
     """Return to the status and the prompt before the pause."""
-    state = state_of(agent)
+    state = agent._state
     return agent.make_result(state.before, raw_message="" if state.before is AgentStatus.RUNNING else state.before_prompt)
 
 
@@ -234,7 +233,7 @@ def take_interruption(agent: DialogueAgent, msg: Message, prompt: str) -> tuple[
     if msg.verb == "approve" or (msg.verb == "respond" and replies.is_yes(text)):
         return None, True
     if msg.verb == "reject" or replies.denial(text) is not None or replies.intent_of(text) == "cancel":
-        state = state_of(agent)
+        state = agent._state
         state.code, state.reason = "interrupted", "it was interrupted; whether it finished is not known"
         return agent.make_result(
             AgentStatus.ERROR, raw_message="It was not run again. Whether it finished the first time is not known."

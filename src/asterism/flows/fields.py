@@ -11,6 +11,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
@@ -35,31 +36,20 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern, regex.IGNORECASE)
 
 
+@dataclass(eq=False, kw_only=True)
 class Field:
     """An input field: its declaration, and a descriptor for its value. Made by :func:`InputField`."""
 
-    def __init__(
-        self,
-        prompt: str,
-        *,
-        validators: Sequence[Validator],
-        bounds: dict[str, Any],
-        description: str,
-        default: Any,
-        required: bool | None,
-        pattern: str,
-        secret: bool,
-    ) -> None:
-        self.prompt = prompt
-        self.validators = tuple(validators)
-        self.bounds = bounds
-        self.description = description
-        self.default = default
-        self.required = required
-        self.pattern = _compiled(pattern) if pattern else None
-        self.secret = secret
-        self.name = ""
-        self.owner: type = object
+    prompt: str
+    validators: tuple[Validator, ...]
+    bounds: dict[str, Any]
+    description: str
+    default: Any
+    required: bool | None
+    pattern: regex.Pattern[str] | None
+    secret: bool
+    name: str = ""
+    owner: type = object
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self.owner = name, owner
@@ -241,13 +231,13 @@ def InputField(  # noqa: D417, N802 - bounds are documented in pairs; it is writ
     """
     bounds = {"ge": ge, "gt": gt, "le": le, "lt": lt, "min_length": min_length, "max_length": max_length}
     return Field(
-        prompt,
-        validators=(validator,) if callable(validator) else validator,
+        prompt=prompt,
+        validators=(validator,) if callable(validator) else tuple(validator),
         bounds={name: bound for name, bound in bounds.items() if bound is not None},
         description=description,
         default=default,
         required=required,
-        pattern=pattern,
+        pattern=_compiled(pattern) if pattern else None,
         secret=secret,
     )
 

@@ -44,7 +44,11 @@ class _Reader:
     """
 
     def __init__(self, model: Any, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._library = _library()
+        try:
+            import pydantic_ai  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise MissingExtra("llm", "a conversation with a model") from None
+        self._library: Any = pydantic_ai
         self._model = model
         self._timeout_s = timeout_s
 
@@ -90,11 +94,3 @@ class ModelRouter(_Reader):
 
 def _as_data(text: str) -> str:
     return f"<message>\n{text[:MAX_CHARS].replace('</message>', '')}\n</message>"
-
-
-def _library() -> Any:
-    try:
-        import pydantic_ai  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtra("llm", "a conversation with a model") from None
-    return pydantic_ai

@@ -242,7 +242,7 @@ class Orchestrator:
                 for row in await self.runtime.runs(limit=MAX_RUNS):
                     if row.machine == FLOW_AGENT.name and row.status != "ended" and not row.parent:
                         (first, *_) = await self.runtime.store.records(row.run_id, limit=1)
-                        if (name := _begun_agent(first.body)) in self._by_name:
+                        if (name := msgspec.json.decode(first.body)["event"].get("agent")) in self._by_name:
                             found.setdefault(row.session, {})[row.run_id] = name
                 self._open = found
         return self._open
@@ -258,16 +258,3 @@ class Orchestrator:
             self._waiting[session] -= 1
             if not self._waiting[session]:
                 del self._waiting[session], self._turns[session]
-
-
-def _begun_agent(body: str) -> str:
-    """Return the name of the agent in the first record of a run."""
-    return msgspec.json.decode(body, type=_First).event.agent
-
-
-class _Agent(msgspec.Struct):
-    agent: str = ""
-
-
-class _First(msgspec.Struct):
-    event: _Agent

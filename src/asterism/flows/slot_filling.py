@@ -74,7 +74,7 @@ def fill_slots(agent: DialogueAgent, values: Mapping[str, Any], at: float) -> li
 
 def found_by_patterns(agent: DialogueAgent, text: str) -> dict[str, Any]:
     """Return what the patterns of the missing fields find in a message, by name; ``unread`` has those that took too long."""
-    found, state, fields = dict[str, Any](), state_of(agent), agent.input_fields()
+    found, state, fields = dict[str, Any](), agent._state, agent.input_fields()
     state.unread = set()
     for name in agent._get_missing_fields():
         try:
@@ -92,11 +92,6 @@ def complaint_of(field: Field, error: ValueError) -> str:
     """Return the error of a value as a sentence about its field."""
     said = str(error).rstrip(".") or "that is not valid"
     return f"{field.label.capitalize()}: {said}."
-
-
-def state_of(agent: DialogueAgent) -> AgentState:
-    """Return the state of an agent object."""
-    return agent._state
 
 
 def corrected(agent: DialogueAgent, text: str, at: float, asked: Field | None) -> list[str] | None:

@@ -18,37 +18,25 @@ Supervisor and workers are async functions or models.
 
 from __future__ import annotations
 
-from asterism.loops.definition import OrchestrationLoop, resume
-from asterism.loops.outcome import LoopResult, Transition
-from asterism.loops.scope import within
-from asterism.loops.server import McpServer
-from asterism.loops.tool import tool
-from asterism.loops.worker import ChildWorker, ModelWorker, Worker, constellation
-from asterism.machines.orchestration_loop.model import Decision, Finding, Handoff, Later, LoopOptions, State, Step, Strategy
-from asterism.machines.orchestration_loop.table import TRANSITIONS
-from asterism.machines.orchestration_loop.view import LoopView, Signals
-
-__all__ = [
-    "TRANSITIONS",
-    "ChildWorker",
-    "Decision",
-    "Finding",
-    "Handoff",
-    "Later",
-    "LoopOptions",
-    "LoopResult",
-    "LoopView",
-    "McpServer",
-    "ModelWorker",
-    "OrchestrationLoop",
-    "Signals",
-    "State",
-    "Step",
-    "Strategy",
-    "Transition",
-    "Worker",
-    "constellation",
-    "resume",
-    "tool",
-    "within",
-]
+from asterism.loops.definition import OrchestrationLoop as OrchestrationLoop
+from asterism.loops.definition import resume as resume
+from asterism.loops.outcome import LoopResult as LoopResult
+from asterism.loops.outcome import Transition as Transition
+from asterism.loops.scope import within as within
+from asterism.loops.server import McpServer as McpServer
+from asterism.loops.tool import tool as tool
+from asterism.loops.worker import ChildWorker as ChildWorker
+from asterism.loops.worker import ModelWorker as ModelWorker
+from asterism.loops.worker import Worker as Worker
+from asterism.loops.worker import constellation as constellation
+from asterism.machines.orchestration_loop.model import Decision as Decision
+from asterism.machines.orchestration_loop.model import Finding as Finding
+from asterism.machines.orchestration_loop.model import Handoff as Handoff
+from asterism.machines.orchestration_loop.model import Later as Later
+from asterism.machines.orchestration_loop.model import LoopOptions as LoopOptions
+from asterism.machines.orchestration_loop.model import State as State
+from asterism.machines.orchestration_loop.model import Step as Step
+from asterism.machines.orchestration_loop.model import Strategy as Strategy
+from asterism.machines.orchestration_loop.table import TRANSITIONS as TRANSITIONS
+from asterism.machines.orchestration_loop.view import LoopView as LoopView
+from asterism.machines.orchestration_loop.view import Signals as Signals

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -18,8 +17,8 @@ from asterism.errors import InvalidInput, Refused
 from asterism.kernel.machine import Effect
 from asterism.kernel.run import Run
 from asterism.kernel.start import StartRequest
-from asterism.loops.models import ModelName, by_model
-from asterism.loops.outcome import LoopResult, Supervising, Transition, result_of
+from asterism.loops.models import ModelName, supervising
+from asterism.loops.outcome import LoopResult, Supervising, Transition
 from asterism.loops.performers import loop_performers, steps_of
 from asterism.loops.resources import open_resources
 from asterism.loops.source import cached_until_changed, definition_name, find, place_of_caller
@@ -91,28 +90,23 @@ class OrchestrationLoop:
         if isinstance(plan, Sequence) and not isinstance(plan, str):
             self.steps = steps_of(plan)
         else:
-            self.plan = by_model(plan, "plan") or cast("Supervising", plan)
+            self.plan = supervising(plan, "plan") or _planned_before
         self.workers: Mapping[str, AnyWorker] = {name: _as_worker(it) for name, it in workers.items()}
         if USER in self.workers:
             raise InvalidInput(f"{USER!r} is the name of the person; give the worker another name")
         self._nested = tuple(it for it in workers.values() if isinstance(it, OrchestrationLoop))
-        self.reflect: Supervising = by_model(reflect, "reflect") or reflect or self._unreflected
-        self.synthesize: Supervising = by_model(synthesize, "synthesize") or synthesize or _last_outputs
-        self.critique: Supervising | None = by_model(critique, "critique") or critique
+        self.reflect: Supervising = supervising(reflect, "reflect") or self._unreflected
+        self.synthesize: Supervising = supervising(synthesize, "synthesize") or _last_outputs
+        self.critique: Supervising | None = supervising(critique, "critique")
         named = (plan, reflect, synthesize, critique, *(it.model for it in self.workers.values() if isinstance(it, ModelWorker)))
         self.models = [it for it in named if isinstance(it, str | ModelChoice)]
         self.options = options or LoopOptions()
         self.last_run = ""
         self._runtime = runtime
         self._definition = definition
-        self._place = place_of_caller(1)
-        for what, function in (
-            ("plan", self.plan),
-            ("reflect", self.reflect),
-            ("synthesize", self.synthesize),
-            ("critique", self.critique),
-        ):
-            if function is not None:
+        self._place = place_of_caller()
+        for what in ("plan", "reflect", "synthesize", "critique"):
+            if (function := getattr(self, what)) is not None:
                 check_async(function, what)
 
     @property
@@ -156,14 +150,14 @@ class OrchestrationLoop:
         Raises:
             InvalidInput: a run with this id exists.
         """
-        async with self._open_runtime() as runtime:
+        async with _runtime_of(self._runtime) as runtime:
             first = self.submitted(request, context)
             self.last_run = await runtime.submit(ORCHESTRATION_LOOP, first, title=request[:MAX_TITLE], actor=actor, run_id=run_id)
         return self.last_run
 
     async def run(self, request: str, *, context: Mapping[str, Any] | None = None, actor: str = "user", run_id: str = "") -> LoopResult:
         """Create a run and drive it until it ends or waits for people."""
-        async with self._open_runtime() as runtime:
+        async with _runtime_of(self._runtime) as runtime:
             return await self._driven(runtime, await self.submit(request, context=context, actor=actor, run_id=run_id))
 
     async def resume(self, run_id: str = "", *, runtime: Runtime | None = None) -> LoopResult:
@@ -179,7 +173,7 @@ class OrchestrationLoop:
             InvalidInput: the run is not a loop's, or the loop differs from the run's.
         """
         run_id = self._named(run_id)
-        async with self._open_runtime(runtime) as there:
+        async with _runtime_of(runtime or self._runtime) as there:
             memory = await memory_of(there, run_id)
             self.check(run_id, memory)
             if memory.paused:
@@ -189,7 +183,7 @@ class OrchestrationLoop:
     async def step_once(self, run_id: str = "") -> Transition | None:
         """Drive a run by one transition; return None if it has ended or waits for a person."""
         run_id = self._named(run_id)
-        async with self._open_runtime() as runtime:
+        async with _runtime_of(self._runtime) as runtime:
             row = await runtime.store.run(run_id)
             if row.status == "ended":
                 return None
@@ -222,7 +216,7 @@ class OrchestrationLoop:
             InvalidInput: the question does not exist, or does not accept this answer.
             Refused: the question is closed.
         """
-        async with self._open_runtime() as runtime:
+        async with _runtime_of(self._runtime) as runtime:
             await runtime.post_answer(inquiry_id, verb, actor=actor, value=value, reason=reason)
 
     async def deliver(self, key: str, value: Any, *, run_id: str = "", actor: str = "user") -> None:
@@ -232,7 +226,7 @@ class OrchestrationLoop:
             Refused: the run waits for no result with this key.
         """
         run_id = self._named(run_id)
-        async with self._open_runtime() as runtime:
+        async with _runtime_of(self._runtime) as runtime:
             memory = await memory_of(runtime, run_id)
             for activity in memory.active.values():
                 if activity.question.about == "later" and activity.question.awaits == key:
@@ -265,7 +259,16 @@ class OrchestrationLoop:
     async def _driven(self, runtime: Runtime, run_id: str) -> LoopResult:
         with self.here():
             row = await runtime.drive(run_id)
-        return result_of(row, await memory_of(runtime, run_id), await runtime.store.inquiries(root=run_id))
+        memory, asked = await memory_of(runtime, run_id), await runtime.store.inquiries(root=run_id)
+        return LoopResult(
+            run_id=run_id,
+            state=State(row.state),
+            outcome=row.outcome,
+            answer=memory.answer,
+            reason=memory.reason,
+            findings=tuple(memory.findings),
+            waiting=tuple(asked),
+        )
 
     async def _unreflected(self, view: LoopView) -> str:
         """Continue, unless a step has failed and no recovery strategy is left."""
@@ -284,9 +287,6 @@ class OrchestrationLoop:
     def family(self) -> tuple[OrchestrationLoop, ...]:
         """Return this loop and the loops that it starts as children."""
         return (self, *(loop for nested in self._nested for loop in nested.family()))
-
-    def _open_runtime(self, given: Runtime | None = None) -> AbstractAsyncContextManager[Runtime]:
-        return _runtime_of(given or self._runtime)
 
 
 def _check_kind(given: object, kind: type, how: str) -> None:

@@ -51,10 +51,11 @@ CRITIQUE = """You are the critic of an answer. If it answers the request from wh
 Otherwise say briefly what is to be better."""
 
 
-def by_model(given: Any, role: str) -> Supervising | None:
-    """Return the supervising function of a model; None if ``given`` is not a model."""
-    if given is None or callable(given) or isinstance(given, list | tuple):
-        return None
+def supervising(given: Supervising | ModelName | None, role: str) -> Supervising | None:
+    """Return a supervising function as given, or that of a model; None for neither."""
+    is_model = not (given is None or callable(given) or isinstance(given, list | tuple))  # check_async refuses a list
+    if not is_model:
+        return given
     instructions, shape = _ROLES[role]
 
     async def supervise(view: LoopView) -> Metered:

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding, State
 from asterism.machines.orchestration_loop.view import LoopView
-from asterism.runtime.ports.store import InquiryRow, RunRow
+from asterism.runtime.ports.store import InquiryRow
 
 Supervising = Callable[[LoopView], Awaitable[Any]]
 """A function of the supervisor: plan, reflect, synthesize or critique."""
@@ -60,16 +59,3 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
     source: State
     target: State
     cause: str
-
-
-def result_of(row: RunRow, memory: LoopMemory, asked: list[InquiryRow]) -> LoopResult:
-    """Return the result of a run, from its row and memory."""
-    return LoopResult(
-        run_id=row.run_id,
-        state=State(row.state),
-        outcome=row.outcome,
-        answer=memory.answer,
-        reason=memory.reason,
-        findings=tuple(memory.findings),
-        waiting=tuple(asked),
-    )

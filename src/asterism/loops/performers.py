@@ -9,6 +9,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -65,10 +66,11 @@ def loop_performers(find: Finder, pool: ResourcePool) -> dict[type[Effect], Perf
     }
 
 
+@dataclass
 class _Supervisor:
     """Calls one function of the supervisor; an exception becomes the error of the result.
 
-    Args:
+    Attributes:
         find: finds the definition.
         role: the attribute of the function; without a function, the value is "ok".
         kind: the class of the result.
@@ -76,21 +78,20 @@ class _Supervisor:
             value.
     """
 
-    def __init__(self, find: Finder, role: str, kind: type[Supervised], fields: Callable[[Any], dict[str, Any]]) -> None:
-        self._find = find
-        self._role = role
-        self._kind = kind
-        self._fields = fields
+    find: Finder
+    role: str
+    kind: type[Supervised]
+    fields: Callable[[Any], dict[str, Any]]
 
     async def perform(self, effect_id: str, request: Supervision, report: Report) -> EffectResult:
         """Call the function and return its result."""
         try:
-            function: Supervising | None = getattr(self._find(request.definition, request.folder), self._role)
+            function: Supervising | None = getattr(self.find(request.definition, request.folder), self.role)
             returned = await function(request.view) if function else "ok"
             metered = returned if isinstance(returned, Metered) else Metered(returned)
-            return read_back(self._kind(effect_id=effect_id, tokens=metered.tokens, **self._fields(metered.value)))
+            return read_back(self.kind(effect_id=effect_id, tokens=metered.tokens, **self.fields(metered.value)))
         except Exception as error:  # boundary: a user's function may raise anything
-            return self._kind(effect_id=effect_id, error=_located(error, effect_id))
+            return self.kind(effect_id=effect_id, error=_located(error, effect_id))
 
 
 def _reflected(reply: Any) -> dict[str, Any]:
@@ -99,17 +100,17 @@ def _reflected(reply: Any) -> dict[str, Any]:
     return {"reply": reply.strip()[:MAX_REFLECTION] if isinstance(reply, str) else f"no text but {type(reply).__name__}"[:MAX_REFLECTION]}
 
 
+@dataclass
 class _WorkerPerformer:
     """Runs a step on a worker, within its timeout."""
 
-    def __init__(self, find: Finder) -> None:
-        self._find = find
+    find: Finder
 
     async def perform(self, effect_id: str, request: WorkerCall, report: Report) -> EffectResult:
         """Call the worker with its handoff; an exception becomes a failed finding."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
-            worker = worker_of(self._find(request.definition, request.folder), effect.worker, Worker)
+            worker = _worker_of(self.find, request, Worker)
             async with timed:
                 found = await worker.function(msgspec.structs.replace(effect.handoff, key=effect_id))
             return read_back(_ended(effect_id, effect.worker, found))
@@ -137,20 +138,20 @@ def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
     return WorkerEnded(effect_id=effect_id, finding=finding, tokens=metered.tokens)
 
 
+@dataclass
 class _ModelAsker:
     """Asks a worker's model for its next reply."""
 
-    def __init__(self, find: Finder, pool: ResourcePool) -> None:
-        self._find = find
-        self._pool = pool
+    find: Finder
+    pool: ResourcePool
 
     async def perform(self, effect_id: str, request: ModelCall, report: Report) -> EffectResult:
         """Return one reply; a model or server that is unavailable becomes its error."""
         effect, timed = request.effect, asyncio.timeout(request.effect.timeout_s)
         try:
-            worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
+            worker = _worker_of(self.find, request, ModelWorker)
             async with timed:
-                tools = await worker.toolbox.tools(self._pool)
+                tools = await worker.open_tools(self.pool)
                 async with open_supervisor_model(worker.model) as model:
                     from asterism.loops.conversation import reply  # noqa: PLC0415 - slow, and needs an extra
 
@@ -159,19 +160,19 @@ class _ModelAsker:
             return ModelReplied(effect_id=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or _located(error, effect_id))
 
 
+@dataclass
 class _ToolCaller:
     """Makes a tool call after checking it again: a person may have edited the arguments."""
 
-    def __init__(self, find: Finder, pool: ResourcePool) -> None:
-        self._find = find
-        self._pool = pool
+    find: Finder
+    pool: ResourcePool
 
     async def perform(self, effect_id: str, request: ToolUse, report: Report) -> EffectResult:
         """Make one call; an exception or a timeout becomes a failed result for the model."""
         effect, timed = request.effect, asyncio.timeout(request.timeout_s)
         try:
-            worker = worker_of(self._find(request.definition, request.folder), effect.worker, ModelWorker)
-            tools = await worker.toolbox.tools(self._pool)
+            worker = _worker_of(self.find, request, ModelWorker)
+            tools = await worker.open_tools(self.pool)
             asked = gated(ToolCall(call_id=effect.call_id, tool=effect.tool, arguments=effect.arguments), tools)
             if asked.gate in ("destructive", "external") and not request.trusted:  # the definition has changed since the model's request
                 asked = msgspec.structs.replace(asked, denied="this tool now requires approval; call it again")
@@ -192,15 +193,11 @@ class _ToolCaller:
 W = TypeVar("W", Worker, ModelWorker)
 
 
-def worker_of(definition: Definition, name: str, kind: type[W]) -> W:
-    """Return the worker of a name and kind.
-
-    Raises:
-        InvalidInput: the definition has no such worker.
-    """
-    found = definition.workers.get(name)
+def _worker_of(find: Finder, request: WorkerCall | ModelCall | ToolUse, kind: type[W]) -> W:
+    name, workers = request.effect.worker, find(request.definition, request.folder).workers
+    found = workers.get(name)
     if not isinstance(found, kind):
-        raise InvalidInput(f"the loop no longer has worker {name!r} of that kind; it has {', '.join(definition.workers)}")
+        raise InvalidInput(f"the loop no longer has worker {name!r} of that kind; it has {', '.join(workers)}")
     return found
 
 

@@ -189,13 +189,6 @@ def _server(given: _Server, folder: Path) -> McpServer:
     if bool(given.command) == bool(given.url):
         raise InvalidInput("a server has either a command or a url")
     scopes: dict[str, Scope] = {name: within(str(folder / it.folder), *it.arguments) for name, it in given.within.items()}
-    return McpServer(
-        command=given.command,
-        url=given.url,
-        headers=given.headers,
-        allow=given.allow,
-        gates=given.gates,
-        scopes=scopes,
-        env=given.env,
-        folder=str(folder),
-    )
+    fields = msgspec.structs.asdict(given)
+    del fields["within"]
+    return McpServer(**fields, scopes=scopes, folder=str(folder))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,27 +74,6 @@ class Worker(AnyWorker):
         return msgspec.structs.replace(super().profile(name), idempotent=self.idempotent)
 
 
-class Toolbox:
-    """The tools of one worker; a model can call no others."""
-
-    def __init__(self, sources: Collection[ToolSource]) -> None:
-        self._sources: Sequence[Tool | McpServer] = [it if isinstance(it, Tool | McpServer) else tool(it) for it in sources]
-
-    async def tools(self, pool: ResourcePool) -> dict[str, Tool]:
-        """Return the tools by name.
-
-        Raises:
-            InvalidInput: a server is unavailable, or two tools have one name.
-        """
-        found: dict[str, Tool] = {}
-        for source in self._sources:
-            for each in [source] if isinstance(source, Tool) else await source.tools(pool):
-                if each.name in found:
-                    raise InvalidInput(f"two tools of one worker have the name {each.name}")
-                found[each.name] = each
-        return found
-
-
 @dataclass(eq=False)
 class ModelWorker(AnyWorker):
     """A model with tools as a worker. The journal records each reply and each tool call.
@@ -114,8 +93,22 @@ class ModelWorker(AnyWorker):
     tools: Collection[ToolSource] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        self.toolbox = Toolbox(self.tools)
+        self._sources = [it if isinstance(it, Tool | McpServer) else tool(it) for it in self.tools]
         self.description = self.description or self.instructions.partition("\n")[0]
+
+    async def open_tools(self, pool: ResourcePool) -> dict[str, Tool]:
+        """Return the tools by name.
+
+        Raises:
+            InvalidInput: a server is unavailable, or two tools have one name.
+        """
+        found: dict[str, Tool] = {}
+        for source in self._sources:
+            for each in [source] if isinstance(source, Tool) else await source.tools(pool):
+                if each.name in found:
+                    raise InvalidInput(f"two tools of one worker have the name {each.name}")
+                found[each.name] = each
+        return found
 
     def profile(self, name: str) -> WorkerProfile:
         """Return the settings that the loop's machine needs."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from opentelemetry.context import Context, attach, detach
@@ -37,28 +38,26 @@ MAX_RUNS = 5_000
 is dropped."""
 
 
+@dataclass(slots=True)
 class _Followed:
     """A run with its open effects, by id."""
 
-    __slots__ = ("context", "under_way")
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.under_way: dict[str, UnderWay] = {}
+    context: Context
+    under_way: dict[str, UnderWay] = field(default_factory=dict)
 
 
+@dataclass
 class _Within:
     """Performs effects in the context of their spans."""
 
-    def __init__(self, performer: Performer, context_of: Callable[[str], Context]) -> None:
-        self._performer = performer
-        self._context_of = context_of
+    performer: Performer
+    context_of: Callable[[str], Context]
 
     async def perform(self, effect_id: str, request: Any, report: Report) -> EffectResult:
         """See ``Performer``."""
-        token = attach(self._context_of(effect_id))
+        token = attach(self.context_of(effect_id))
         try:
-            return await self._performer.perform(effect_id, request, report)
+            return await self.performer.perform(effect_id, request, report)
         finally:
             detach(token)
 
@@ -135,9 +134,7 @@ class Telemetry:
 
     def taken(self, attempt: Attempt) -> None:
         """Record that a device started an attempt: its wait in the queue is over."""
-        followed = self._runs.get(attempt.run_id)
-        under_way = followed.under_way.get(attempt.key) if followed else None
-        if under_way is not None:
+        if under_way := self._under_way(attempt.key):
             now = self._now()
             self._instruments.queue_s.record(max(0.0, now - under_way.since), {"asterism.device": attempt.device_id})
             under_way.span.add_event("taken", timestamp=nanoseconds(now))
@@ -147,9 +144,12 @@ class Telemetry:
         starter, root = self._starter_of(run_id), run_id
         while above := self._starter_of(root):
             root = run_id_of(above)
-        parent = self._runs.get(run_id_of(starter))
-        under_way = parent.under_way.get(starter) if parent else None
+        under_way = self._under_way(starter)
         return under(under_way.span, run_context(root)) if under_way else run_context(root)
+
+    def _under_way(self, effect_id: str) -> UnderWay | None:
+        followed = self._runs.get(run_id_of(effect_id))
+        return followed.under_way.get(effect_id) if followed else None
 
     def within(self, performer: Performer) -> Performer:
         """Return a performer that makes each effect's span the current one for nested spans."""
@@ -158,9 +158,8 @@ class Telemetry:
     def _context_in(self, effect_id: str) -> Context:
         """Return the context of the spans below an effect."""
         run = run_id_of(effect_id)
-        followed = self._runs.get(run)
-        under_way = followed.under_way.get(effect_id) if followed else None
-        context = followed.context if followed else self._context_of(run)
+        context = self._runs[run].context if run in self._runs else self._context_of(run)
+        under_way = self._under_way(effect_id)
         return under(under_way.span, context) if under_way else context
 
     def _look(self) -> None:
@@ -177,7 +176,10 @@ class Telemetry:
     def _take(self, followed: _Followed, entry: Entry) -> None:
         event, parent = entry.event, followed.context
         if isinstance(event, EffectResult) and not entry.note:
-            under_way = followed.under_way.pop(event.effect_id, None) or self._unknown(followed, event, entry.at)
+            under_way = followed.under_way.pop(event.effect_id, None)
+            if under_way is None:  # another process issued the effect; only its end is observed
+                opened = self._spans.effect(event.effect_id, None, parent, entry.at, name=effect_name(event))
+                under_way = UnderWay(None, entry.at, opened, asked_here=False)
             under_way.settle(event, entry.at)
             self._measure(under_way, event, entry)
             parent = under(under_way.span, parent)
@@ -204,11 +206,6 @@ class Telemetry:
             if asked not in followed.under_way:
                 span = self._spans.effect(asked, effect, followed.context, entry.at)
                 followed.under_way[asked] = UnderWay(effect, entry.at, span, asked_here=False)
-
-    def _unknown(self, followed: _Followed, event: EffectResult, at: float) -> UnderWay:
-        """Open the span of an effect that another process issued; only its end is observed."""
-        span = self._spans.effect(event.effect_id, None, followed.context, at, name=effect_name(event))
-        return UnderWay(None, at, span, asked_here=False)
 
     def _measure(self, under_way: UnderWay, event: EffectResult, entry: Entry) -> None:
         effect, lasted_s = under_way.effect, max(0.0, entry.at - under_way.since)

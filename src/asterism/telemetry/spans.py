@@ -12,6 +12,8 @@ parent is marked as *sampled*. To record fewer traces, use a sampler that decide
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -39,6 +41,7 @@ LEFT_OPEN = "left open"
 """Outcome of an effect whose result this process will not see."""
 
 
+@dataclass(slots=True)
 class UnderWay:
     """An effect without a result.
 
@@ -49,13 +52,10 @@ class UnderWay:
         span: its open span.
     """
 
-    __slots__ = ("asked_here", "effect", "since", "span")
-
-    def __init__(self, effect: Effect | None, since: float, span: Span, *, asked_here: bool) -> None:
-        self.effect = effect
-        self.since = since
-        self.span = span
-        self.asked_here = asked_here
+    effect: Effect | None
+    since: float
+    span: Span
+    asked_here: bool = field(kw_only=True)
 
     def settle(self, event: EffectResult, at: float) -> None:
         """End the span with the result of the effect."""
@@ -156,21 +156,20 @@ def under(span: Span, run: Context) -> Context:
     return run if span is INVALID_SPAN else trace.set_span_in_context(span, Context())
 
 
+_EFFECT_OF: Mapping[type[EffectResult], type[Effect]] = {
+    AttemptEnded: Dispatch,
+    Planned: AskPlanner,
+    PlanningFailed: AskPlanner,
+    Answered: AskPerson,
+    ChildEnded: StartChild,
+    ChildSignaled: SignalChild,
+}
+
+
 def effect_name(event: EffectResult) -> str:
     """Return the kind of effect that a result belongs to, if the effect itself is unknown."""
-    match event:
-        case AttemptEnded():
-            return kind_of(Dispatch)
-        case Planned() | PlanningFailed():
-            return kind_of(AskPlanner)
-        case Answered():
-            return kind_of(AskPerson)
-        case ChildEnded():
-            return kind_of(StartChild)
-        case ChildSignaled():
-            return kind_of(SignalChild)
-        case _:
-            return "effect"
+    effect = _EFFECT_OF.get(type(event))
+    return kind_of(effect) if effect else "effect"
 
 
 def outcome_of(event: EffectResult) -> str:

@@ -22,7 +22,6 @@ from asterism.errors import InvalidInput
 from asterism.loops import LoopResult, McpServer, ModelWorker, OrchestrationLoop, tool, within
 from asterism.loops.resources import open_resources
 from asterism.loops.tool import gated
-from asterism.loops.worker import Toolbox
 from asterism.machines.orchestration_loop.model import ToolCall
 from tests.unit.loops.mcp_server import NOTES
 from tests.unit.loops.mcp_server import server as notes
@@ -236,7 +235,7 @@ def test_tools_of_an_mcp_server_are_called_over_http_and_a_destructive_one_is_co
 
 async def tools_of(server: McpServer) -> list[str]:
     async with open_resources() as keeper:
-        return list(await Toolbox([server]).tools(keeper))
+        return list(await ModelWorker("any:model", "", tools=[server]).open_tools(keeper))
 
 
 def test_headers_are_sent_with_the_variables_that_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +292,7 @@ def test_a_tool_that_is_not_declared_harmless_is_confirmed() -> None:
     async def scene() -> dict[str, str]:
         async with open_resources() as keeper:
             server = McpServer(command=SERVER, allow=("list_notes", "add_note", "remove_notes"), gates={"add_note": "external"})
-            return {name: it.gate for name, it in (await Toolbox([server]).tools(keeper)).items()}
+            return {name: it.gate for name, it in (await ModelWorker("any:model", "", tools=[server]).open_tools(keeper)).items()}
 
     assert asyncio.run(scene()) == {"list_notes": "", "add_note": "external", "remove_notes": "destructive"}
 
@@ -349,7 +348,7 @@ def test_an_http_answer_that_is_not_json_is_reported_in_one_line() -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     async def scene() -> None:
         async with open_resources() as keeper:
-            await Toolbox([double, double]).tools(keeper)
+            await ModelWorker("any:model", "", tools=[double, double]).open_tools(keeper)
 
     with pytest.raises(InvalidInput, match="two tools of one worker have the name double"):
         asyncio.run(scene())
