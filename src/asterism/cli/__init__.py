@@ -8,7 +8,7 @@
 
 Shared by the commands: ``options`` declares parameters, ``run_access`` opens the database and reads a run,
 ``foreground`` drives a run and handles signals, ``reporters`` show its progress, ``keyboard`` reads input,
-``rendering`` draws journals, ``output`` prints, and ``exit_codes`` names the exit codes.
+``output`` prints lines of ``asterism.views.text``, and ``exit_codes`` names the exit codes.
 
 Exit codes: 0 finished, 1 failed or refused, 2 unusable input (nothing was written), 3 waiting for a
 person, 130 cancelled or interrupted.

@@ -19,7 +19,6 @@ from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.keyboard import ask_secret, terminal, typed_answer
 from asterism.cli.options import BackupModel, Database, Json, Record
 from asterism.cli.output import put
-from asterism.cli.rendering.proposals import answer_line
 from asterism.cli.run_access import actor, connected
 from asterism.constellations.resumption import fleet_file_below
 from asterism.errors import AsterismError, InvalidInput, StoreUnavailable
@@ -35,6 +34,7 @@ from asterism.planner.model_choice import ModelChoice
 from asterism.runtime.lookup import MAX_RUNS
 from asterism.runtime.runtime import Runtime
 from asterism.settings import database_path, model_choice
+from asterism.views.text.proposals import answer_line
 from asterism.views.words import plain
 
 Agents = Annotated[

@@ -13,17 +13,10 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from rich.text import Text
 
 from asterism.cli.exit_codes import FAILED, FINISHED, INTERRUPTED, WAITING
 from asterism.cli.keyboard import ask_secret
 from asterism.cli.output import complain, console, put, put_line
-from asterism.cli.rendering.constellation import ConstellationRenderer
-from asterism.cli.rendering.proposals import answer_line, proposal_lines, subject_of
-from asterism.cli.rendering.registry import renderer_for
-from asterism.cli.rendering.renderer import RunRenderer
 from asterism.cli.reporters import FRAME_S, JsonReporter, LineReporter, LiveReporter, Reporter, Update
 from asterism.cli.run_access import actor
 from asterism.errors import AsterismError, Refused
@@ -34,6 +27,12 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.ports.store import RunRow, Store
 from asterism.runtime.private_files import opener
 from asterism.runtime.runtime import Runtime
+from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.history import RunHistory
+from asterism.views.text.proposals import answer_line, proposal_lines, subject_of
+from asterism.views.text.registry import unread_history
+from asterism.views.text.show import result_data
+from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import duration, plain
 
 
@@ -58,22 +57,22 @@ class JournalPrinter:
 
     Args:
         store: store of the journal.
-        renderer: renderer of the run, which may have read a part of the journal.
+        history: history of the run, which may have read a part of the journal.
         reporter: shows the entries.
     """
 
-    def __init__(self, store: Store, renderer: RunRenderer, reporter: Reporter) -> None:
+    def __init__(self, store: Store, history: RunHistory, reporter: Reporter) -> None:
         self._store = store
-        self._unpack = packer(renderer.run.machine).unpack
+        self._unpack = packer(history.run.machine).unpack
         self._reporter = reporter
-        self.renderer = renderer
+        self.history = history
 
     async def read(self, *, silently: bool = False) -> None:
         """Read the new entries, up to the end of the journal."""
-        records = await self._store.records(self.renderer.run.id, after=self.renderer.run.seq)
-        history = self.renderer.read(map(self._unpack, records))
+        records = await self._store.records(self.history.run.id, after=self.history.run.seq)
+        lines = self.history.read(map(self._unpack, records))
         if not silently:
-            self._reporter.show(Update(self.renderer, records, history))
+            self._reporter.show(Update(self.history, records, lines))
 
     async def follow(self, news: asyncio.Event) -> None:
         """Read new entries as they come, and refresh the display in between; runs until cancelled."""
@@ -106,7 +105,7 @@ async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_
     """
     row = await runtime.describe(run_id)
     reporter = reporter_for(as_json=as_json)
-    printer = JournalPrinter(runtime.store, renderer_for(runtime.machine_of(row), run_id), reporter)
+    printer = JournalPrinter(runtime.store, unread_history(runtime.machine_of(row), run_id), reporter)
     await printer.read(silently=row.seq > 1)
     watch = Watch(reporter)
     runtime.driver.observe(watch)
@@ -119,7 +118,7 @@ async def drive(runtime: Runtime, run_id: str, *, as_json: bool = False, result_
     finally:
         runtime.driver.unobserve(watch)
         reporter.close()
-    await print_end(runtime.store, printer.renderer, driven, as_json=as_json, result_file=result_file)
+    await print_end(runtime.store, printer.history, driven, as_json=as_json, result_file=result_file)
     return exit_code_of(driven) if driven else INTERRUPTED
 
 
@@ -194,25 +193,13 @@ def exit_code_of(row: RunRow) -> int:
     return WAITING if row.status == "waiting" else INTERRUPTED
 
 
-def result_of(renderer: RunRenderer, row: RunRow) -> dict[str, Any]:
-    """Return the result of a run as JSON data."""
-    return {
-        "run": row.run_id,
-        "state": row.state,
-        "outcome": row.outcome,
-        "status": row.status,
-        "result": renderer.run.memory.result(),
-        **renderer.result_fields(),
-    }
-
-
-async def print_end(store: Store, renderer: RunRenderer, driven: RunRow | None, *, as_json: bool, result_file: Path | None) -> None:
+async def print_end(store: Store, history: RunHistory, driven: RunRow | None, *, as_json: bool, result_file: Path | None) -> None:
     """Print the result of the run and the commands that may follow."""
-    row = driven or await store.run(renderer.run.id)
-    result = result_of(renderer, row)
+    row = driven or await store.run(history.run.id)
+    result = result_data(history, row)
     if result_file is not None:
         write_atomically(result_file, json.dumps(result, indent=2) + "\n")
-    lines = await _end_lines(store, renderer, row, stopped=driven is None)
+    lines = await _end_lines(store, history, row, stopped=driven is None)
     if as_json:
         put(json.dumps(result))
         if row.status != "ended":
@@ -220,15 +207,15 @@ async def print_end(store: Store, renderer: RunRenderer, driven: RunRow | None, 
         return
     out = console()
     for line in lines:
-        put_line(out, Text(line))
+        put_line(out, StyledLine(line))
 
 
-async def _end_lines(store: Store, renderer: RunRenderer, row: RunRow, *, stopped: bool) -> list[str]:
+async def _end_lines(store: Store, history: RunHistory, row: RunRow, *, stopped: bool) -> list[str]:
     run = row.run_id
     if row.status == "ended":
-        result = renderer.run.memory.result()
-        lines = [f"{row.state}: {row.outcome} after {duration(renderer.last_at - renderer.first_at)}", plain(result["summary"], 2000)]
-        counted = renderer.summary_line()
+        result = history.run.memory.result()
+        lines = [f"{row.state}: {row.outcome} after {duration(history.last_at - history.first_at)}", plain(result["summary"], 2000)]
+        counted = history.summary()
         if counted.startswith(lines[-1]):
             lines[-1] = counted  # the summary of a loop without an answer is its number of steps
         elif result.get("total_tasks") != 0 and not lines[-1].startswith(f"{result.get('total_tasks')} task"):
@@ -237,7 +224,7 @@ async def _end_lines(store: Store, renderer: RunRenderer, row: RunRow, *, stoppe
         return [*lines, f"more: asterism show {run}"]
     if stopped:
         return [f"stopped; nothing is lost. Resume with: asterism resume {run}"]
-    if row.status == "paused" and isinstance(renderer, ConstellationRenderer) and (limit := renderer.memory.limit):
+    if row.status == "paused" and isinstance(history, ConstellationHistory) and (limit := history.memory.limit):
         return [f"paused at a limit: {plain(limit)}", f"resume with: asterism resume {run} --max-tokens N, or --max-cost DOLLARS"]
     if row.status == "paused":
         return [f"paused; resume with: asterism resume {run}"]

@@ -13,9 +13,8 @@ from cyclopts import Parameter
 from asterism.bootstrap import MACHINES
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import Database, Json, JsonEvents, OtherFleet
-from asterism.cli.output import message, moment, put
-from asterism.cli.rendering.proposals import answer_line, answered_line, edit_hint, proposal_lines, subject_of
-from asterism.cli.run_access import actor, check_sendable, connected, pending_answers, reading, resume_hint
+from asterism.cli.output import local_time, message, put
+from asterism.cli.run_access import actor, check_sendable, connected, reading, resume_hint
 from asterism.cli.run_commands import drive_unowned
 from asterism.errors import InvalidInput, Refused, RunOwned
 from asterism.machines.run_control import Answered
@@ -24,6 +23,10 @@ from asterism.runtime.clock import SystemClock
 from asterism.runtime.lookup import MAX_RUNS, find_inquiries, find_inquiry
 from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow
 from asterism.settings import database_path
+from asterism.views.text.history import MOMENT
+from asterism.views.text.proposals import answer_line, answered_line, edit_hint, proposal_lines, subject_of
+from asterism.views.text.rows import PendingAnswer
+from asterism.views.text.show import pending_answers
 from asterism.views.words import duration, plain
 
 ALWAYS = {"always": True}
@@ -45,7 +48,7 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
             return FINISHED
         if not asked:
             put("no open questions")
-        answers = await pending_answers(store, asked)
+        answers = pending_answers(await store.inbox([row.run_id for row in asked]))
         for row in asked:
             run = await store.run(row.run_id)
             root = await store.run(run.root)
@@ -54,7 +57,7 @@ async def _inbox(database: Path | None, *, as_json: bool) -> int:
         return FINISHED
 
 
-def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -> list[str]:
+def _lines(row: InquiryRow, title: str, root: RunRow, answer: PendingAnswer | None) -> list[str]:
     now = SystemClock().now()
     lines = [f"{plain(row.inquiry_id)}  {plain(row.prompt, 1000)}", f"    run        {plain(row.run_id)}  {title}"]
     lines += [f"    part of    {plain(root.run_id)}  {plain(root.title, 100)}"] if root.run_id != row.run_id else []
@@ -63,10 +66,12 @@ def _lines(row: InquiryRow, title: str, root: RunRow, answer: InboxRow | None) -
         lines += [f"    {line}" for line in (*proposal_lines(subject), edit_hint(subject)) if line]
     else:
         lines += [f"    {plain(name, 20):<9}  {_shown(value)}" for name, value in subject.items()]
-    lines.append(f"    asked      {moment(row.asked_at)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
+    lines.append(f"    asked      {local_time(row.asked_at, MOMENT)}, {duration(max(0.0, now - row.asked_at))} ago; risk {row.risk}")
     if row.expires_at:
         left_s = row.expires_at - now
-        lines.append(f"    expires    {moment(row.expires_at)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}")
+        lines.append(
+            f"    expires    {local_time(row.expires_at, MOMENT)}, {f'in {duration(left_s)}' if left_s > 0 else 'which has passed'}"
+        )
     return [*lines, f"    {answered_line(answer, resume_hint(root)) if answer else answer_line(row, root.run_id)}", ""]
 
 

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterator
 
 from asterism.cli.output import put
-from asterism.cli.rendering.proposals import subject_of
 from asterism.cli.run_access import actor
 from asterism.flows.conversation import Conversation
 from asterism.flows.registry import agent_class
 from asterism.flows.secret_store import process_secret_store
 from asterism.runtime.ports.store import InquiryRow
 from asterism.runtime.runtime import Runtime
+from asterism.views.text.proposals import subject_of
 from asterism.views.words import plain
 
 MAX_SHOWN = 2000

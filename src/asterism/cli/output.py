@@ -6,12 +6,17 @@ When the output is closed or cannot be written, printing does nothing, so that a
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import sys
+from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from asterism.kernel.journal import Record
+from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import printable
 
 
@@ -34,18 +39,33 @@ def put(text: str) -> None:
         silence_output()
 
 
-def put_line(out: Console, line: Text) -> None:
-    """Print a line of rich text: cut or wrapped at the edge of a terminal, and whole everywhere else."""
+def put_line(out: Console, line: StyledLine) -> None:
+    """Print a line: cut or wrapped at the edge of a terminal, and whole everywhere else."""
     try:
-        out.print(line, soft_wrap=not out.is_terminal)
+        out.print(rich_text(line), soft_wrap=not out.is_terminal)
     except OSError:
         silence_output()
+
+
+def rich_text(line: StyledLine) -> Text:
+    """Return a line as rich text."""
+    text = Text(style=line.style, no_wrap=line.fixed or None, overflow="ellipsis" if line.fixed else None)
+    for part, style in line.parts:
+        text.append(part, style or None)
+    return text
 
 
 def complain(text: str) -> None:
     """Print a message to standard error."""
     if sys.stderr is not None:  # print would use standard output instead
         print(f"asterism: {message(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for a person
+
+
+def json_line(record: Record) -> str:
+    """Return a journal entry as one line of JSON."""
+    body: dict[str, Any] = msgspec.json.decode(record.body)
+    shown = {"run": record.run_id, "seq": record.seq, "at": record.at, "actor": record.actor, "kind": record.kind, "state": record.state}
+    return json.dumps({**shown, **({"note": record.note} if record.note else {}), **body})
 
 
 def silence_output() -> None:
@@ -63,17 +83,8 @@ def message(text: object) -> str:
     return "\n".join([printable(first), *(printable(line if line.startswith("  ") else f"  {line}") for line in more)])
 
 
-def moment(at: float) -> str:
-    """Return date and time of day, in the local time zone."""
-    return _local(at, "%Y-%m-%d %H:%M:%S")
-
-
-def time_of_day(at: float) -> str:
-    """Return the time of day, in the local time zone."""
-    return _local(at, "%H:%M:%S")
-
-
-def _local(at: float, form: str) -> str:
+def local_time(at: float, form: str) -> str:
+    """Return a time in a format of ``strftime``, in the local time zone."""
     try:
         return f"{dt.datetime.fromtimestamp(at, tz=dt.UTC).astimezone():{form}}"
     except (OverflowError, ValueError, OSError):  # one odd row must not hide the others

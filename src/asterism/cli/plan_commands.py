@@ -10,14 +10,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
-from rich.text import Text
 
 from asterism.bootstrap import open_planner, read_fleet
 from asterism.cli.exit_codes import FINISHED
 from asterism.cli.options import BackupModel, FleetFile, Mermaid, Model
 from asterism.cli.output import console, put, put_line
-from asterism.cli.rendering.graph import mermaid_flowchart
-from asterism.cli.rendering.task_lines import plan_lines
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.documents import PlanDocument
 from asterism.constellation.profile import AgentProfile
@@ -31,6 +28,9 @@ from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.task_lifecycle import TASK_LIFECYCLE
 from asterism.planner.model_choice import ModelChoice
 from asterism.settings import model_choice
+from asterism.views.text.graph import mermaid_flowchart
+from asterism.views.text.styled_line import StyledLine
+from asterism.views.text.task_lines import plan_lines
 from asterism.views.words import count, plain
 
 _MACHINES: Mapping[str, Machine[Any]] = {
@@ -97,21 +97,21 @@ def diagram(
     return FINISHED
 
 
-def _device_lines(profile: AgentProfile) -> list[Text]:
-    head = Text(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
+def _device_lines(profile: AgentProfile) -> list[StyledLine]:
+    head = StyledLine(plain(profile.device_id), "bold").append(f"  {plain(profile.description)}" if profile.description else "", "dim")
     lines = [head]
     known_as = ", ".join(plain(alias) for alias in profile.aliases)
     able = ", ".join(plain(word) for word in profile.capabilities)
     more = [f"kind {profile.kind}", f"{profile.concurrency} at a time"]
     more += [f"also called {known_as}"] if known_as else []
     more += [f"good at {able}"] if able else []
-    lines.append(Text(f"  {'; '.join(more)}", "dim"))
+    lines.append(StyledLine(f"  {'; '.join(more)}", "dim"))
     for skill in profile.skills:
         required = skill.required_names()
         parameters = ", ".join(plain(name) if name in required else f"[{plain(name)}]" for name in skill.parameter_names())
         fields = skill.output_fields()
         gives = f" → {', '.join(plain(name) for name in skill.output['properties'])}" if fields and skill.output else ""
-        line = Text("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
+        line = StyledLine("  ").append(plain(skill.name), "cyan").append(f"({parameters}){gives}")
         lines.append(line.append("  idempotent" if skill.idempotent else "", "green"))
-        lines.append(Text(f"      {plain(skill.description)}", "dim"))
+        lines.append(StyledLine(f"      {plain(skill.description)}", "dim"))
     return lines

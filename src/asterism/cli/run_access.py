@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import getpass
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from asterism.bootstrap import MACHINES, connect, open_store
-from asterism.cli.rendering.registry import renderer_for
-from asterism.cli.rendering.renderer import HistoryLine, RunRenderer
-from asterism.kernel.journal import Record, check_whole
 from asterism.kernel.machine import Machine
-from asterism.kernel.packing import packer
 from asterism.runtime import registration
 from asterism.runtime.client import Client
-from asterism.runtime.ports.store import InboxRow, InquiryRow, RunRow, Store
+from asterism.runtime.ports.store import RunRow, Store
 from asterism.settings import database_path
+from asterism.views.text.history import HistoryLine, RunHistory
+from asterism.views.text.show import read_tree
 
 
 def actor() -> str:
@@ -41,18 +39,16 @@ def connected(database: Path | None) -> AbstractAsyncContextManager[Client]:
     return connect(database, create=False)
 
 
-async def read_run(store: Store, row: RunRow) -> tuple[RunRenderer, list[Record], list[HistoryLine]]:
-    """Read the whole journal of a run; return its renderer, its records and their log lines."""
-    machine = machine_of(row)
-    renderer = renderer_for(machine, row.run_id)
+async def read_run(store: Store, row: RunRow) -> tuple[RunHistory, list[HistoryLine]]:
+    """Read the whole journal of a run; return its history and its log lines."""
     records = await store.records(row.run_id)
-    check_whole(row.run_id, row.seq, records[-1].seq if records else 0)
-    with _garbage_collection_off():
-        return renderer, records, renderer.read(map(packer(machine).unpack, records))
+    with garbage_collection_off():
+        tree = read_tree(row.run_id, [(row, records)], machine_of)
+    return tree.history, tree.lines
 
 
 @contextlib.contextmanager
-def _garbage_collection_off() -> Iterator[None]:
+def garbage_collection_off() -> Iterator[None]:
     """Turn the garbage collector off: a journal is plain data without cycles, and a third of the time to read one is its scans."""
     was_on = gc.isenabled()
     gc.disable()
@@ -87,9 +83,3 @@ def check_sendable(row: RunRow) -> None:
     """
     if row.machine in MACHINES:  # other machines are checked by the program that registers them
         machine_of(row)
-
-
-async def pending_answers(store: Store, asked: Iterable[InquiryRow]) -> dict[str, InboxRow]:
-    """Return the answers that are written but not yet delivered to their runs, by inquiry id."""
-    inbox = await store.inbox([row.run_id for row in asked])
-    return {str(row.key).partition("#")[0]: row for row in inbox}  # a key that was edited by hand may not be text

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from asterism.constellation.constellation import TaskConstellation
-from asterism.constellation.edits import (
-    AddDependency,
-    AddTask,
-    BuildConstellation,
-    Edit,
-    RemoveDependency,
-    RemoveTask,
-    UpdateDependency,
-    UpdateTask,
-    parse_action,
-    refusal_of,
-)
+from asterism.constellation.edits import parse_action, refusal_of
 from asterism.constellation.line import TaskStarLine
-from asterism.constellation.task import SETTLED, TaskStar, TaskStatus
+from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
 from asterism.kernel.machine import Effect, EffectResult, kind_of
+from asterism.kernel.run import Run
 from asterism.machines.children import ChildBlocked, ChildEnded, SignalChild, StartChild, child_run_id
 from asterism.machines.constellation_agent.approval import why_rejected
 from asterism.machines.constellation_agent.events import (
@@ -38,7 +28,6 @@ from asterism.machines.constellation_agent.events import (
     Planned,
     PlanningFailed,
     RaiseLimits,
-    WeavingMode,
 )
 from asterism.machines.constellation_agent.memory import NAMED, AwaitingApproval, AwaitingPlanner, ConstellationMemory, Deferred
 from asterism.machines.run_control import (
@@ -54,22 +43,57 @@ from asterism.machines.run_control import (
     TransitionFailed,
     Unpause,
 )
+from asterism.views.constellation_words import attempt_end_words, edit_words, planned_words
 from asterism.views.delta import LogLine, Weight, brief
 from asterism.views.view import BaseView, Settled
-from asterism.views.words import answer_words, control_words, count, duration, last_line, ownership_words, plain, preview
+from asterism.views.words import answer_words, control_words, count, last_line, ownership_words, plain
 
-_SETTLED = frozenset(map(str, SETTLED))
 _PLAIN_WORDS = {BatchEnded: "schedule evaluated", EffectCancelled: "effect cancelled"}
+
+
+class _Before(NamedTuple):
+    """The fields that the log lines of an entry compare with."""
+
+    state: str
+    version: int
+    generation: int
+    limit: str
+
+
+def _before(run: Run[ConstellationMemory]) -> _Before:
+    memory = run.memory
+    return _Before(str(run.state) if run.seq else "", memory.constellation.version, memory.restarts, memory.limit)
 
 
 class ConstellationRunView(BaseView):
     """The view of a run of a constellation agent; its parts are tasks."""
+
+    def __init__(self, run: Run[ConstellationMemory]) -> None:
+        super().__init__(run)
+        self._before = _before(run)
+        self._cancelled: dict[str, str] = {}
+        self._settled = {task.task_id: task.settled for task in run.memory.constellation.tasks.values()}
 
     @property
     def memory(self) -> ConstellationMemory:
         """Return the memory of the agent."""
         memory: ConstellationMemory = self.run.memory
         return memory
+
+    def log_entry(self, entry: Entry) -> list[LogLine]:
+        """Read the next entry without making rows, which takes longer than all else; return its log lines.
+
+        The rows are made again when they are next read.
+        """
+        self._rows = None
+        return self._replay(entry)[1]
+
+    def _replay(self, entry: Entry) -> tuple[Settled | None, list[LogLine]]:
+        # A child that the entry cancels belongs to the task that awaits it until now.
+        self._before = _before(self.run)
+        targets = [effect.effect_id for effect in entry.effects if isinstance(effect, CancelEffect | SignalChild)]
+        self._cancelled = {target: self.part_of(target, self.run.outstanding.get(target)) for target in targets}
+        return super()._replay(entry)
 
     # -- state rows --------------------------------------------------------------------------------
 
@@ -209,32 +233,37 @@ class ConstellationRunView(BaseView):
 
     def lines(self, entry: Entry, settled: Settled | None) -> Iterable[LogLine]:
         """Yield the log lines of an entry: its event, its effects, and the other tasks that it settled."""
-        was, memory = self.rows.get("run", {}), self.memory
+        was, memory = self._before, self.memory
         said = [*self.event_lines(entry, settled), *self._all_effect_lines(entry), *self._settled_lines(settled)]
-        if isinstance(entry.event, Edited) and memory.constellation.version == was.get(
-            "version"
-        ):  # the edit changed nothing; its notes say so
+        if isinstance(entry.event, Edited) and memory.constellation.version == was.version:  # the edit changed nothing; its notes say so
             said = [it for it in said if it.weight == "detail"]
-        if memory.limit and memory.limit != was.get("limit"):
+        if memory.limit and memory.limit != was.limit:
             said.append(LogLine(f"run paused at a limit: {plain(memory.limit)}"))
-        if entry.state != was.get("state") and memory.code and memory.code != "cancelled":  # the cancel has its own line
+        if entry.state != was.state and memory.code and memory.code != "cancelled":  # the cancel has its own line
             said.append(LogLine("run finished" if memory.code == "finished" else f"run failed: {plain(memory.reason)}"))
         if not said and (words := _PLAIN_WORDS.get(type(entry.event))):
             said.append(LogLine(words, weight="detail"))
         return said
 
-    def _settled_lines(self, settled: Settled | None) -> Iterator[LogLine]:
-        """Yield lines for the tasks that an entry has settled although its event is not about them."""
-        memory, about = self.memory, settled.part if settled else ""
-        restarted = memory.restarts > self.rows.get("run", {}).get("generation", 0)
+    def _settled_lines(self, settled: Settled | None) -> list[LogLine]:
+        """Return lines for the tasks that an entry has settled although its event is not about them."""
+        memory, about, known = self.memory, settled.part if settled else "", self._settled
+        restarted = memory.restarts > self._before.generation
         discarded = {task["task_id"]: msgspec.convert(task, TaskStar) for task in memory.archive[-1]["tasks"]} if restarted else {}
+        lines = []
         for kind, task_id in self.run.touched:
-            task = discarded.get(task_id) or memory.constellation.tasks.get(task_id) if kind == "task" else None
-            before = self.rows.get(f"task:{task_id}")
-            if task is None or not task.settled or before is None or before["status"] in _SETTLED or task_id == about:
+            if kind != "task":
                 continue
-            why = f": {plain(task.error.message)}" if task.error else ""
-            yield LogLine(f"{str(task.status).lower()}{why}", task_id)
+            now = memory.constellation.tasks.get(task_id)
+            task = discarded.get(task_id) or now
+            if task is not None and task.settled and known.get(task_id) is False and task_id != about:
+                why = f": {plain(task.error.message)}" if task.error else ""
+                lines.append(LogLine(f"{str(task.status).lower()}{why}", task_id))
+            if now is not None:
+                known[task_id] = now.settled
+            else:
+                known.pop(task_id, None)
+        return lines
 
     def event_lines(self, entry: Entry, settled: Settled | None) -> Iterator[LogLine]:
         """Yield the log lines of the event of an entry."""
@@ -246,7 +275,7 @@ class ConstellationRunView(BaseView):
             case OwnershipAcquired():
                 yield from self._ownership_lines(event)
             case Planned() | PlanningFailed():
-                yield LogLine(_planned(event, settled))
+                yield LogLine(planned_words(event, settled.effect if settled else None))
             case AttemptEnded() | ChildEnded() | Answered():
                 yield self._result_line(entry, event, settled)
             case ChildBlocked(effect_id=of, blocked=blocked):
@@ -293,16 +322,12 @@ class ConstellationRunView(BaseView):
         is_cancelled = task.status is TaskStatus.CANCELLED if task else not task_id
         weight: Weight = "detail" if is_cancelled else "event"
         ended = f"run {plain(child_run_id(event.effect_id))}: " if isinstance(event, ChildEnded) and not task_id else ""
-        return LogLine(ended + _end_words(event, task, entry.at), task_id, weight)
+        return LogLine(ended + attempt_end_words(event, task, entry.at), task_id, weight)
 
     def _all_effect_lines(self, entry: Entry) -> Iterator[LogLine]:
-        # A child that this entry cancels belongs to the task that awaited it until now.
-        cancelled = {
-            self.rows[row]["effect"]: key for kind, key in self.run.touched if kind == "task" and (row := f"task:{key}") in self.rows
-        }
         for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
             if isinstance(effect, CancelEffect | SignalChild):
-                part = cancelled.get(effect.effect_id) or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
+                part = self._cancelled[effect.effect_id] or self.part_of(effect.effect_id, self.run.outstanding.get(effect.effect_id))
                 command = plain(effect.command.get("type", "")) if isinstance(effect, SignalChild) else ""
                 yield LogLine(f"{command} sent to its run" if command else "effect cancelled", part, "detail")
             else:
@@ -355,44 +380,3 @@ def _deciding(memory: ConstellationMemory) -> dict[str, Any] | None:
             return {"by": "nobody yet", "effect": None, "about": [*request.batch[:NAMED]], "tasks": len(request.batch)}
         case _:
             return None
-
-
-def _planned(event: Planned | PlanningFailed, settled: Settled | None) -> str:
-    editing = settled is not None and isinstance(settled.effect, AskPlanner) and settled.effect.mode is WeavingMode.EDITING
-    if isinstance(event, PlanningFailed):
-        return f"{'replanning' if editing else 'planning'} failed: {plain(event.reason, 2000)}"
-    if editing:
-        return f"planner answered {event.status} with {count(len(event.actions), 'edit')}"
-    return f"planned {count(len(event.plan.tasks), 'task')}" if event.plan else f"planner answered {event.status} without a plan"
-
-
-def edit_words(edit: Edit) -> tuple[str, str]:
-    """Return the task that an edit is about (empty for none), and the edit in words, to follow the name of its actor."""
-    task_id = words = ""
-    match edit:
-        case BuildConstellation(plan=plan, clear=clear):
-            words = f"{'replaces the plan with' if clear else 'merges'} a plan of {count(len(plan.tasks), 'task')}"
-        case AddTask(task=task):
-            task_id, words = task.task_id, f"adds the task on {plain(task.device)}" if task.device else "adds the task"
-        case RemoveTask(task_id=task_id):
-            words = "removes the task"
-        case UpdateTask(task_id=task_id, changes=changes):
-            words = f"changes the task: {preview(changes)}"
-        case AddDependency(dependency=line):
-            words = f"adds the dependency {plain(line.line_id)}" + (f" if {plain(line.condition)}" if line.condition else "")
-        case RemoveDependency(dependency_id=line_id):
-            words = f"removes the dependency {plain(line_id)}"
-        case UpdateDependency(dependency_id=line_id, type=kind, condition=condition):
-            words = f"changes the dependency {plain(line_id)}: {plain(' '.join(filter(None, (kind, condition))))}"
-    return task_id, words
-
-
-def _end_words(event: AttemptEnded | ChildEnded, task: TaskStar | None, at: float) -> str:
-    finished = event.error is None if isinstance(event, AttemptEnded) else event.outcome == "finished"
-    if finished:
-        return f"completed: {preview(event.result)}"
-    said = plain(event.reason if isinstance(event, ChildEnded) else event.error.message if event.error else "")
-    if task is not None and task.status is TaskStatus.PENDING:
-        wait_s = task.not_before - at
-        return f"{said}; retry{f' in {duration(wait_s)}' if wait_s > 0 else ''}"
-    return f"{str(task.status).lower()}: {said}" if task is not None and task.settled else said

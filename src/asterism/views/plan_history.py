@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
-from asterism.constellation.changes import Change, changes, written
-from asterism.kernel.journal import Entry, Record
-from asterism.kernel.machine import Event, Machine, kind_of
-from asterism.kernel.packing import packer, upgraded
+from asterism.constellation.changes import Change, Written, changes, written
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Event
 from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AskPlanner, ConstellationSubmitted, Planned, PlanningFailed
 from asterism.machines.constellation_agent.memory import AwaitingApproval, ConstellationMemory
@@ -54,73 +53,88 @@ class PlanDecision(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
 
 
+class _Before(NamedTuple):
+    """The constellation before an entry that may decide about it, and the proposal that the entry answers."""
+
+    written: Written
+    generation: int
+    proposed: Planned | None = None
+    batch: tuple[str, ...] = ()
+
+
 class PlanHistory:
-    """Reader of a journal, from its first entry on.
+    """The decisions about the constellation of a run.
+
+    Call ``before`` and ``after`` around the replay of each entry, or ``read``, which also replays.
+
+    Args:
+        run: the run before its first entry.
 
     Attributes:
-        run: the run, replayed up to the last entry read.
         decisions: decisions so far, in order.
     """
 
-    def __init__(self, machine: Machine[ConstellationMemory], run_id: str) -> None:
-        self.run: Run[ConstellationMemory] = Run(machine, run_id, performs=False)
+    def __init__(self, run: Run[ConstellationMemory]) -> None:
         self.decisions: list[PlanDecision] = []
+        self._run = run
         self._asked: dict[str, tuple[AskPlanner, float]] = {}
+        self._before: _Before | None = None
 
-    def read(self, entries: Iterable[Entry]) -> list[PlanDecision]:
-        """Read the next entries; return all decisions so far."""
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Replay the next entries and read them."""
         for entry in entries:
-            if entry.note or not _may_decide(type(entry.event)):
-                self.run.replay([entry])
-            else:
-                self._decide(entry)
-            for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
-                if isinstance(effect, AskPlanner):
-                    self._asked[effect_id] = effect, entry.at
-        return self.decisions
+            self.before(entry)
+            self._run.replay([entry])
+            self.after(entry)
 
-    def _decide(self, entry: Entry) -> None:
-        memory = self.run.memory
-        before, generation = written(memory.constellation), memory.restarts
-        event, planning = entry.event, memory.planning
-        approval = isinstance(planning, AwaitingApproval) and isinstance(event, Answered) and event.effect_id == planning.effect_id
-        proposed, batch = (planning.proposed, planning.request.batch) if isinstance(planning, AwaitingApproval) and approval else (None, ())
-        self.run.replay([entry])
-        restarted = memory.restarts != generation
-        changed = () if restarted else tuple(changes(before, written(memory.constellation)))
-        if not changed and not restarted and not isinstance(event, Planned | PlanningFailed):
+    def before(self, entry: Entry) -> None:
+        """Note the constellation before an entry, if the entry may decide about it."""
+        event, memory = entry.event, self._run.memory
+        if entry.note or not _may_decide(type(event)):
             return
-        asked, since = (
-            self._asked.get(event.effect_id, (None, entry.at)) if isinstance(event, Planned | PlanningFailed) else (None, entry.at)
-        )
-        answer = event if isinstance(event, Planned) else proposed
-        remarks = list(event.notes) if isinstance(event, Planned | PlanningFailed) else []
+        before, planning = _Before(written(memory.constellation), memory.restarts), memory.planning
+        if isinstance(planning, AwaitingApproval) and isinstance(event, Answered) and event.effect_id == planning.effect_id:
+            before = before._replace(proposed=planning.proposed, batch=planning.request.batch)
+        self._before = before
+
+    def after(self, entry: Entry) -> None:
+        """Read an entry that the run has just replayed."""
+        before, self._before = self._before, None
+        if before is not None:
+            self._decide(entry, before)
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            if isinstance(effect, AskPlanner):
+                self._asked[effect_id] = effect, entry.at
+
+    def _decide(self, entry: Entry, before: _Before) -> None:
+        event, memory = entry.event, self._run.memory
+        restarted = memory.restarts != before.generation
+        changed = () if restarted else tuple(changes(before.written, written(memory.constellation)))
+        answer = event if isinstance(event, Planned | PlanningFailed) else None
+        if not changed and not restarted and answer is None:
+            return
+        asked, since = self._asked.get(answer.effect_id, (None, entry.at)) if answer else (None, entry.at)
+        remarks = list(answer.notes) if answer else []
         remarks += [str(note) for note in entry.side_effects.get("notes", ())]
-        remarks += [str(entry.side_effects[name]) for name in ("dropped",) if name in entry.side_effects]
+        remarks += [str(entry.side_effects["dropped"])] if "dropped" in entry.side_effects else []
+        plan = event if isinstance(event, Planned) else before.proposed
         self.decisions.append(
             PlanDecision(
                 seq=entry.seq,
                 at=entry.at,
                 actor=entry.actor,
-                generation=generation,
-                what=_what(entry, changed, proposed=proposed is not None, restarted=restarted),
-                thought=answer.thought if answer else "",
+                generation=before.generation,
+                what=_what(entry, changed, proposed=before.proposed is not None, restarted=restarted),
+                thought=plan.thought if plan else "",
                 asked=asked,
-                batch=asked.batch if asked else batch,
-                created=not before,
+                batch=asked.batch if asked else before.batch,
+                created=not before.written,
                 took_s=entry.at - since,
                 changed=changed,
                 remarks=tuple(remarks),
-                usage=event.usage if isinstance(event, Planned | PlanningFailed) else Usage(),
+                usage=answer.usage if answer else Usage(),
             )
         )
-
-
-def decisions_of(machine: Machine[ConstellationMemory], run_id: str, records: Sequence[Record]) -> list[PlanDecision]:
-    """Return what a journal says was decided. Its entries after the last that may decide anything are not replayed."""
-    kinds = {kind_of(event) for event in machine.events if _may_decide(event)}
-    deciding = [index for index, record in enumerate(records, start=1) if upgraded(record).kind in kinds]
-    return PlanHistory(machine, run_id).read(map(packer(machine).unpack, records[: max(deciding, default=0)]))
 
 
 def _may_decide(event: type[Event]) -> bool:

@@ -37,11 +37,14 @@ class RunView(Protocol):
 
     Attributes:
         run: the run, replayed up to the last entry read.
-        rows: its state rows, by id.
     """
 
     run: Run[Any]
-    rows: Rows
+
+    @property
+    def rows(self) -> Rows:
+        """Return the state rows, by id."""
+        ...
 
     def read(self, entries: Iterable[Entry]) -> list[Delta]:
         """Read the next entries; return one delta for each.
@@ -76,10 +79,7 @@ class BaseView:
 
     def __init__(self, run: Run[Any]) -> None:
         self.run = run
-        self.rows: Rows = {}
-        for kind, key in self.parts() if run.seq else ():
-            if (row := self.row(kind, key)) is not None:
-                self.rows[row_id(kind, key)] = row
+        self._rows: Rows | None = None
 
     @classmethod
     def at(cls, run: Run[Any]) -> Self:
@@ -91,6 +91,14 @@ class BaseView:
         return [self._read_entry(entry) for entry in entries]
 
     # -- state rows --------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Rows:
+        """Return the state rows, by id; made from memory when they are first read."""
+        if self._rows is None:
+            parts = self.parts() if self.run.seq else ()
+            self._rows = {row_id(*part): row for part in parts if (row := self.row(*part)) is not None}
+        return self._rows
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Yield kind and key of every possible state row."""
@@ -213,20 +221,27 @@ class BaseView:
     # -- one entry ---------------------------------------------------------------------------------
 
     def _read_entry(self, entry: Entry) -> Delta:
-        event, run = entry.event, self.run
+        self.rows  # noqa: B018 - those before the entry, which its lines may compare with
+        settled, lines = self._replay(entry)
         if entry.note:
-            run.replay([entry])
-            return _delta(entry, [LogLine(plain(self.noted(entry)), weight="event" if entry.key else "detail")], {}, ())
-        settled = None
-        if isinstance(event, EffectResult) and (effect := run.outstanding.get(event.effect_id)):
-            settled = Settled(effect, self.part_of(event.effect_id, effect), event.effect_id in run.abandoned)
-        run.replay([entry])
-        lines = list(self.lines(entry, settled)) or [LogLine(kind_of(event), weight="detail")]
+            return _delta(entry, lines, {}, ())
         story = list(self.story(entry, settled))
         put, drop = self._changed(entry)
         for story_id, fields in story:
             put[story_id] = put.get(story_id, {}) | fields
         return _delta(entry, lines, put, tuple(drop))
+
+    def _replay(self, entry: Entry) -> tuple[Settled | None, list[LogLine]]:
+        """Replay an entry; return the effect that it settles, and its log lines."""
+        event, run = entry.event, self.run
+        if entry.note:
+            run.replay([entry])
+            return None, [LogLine(plain(self.noted(entry)), weight="event" if entry.key else "detail")]
+        settled = None
+        if isinstance(event, EffectResult) and (effect := run.outstanding.get(event.effect_id)):
+            settled = Settled(effect, self.part_of(event.effect_id, effect), event.effect_id in run.abandoned)
+        run.replay([entry])
+        return settled, list(self.lines(entry, settled)) or [LogLine(kind_of(event), weight="detail")]
 
     def _changed(self, entry: Entry) -> tuple[Rows, list[str]]:
         """Update the rows that an entry has touched; return their changed fields, and the ids of removed rows."""

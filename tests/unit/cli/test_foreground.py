@@ -8,18 +8,17 @@ import pytest
 
 from asterism.bootstrap import MACHINES
 from asterism.cli.foreground import print_end
-from asterism.cli.rendering.loop import LoopRenderer
-from asterism.cli.rendering.registry import renderer_for
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.runtime.ports.store import RunRow
 from asterism.stores.memory import MemoryStore
+from asterism.views.text.registry import unread_history
 from tests.loop_harness import Loop, steps
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_paused_run_of_any_machine_prints_how_to_resume_it(machine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    renderer, row = renderer_for(MACHINES[machine], "r"), RunRow(run_id="r", machine=machine, title="t", state="", status="paused")
-    asyncio.run(print_end(MemoryStore(), renderer, row, as_json=False, result_file=None))
+    history, row = unread_history(MACHINES[machine], "r"), RunRow(run_id="r", machine=machine, title="t", state="", status="paused")
+    asyncio.run(print_end(MemoryStore(), history, row, as_json=False, result_file=None))
     assert capsys.readouterr().out == "paused; resume with: asterism resume r\n"
 
 
@@ -31,8 +30,8 @@ def test_a_loop_without_an_answer_prints_the_status_of_its_steps(answer: object,
     loop.fails("b")
     loop.says("done")
     loop.answers_with(answer)
-    renderer = LoopRenderer(ORCHESTRATION_LOOP, loop.run.id)
-    renderer.read(loop.entries)
+    history = unread_history(ORCHESTRATION_LOOP, loop.run.id)
+    history.read(loop.entries)
     row = RunRow(run_id=loop.run.id, machine=ORCHESTRATION_LOOP.name, title="t", state="COMPLETE", status="ended", outcome="finished")
-    asyncio.run(print_end(MemoryStore(), renderer, row, as_json=False, result_file=None))
+    asyncio.run(print_end(MemoryStore(), history, row, as_json=False, result_file=None))
     assert capsys.readouterr().out.splitlines()[1:-1] == ["2 steps: 1 ok, 1 failed"]

@@ -14,13 +14,13 @@ import pytest
 from asterism.bootstrap import open_runtime, open_store
 from asterism.cli import inquiry_commands, loop_command
 from asterism.cli.journal_commands import fork
-from asterism.cli.rendering.proposals import proposal_lines
 from asterism.cli.run_commands import resume
 from asterism.cli.show_commands import log
 from asterism.cli.why_command import why
 from asterism.errors import InvalidInput, Refused
 from asterism.runtime.lookup import find_inquiries
 from asterism.runtime.ports.store import RunRow
+from asterism.views.text.proposals import proposal_lines
 
 LOOPS = """
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.cli.output import message, moment, time_of_day
+from asterism.cli.output import local_time, message
+from asterism.views.text.history import DAYTIME, MOMENT
 from asterism.views.words import MAX_VALUE, count, duration, last_line, plain, preview
 
 
@@ -66,7 +67,7 @@ def test_a_duration_has_about_three_digits(seconds: float, words: str) -> None:
 
 @pytest.mark.parametrize("at", [1e300, -1e300, 1e18, float("inf"), float("nan")])
 def test_a_time_outside_the_calendar_is_shown_as_invalid(at: float) -> None:
-    assert moment(at) == time_of_day(at) == f"invalid time ({at:g} s)"
+    assert local_time(at, MOMENT) == local_time(at, DAYTIME) == f"invalid time ({at:g} s)"
 
 
 def test_counts_and_last_lines() -> None:

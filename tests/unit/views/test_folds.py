@@ -10,7 +10,9 @@ import pytest
 from asterism.kernel.journal import Entry
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
+from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.views import Delta, fold, is_story
+from asterism.views.constellation import ConstellationRunView
 from asterism.views.delta import Rows
 from asterism.views.registry import VIEWS, unread_view
 from asterism.views.view import BaseView, RunView
@@ -71,6 +73,18 @@ def test_each_entry_is_one_delta_with_text_that_survives_json(name: str) -> None
     assert [delta.seq for delta in deltas] == [entry.seq for entry in entries]
     assert all(delta.text for delta in deltas if delta.weight != "progress")
     assert msgspec.json.decode(msgspec.json.encode(deltas), type=list[Delta]) == deltas
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDEN if MACHINE_OF[name] is CONSTELLATION_AGENT])
+def test_a_log_without_rows_has_the_same_lines_and_the_rows_are_made_afterwards(name: str) -> None:
+    entries = entries_of(name)
+    deltas = unread_view(CONSTELLATION_AGENT, entries[0].run_id).read(entries)
+    for number in range(len(entries) + 1):
+        view = ConstellationRunView(Run(CONSTELLATION_AGENT, entries[0].run_id, performs=False))
+        lines = [tuple(view.log_entry(entry)) for entry in entries[:number]]
+        assert lines == [delta.lines for delta in deltas[:number]]
+        assert view.read(entries[number:]) == deltas[number:]
+        assert state_rows(view.rows) == state_rows(joined_at(name, entries).rows)
 
 
 @pytest.mark.parametrize("name", GOLDEN)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from asterism.cli.rendering.constellation import ConstellationRenderer
-from asterism.cli.why_command import TaskEvent, task_events, task_status_words
-from asterism.kernel.journal import Record
-from asterism.kernel.packing import packer
+from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.usage import Usage
-from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, decisions_of, usage_words
+from asterism.views.plan_history import PlanDecision, PlanHistory, decision_words, usage_words
+from asterism.views.registry import unread_view
+from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.history import HistoryLine
+from asterism.views.text.why import TaskEvent, task_events, task_status_words
 from tests.constellation_harness import Agent
 from tests.constellations import action as A  # noqa: N812 - as in the tests of the machine
 from tests.constellations import plan
@@ -19,12 +18,17 @@ from tests.constellations import plan
 USED = Usage(model="m:x", requests=1, input_tokens=1200, output_tokens=34, cost_usd=0.005)
 
 
+def read(agent: Agent) -> tuple[ConstellationHistory, list[HistoryLine]]:
+    history = ConstellationHistory(unread_view(CONSTELLATION_AGENT, "r"))
+    return history, history.read(agent.entries)
+
+
 def decisions(agent: Agent) -> list[PlanDecision]:
-    return PlanHistory(CONSTELLATION_AGENT, "r").read(agent.entries)
+    return read(agent)[0].decisions
 
 
 def reasons(agent: Agent, task_id: str) -> list[TaskEvent]:
-    return task_events(task_id, decisions(agent), ConstellationRenderer(CONSTELLATION_AGENT, "r").read(agent.entries))
+    return task_events(task_id, *read(agent))
 
 
 def texts(agent: Agent, task_id: str) -> list[str]:
@@ -32,9 +36,7 @@ def texts(agent: Agent, task_id: str) -> list[str]:
 
 
 def status_words(agent: Agent, task_id: str) -> str:
-    renderer = ConstellationRenderer(CONSTELLATION_AGENT, "r")
-    renderer.read(agent.entries)
-    return task_status_words(renderer, task_id)
+    return task_status_words(read(agent)[0], task_id)
 
 
 def edited() -> Agent:
@@ -48,19 +50,18 @@ def edited() -> Agent:
     return agent
 
 
-def records(agent: Agent) -> list[Record]:
-    return [packer(CONSTELLATION_AGENT).pack(entry) for entry in agent.entries]
-
-
-def test_a_journal_is_read_as_far_as_its_last_decision() -> None:
+def test_the_decisions_are_those_of_a_history_that_replays_by_itself() -> None:
     agent = edited()
-    whole = decisions(agent)
-    agent.ends("n", {})
-    read = records(agent)
-    assert [decision.seq for decision in decisions_of(CONSTELLATION_AGENT, "r", read)] == [decision.seq for decision in whole]
-    broken = [*read[:-1], msgspec.structs.replace(read[-1], body="{")]
-    assert len(decisions_of(CONSTELLATION_AGENT, "r", broken)) == len(whole)
-    assert decisions_of(CONSTELLATION_AGENT, "r", []) == []
+    alone = PlanHistory(Run(CONSTELLATION_AGENT, "r", performs=False))
+    alone.read(agent.entries)
+    assert alone.decisions == decisions(agent)
+    assert [decision.seq for decision in read(agent)[0].later_decisions] == [decision.seq for decision in alone.decisions]
+
+
+def test_a_submitted_plan_is_the_first_decision_and_not_a_later_one() -> None:
+    history, _ = read(Agent(plan("a b", "a>b")))
+    assert [decision.what for decision in history.decisions] == ["submitted with the request: 2 tasks"]
+    assert history.later_decisions == []
 
 
 def test_each_decision_has_its_thought_its_changes_and_its_usage() -> None:

@@ -1,12 +1,12 @@
-"""The renderer of a loop, from entries made by hand."""
+"""The history of a loop, from entries made by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from asterism.cli.rendering.loop import LoopRenderer
 from asterism.machines.orchestration_loop.table import ORCHESTRATION_LOOP
 from asterism.machines.run_control import Answered, AskPerson, Forked
+from asterism.views.text.registry import unread_history
 from tests.loop_harness import Loop, steps
 
 
@@ -18,11 +18,11 @@ def test_an_unclear_reflection_is_logged_with_its_reply(said: str, told: str) ->
     loop = Loop(*steps("a"))
     loop.ends("a")
     loop.says(said)
-    assert told in [it.text for it in LoopRenderer(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+    assert told in [it.text for it in unread_history(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
 
 
 def told(loop: Loop) -> list[str]:
-    return [it.text for it in LoopRenderer(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
+    return [it.text for it in unread_history(ORCHESTRATION_LOOP, loop.run.id).read(loop.entries)]
 
 
 def test_a_rejected_answer_has_a_line_with_the_reason() -> None:

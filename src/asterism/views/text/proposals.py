@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from asterism.cli.rendering.task_lines import plan_lines
 from asterism.constellation.changes import Change
 from asterism.constellation.constellation import TaskConstellation
 from asterism.errors import InvalidInput
-from asterism.runtime.ports.store import InboxRow, InquiryRow
 from asterism.views.plan_history import change_words
+from asterism.views.text.rows import OpenQuestion, PendingAnswer
+from asterism.views.text.task_lines import plan_lines
 from asterism.views.words import plain
 
 MAX_LINES = 200
@@ -30,7 +30,7 @@ class _Proposal(msgspec.Struct):
     changes: list[Change] = []
 
 
-def subject_of(row: InquiryRow) -> dict[str, Any]:
+def subject_of(row: OpenQuestion) -> dict[str, Any]:
     """Return the subject of a question.
 
     Raises:
@@ -45,7 +45,7 @@ def subject_of(row: InquiryRow) -> dict[str, Any]:
     return subject
 
 
-def answered_line(answer: InboxRow, resume_with: str) -> str:
+def answered_line(answer: PendingAnswer, resume_with: str) -> str:
     """Return a line about an answer that has not been delivered to its run.
 
     Args:
@@ -55,7 +55,7 @@ def answered_line(answer: InboxRow, resume_with: str) -> str:
     return f"answered by {plain(answer.actor)}; takes effect with: {plain(resume_with)}"
 
 
-def answer_line(row: InquiryRow, root: str) -> str:
+def answer_line(row: OpenQuestion, root: str) -> str:
     """Return the command that answers a question.
 
     Args:
@@ -73,7 +73,7 @@ def proposal_lines(subject: Mapping[str, Any]) -> list[str]:
         return _whole(subject)
     lines = [f"thought: {plain(subject['thought'], 1000)}"] if subject.get("thought") else []
     if "plan" in subject:
-        lines += [line.plain for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
+        lines += [str(line) for line in plan_lines(TaskConstellation.from_dict(subject["plan"]))]
     lines += [change_words(change) for change in msgspec.convert(subject.get("changes", []), list[Change])]
     return lines if len(lines) <= MAX_LINES else [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
 

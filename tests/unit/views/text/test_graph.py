@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from asterism.cli.rendering.graph import MAX_LANES, NODE, draw, mermaid_flowchart
 from asterism.constellation.constellation import TaskConstellation
+from asterism.views.text.graph import MAX_LANES, NODE, draw, mermaid_flowchart
 
 
 def constellation(tasks: str, *pairs: str, **more: dict[str, Any]) -> TaskConstellation:

@@ -1,23 +1,23 @@
-"""The renderer of a loop: its steps, their status and their results."""
+"""The history of a loop run: its steps, their status and their results."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
-from asterism.cli.output import time_of_day
-from asterism.cli.rendering.renderer import HistoryLine, RunRenderer, last_lines
 from asterism.machines.orchestration_loop.memory import LoopMemory
 from asterism.machines.orchestration_loop.model import Finding
+from asterism.views.text.history import HistoryLine, RunHistory, history_line, last_lines
+from asterism.views.text.styled_line import StyledLine, TimeFormat
 from asterism.views.words import count, plain, preview
 
 _LOOKS = {"ok": ("●", "green"), "failed": ("✗", "bold red"), "timeout": ("✗", "bold red"), "denied": ("■", "yellow")}
 
 
-class LoopRenderer(RunRenderer):
-    """Renderer of a loop run; its parts are steps."""
+class LoopHistory(RunHistory):
+    """The history of a loop run; its parts are steps."""
 
     part_noun = "step"
 
@@ -29,7 +29,7 @@ class LoopRenderer(RunRenderer):
 
     # -- status ------------------------------------------------------------------------------------
 
-    def render(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - no animation
+    def status_lines(self, now: float, limit: int, frame: int = 0) -> list[StyledLine]:  # noqa: ARG002 - no animation
         """Return a line for each step with its worker, status and result."""
         memory = self.memory
         settled = [activity.finding for activity in memory.active.values() if activity.finding is not None]
@@ -38,14 +38,14 @@ class LoopRenderer(RunRenderer):
             if activity.settled:
                 continue
             asks = any(activity.questions())
-            line = Text("? " if asks else "◐ ", "magenta" if asks else "cyan").append(f"{plain(activity.step.step_id)}  ", "dim")
+            line = StyledLine("? " if asks else "◐ ", "magenta" if asks else "cyan").append(f"{plain(activity.step.step_id)}  ", "dim")
             line.append(f"{plain(activity.worker)}  ", "bold").append(plain(activity.step.intent, 80))
             lines.append(line.append("  waits for a person" if asks else "", "magenta"))
         left = memory.plan[memory.position :] if not memory.code else []
-        lines += [Text(f"○ {plain(step.step_id)}  {plain(step.worker)}  {plain(step.intent, 80)}", "dim") for step in left]
+        lines += [StyledLine(f"○ {plain(step.step_id)}  {plain(step.worker)}  {plain(step.intent, 80)}", "dim") for step in left]
         return last_lines(lines, limit)
 
-    def summary_line(self) -> str:
+    def summary(self) -> str:
         """Return the number of steps by status."""
         found = self.memory.findings
         kinds = {status: sum(1 for it in found if it.status == status) for status in ("ok", "failed", "timeout", "denied")}
@@ -77,30 +77,24 @@ class LoopRenderer(RunRenderer):
             "tokens": memory.tokens,
         }
 
-    def detail_lines(self, history: list[HistoryLine], now: float) -> list[Text]:
+    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat) -> list[StyledLine]:
         """Return the history of each step, and the metrics."""
         by_step: dict[str, list[HistoryLine]] = {}
-        for it in history:
+        for it in lines:
             if it.weight == "event":
                 by_step.setdefault(it.part, []).append(it)
         memory = self.memory
-        lines = [Text("steps", "bold")]
+        found = [StyledLine("steps", "bold")]
         for step_id, step_lines in by_step.items():
-            lines.append(Text(f"  {plain(step_id) or 'the loop'}", "bold" if step_id else "dim"))
-            lines += [_history_line(it) for it in step_lines]
+            found.append(StyledLine(f"  {plain(step_id) or 'the loop'}", "bold" if step_id else "dim"))
+            found += [history_line(it, local_time) for it in step_lines]
         numbers = [count(memory.steps, "step"), count(memory.replans, "replan"), count(memory.reflections, "reflection")]
         numbers += [f"{memory.tokens} tokens"] if memory.tokens else []
-        lines += self._metrics(", ".join(numbers), now)
-        return lines
+        return found + self._metric_lines(", ".join(numbers), now)
 
 
-def _history_line(line_read: HistoryLine) -> Text:
-    line = Text(f"      {time_of_day(line_read.entry.at)}  ", "dim").append(line_read.text)
-    return line.append(f"  ({plain(line_read.entry.actor)})", "dim")
-
-
-def _found_line(finding: Finding) -> Text:
+def _found_line(finding: Finding) -> StyledLine:
     mark, style = _LOOKS[finding.status]
-    line = Text(f"{mark} ", style).append(f"{plain(finding.step_id)}  ", "dim").append(f"{plain(finding.worker)}  ", "bold")
+    line = StyledLine(f"{mark} ", style).append(f"{plain(finding.step_id)}  ", "dim").append(f"{plain(finding.worker)}  ", "bold")
     why = ": ".join(filter(None, (finding.status, plain(finding.reason), plain(finding.feedback))))
     return line.append(preview(finding.output) if finding.status == "ok" else why)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asterism.cli.rendering.flow import FlowRenderer
-from asterism.cli.rendering.registry import renderer_for
-from asterism.cli.why_command import task_events
 from asterism.flows import AgentResult, AgentStatus, InputField, Message, StandardAgent
 from asterism.kernel.packing import packer
 from asterism.machines.flow_agent.table import FLOW_AGENT
 from asterism.machines.run_control import Forked
+from asterism.views.text.flow import FlowHistory
+from asterism.views.text.registry import unread_history
+from asterism.views.text.why import task_events
 from tests.conversation_harness import Stage, talk
 from tests.unit.flows.test_children import Paint
 from tests.unit.flows.test_seed import Steps
@@ -24,17 +24,17 @@ class Adding(StandardAgent):
         return self.make_result(AgentStatus.COMPLETED, "Added.")
 
 
-def told(stage: Stage) -> tuple[FlowRenderer, list[str]]:
-    renderer = renderer_for(FLOW_AGENT, stage.run_id)
-    assert isinstance(renderer, FlowRenderer)
-    return renderer, [it.text for it in renderer.read(map(packer(FLOW_AGENT).unpack, stage.records))]
+def told(stage: Stage) -> tuple[FlowHistory, list[str]]:
+    history = unread_history(FLOW_AGENT, stage.run_id)
+    assert isinstance(history, FlowHistory)
+    return history, [it.text for it in history.read(map(packer(FLOW_AGENT).unpack, stage.records))]
 
 
 def test_a_sub_state_is_shown_with_its_state() -> None:
-    renderer, texts = told(talk(Steps, "go")[0])
+    history, texts = told(talk(Steps, "go")[0])
     assert "RUNNING → WAITING_FOR_INPUT (step2)" in texts
-    assert '  sub_state = "step2"' in [line.plain for line in renderer.render(0.0, 50)]
-    assert renderer.result_fields()["metadata"] == {"sub_state": "step2"}
+    assert '  sub_state = "step2"' in [str(line) for line in history.status_lines(0.0, 50)]
+    assert history.result_fields()["metadata"] == {"sub_state": "step2"}
 
 
 def test_messages_and_states_are_logged_in_order() -> None:
@@ -58,15 +58,15 @@ def test_the_failure_of_a_child_is_logged_once() -> None:
 
 def test_why_explains_which_message_or_handler_set_a_field() -> None:
     stage, _ = talk(Adding, "go", "4", "make it 5", "yes")
-    renderer = renderer_for(FLOW_AGENT, stage.run_id)
-    history = renderer.read(map(packer(FLOW_AGENT).unpack, stage.records))
-    assert [reason.text for reason in task_events("amount", [], history)] == [
+    history = unread_history(FLOW_AGENT, stage.run_id)
+    lines = history.read(map(packer(FLOW_AGENT).unpack, stage.records))
+    assert [reason.text for reason in task_events("amount", history, lines)] == [
         'set to 4 by user: "4"',
         'set to 5 by user: "make it 5"',
         "set to 6 in on_running",
     ]
-    assert renderer.part_status()["amount"] == "6"
-    assert task_events("nothing", [], history) == []
+    assert history.part_status()["amount"] == "6"
+    assert task_events("nothing", history, lines) == []
 
 
 def test_a_handler_that_a_fork_cancels_is_logged_by_name() -> None:
@@ -74,7 +74,7 @@ def test_a_handler_that_a_fork_cancels_is_logged_by_name() -> None:
     talked.take(Forked(origin="r0", seq=1, idle_s=5.0))
     talked.entered(AgentStatus.RUNNING)
     talked.take(Forked(origin="r0", seq=3, idle_s=5.0))
-    texts = [it.text for it in renderer_for(FLOW_AGENT, "r").read(talked.entries)]
+    texts = [it.text for it in unread_history(FLOW_AGENT, "r").read(talked.entries)]
     assert [text for text in texts if text.startswith("on_") and "was interrupted" in text] == [
         "on_initializing was interrupted: called off",
         "on_running was interrupted; its result is unknown",

@@ -1,4 +1,4 @@
-"""The renderer of a conversation: its fields, its metadata, its children and its messages."""
+"""The history of a conversation: its fields, its metadata, its children and its messages."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
-from asterism.cli.output import time_of_day
-from asterism.cli.rendering.renderer import HistoryLine, RunRenderer, last_lines
 from asterism.machines.children import child_run_id
 from asterism.machines.flow_agent.memory import FlowMemory
+from asterism.views.text.history import RunHistory, last_lines
+from asterism.views.text.styled_line import StyledLine
 from asterism.views.words import count, plain, preview
 
 
-class FlowRenderer(RunRenderer):
-    """Renderer of a conversation; its parts are fields and children."""
+class FlowHistory(RunHistory):
+    """The history of a conversation; its parts are fields and children."""
 
     part_noun = "field or child"
+    heading = "conversation"
 
     @property
     def memory(self) -> FlowMemory:
@@ -28,25 +28,28 @@ class FlowRenderer(RunRenderer):
 
     # -- status ------------------------------------------------------------------------------------
 
-    def render(self, now: float, limit: int, frame: int = 0) -> list[Text]:  # noqa: ARG002 - no animation
+    def status_lines(self, now: float, limit: int, frame: int = 0) -> list[StyledLine]:  # noqa: ARG002 - no animation
         """Return a line for each field, metadata value and child."""
         memory = self.memory
         lines = [
-            Text("● ", "green").append(f"{plain(name)}  ", "bold").append(preview(value)) for name, value in memory.view.fields.items()
+            StyledLine("● ", "green").append(f"{plain(name)}  ", "bold").append(preview(value))
+            for name, value in memory.view.fields.items()
         ]
-        lines += [Text("● ", "green").append(f"{plain(name)}  ", "bold").append("withheld", "dim") for name in memory.view.withheld_fields]
+        lines += [
+            StyledLine("● ", "green").append(f"{plain(name)}  ", "bold").append("withheld", "dim") for name in memory.view.withheld_fields
+        ]
         lines += (
-            [Text("○ ").append(f"{plain(memory.view.asked_field)}  asked for", "dim")]
+            [StyledLine("○ ").append(f"{plain(memory.view.asked_field)}  asked for", "dim")]
             if memory.view.asked_field not in ("", *memory.view.fields)
             else []
         )
-        lines += [Text(f"  {plain(name)} = {preview(value)}", "dim") for name, value in memory.view.metadata.items()]
+        lines += [StyledLine(f"  {plain(name)} = {preview(value)}", "dim") for name, value in memory.view.metadata.items()]
         for key, child in memory.children.items():
             how = child.ended.outcome if child.ended else "waits for a person" if child.effect_id in memory.blocked_children else "running"
-            lines.append(Text(f"  {plain(key)}  run {plain(child_run_id(child.effect_id))}  {how}"))
+            lines.append(StyledLine(f"  {plain(key)}  run {plain(child_run_id(child.effect_id))}  {how}"))
         return last_lines(lines, limit)
 
-    def summary_line(self) -> str:
+    def summary(self) -> str:
         """Return the number of collected fields."""
         return f"{count(len(self.memory.view.fields) + len(self.memory.view.withheld_fields), 'field')} collected"
 
@@ -62,12 +65,3 @@ class FlowRenderer(RunRenderer):
         memory = self.memory
         view, history = memory.view, msgspec.to_builtins(memory.history)
         return {"fields": view.fields, "withheld": list(view.withheld_fields), "metadata": view.metadata, "history": history}
-
-    def detail_lines(self, history: list[HistoryLine], now: float) -> list[Text]:
-        """Return the lines of the conversation, and its metrics."""
-        lines = [Text("conversation", "bold")]
-        for it in history:
-            if it.weight == "event":
-                what = f"{plain(it.part)}  {it.text}" if it.part else it.text
-                lines.append(Text(f"  {time_of_day(it.entry.at)}  ", "dim").append(what))
-        return [*lines, *self._metrics(self.summary_line(), now)]

@@ -6,11 +6,11 @@ import itertools
 
 import msgspec
 
-from asterism.cli.rendering.constellation import ConstellationRenderer
 from asterism.constellation.analysis import critical_path, parallel_width
 from asterism.machines.children import StartChild
 from asterism.machines.constellation_agent.events import AskPlanner, Dispatch
 from asterism.machines.run_control import AskPerson
+from asterism.views.text.constellation import ConstellationHistory
 
 
 class TaskMetrics(msgspec.Struct, kw_only=True):
@@ -61,27 +61,27 @@ class Metrics(msgspec.Struct, kw_only=True):
     by_task: dict[str, TaskMetrics]
 
 
-def measure(renderer: ConstellationRenderer, now: float) -> Metrics:
+def measure(history: ConstellationHistory, now: float) -> Metrics:
     """Measure a run.
 
     Args:
-        renderer: renderer of the run.
+        history: history of the run.
         now: seconds since the epoch; outstanding effects last until then.
     """
-    until = renderer.until(now)
-    by_task = _by_task(renderer, until)
+    until = history.until(now)
+    by_task = _by_task(history, until)
     weights = {task_id: each.worked_s for task_id, each in by_task.items()}
-    longest_s, path = critical_path(renderer.constellation, weights)
-    wall_s = until - renderer.first_at
+    longest_s, path = critical_path(history.constellation, weights)
+    wall_s = until - history.first_at
     return Metrics(
         tasks=len(by_task),
         attempts=sum(each.attempts for each in by_task.values()),
         worked_s=sum(each.worked_s for each in by_task.values()),
         waited_s=sum(each.waited_s for each in by_task.values()),
-        people_s=sum((span.until or until) - span.since for span in renderer.spans.values() if isinstance(span.effect, AskPerson)),
-        planner_s=sum((span.until or until) - span.since for span in renderer.spans.values() if isinstance(span.effect, AskPlanner)),
-        parallel_width=parallel_width(renderer.constellation),
-        most_at_once=_most_at_once(renderer, until),
+        people_s=sum((span.until or until) - span.since for span in history.spans.values() if isinstance(span.effect, AskPerson)),
+        planner_s=sum((span.until or until) - span.since for span in history.spans.values() if isinstance(span.effect, AskPlanner)),
+        parallel_width=parallel_width(history.constellation),
+        most_at_once=_most_at_once(history, until),
         critical_path_s=longest_s,
         critical_path=[task_id for task_id in path if weights.get(task_id)],
         wall_s=wall_s,
@@ -90,10 +90,10 @@ def measure(renderer: ConstellationRenderer, now: float) -> Metrics:
     )
 
 
-def _by_task(renderer: ConstellationRenderer, until: float) -> dict[str, TaskMetrics]:
-    found = {task.task_id: TaskMetrics() for task in renderer.constellation.in_order()}
-    for effect_id, span in renderer.spans.items():
-        each = found.get(renderer.part_of(effect_id))
+def _by_task(history: ConstellationHistory, until: float) -> dict[str, TaskMetrics]:
+    found = {task.task_id: TaskMetrics() for task in history.constellation.in_order()}
+    for effect_id, span in history.spans.items():
+        each = found.get(history.part_of(effect_id))
         if each is None:
             continue  # of a discarded constellation, or of no task
         length_s = (span.until or until) - span.since
@@ -102,14 +102,14 @@ def _by_task(renderer: ConstellationRenderer, until: float) -> dict[str, TaskMet
             each.worked_s += length_s
         elif isinstance(span.effect, AskPerson):
             each.people_s += length_s
-    for task_id, waited_s in renderer.waited.items():
+    for task_id, waited_s in history.waited.items():
         if task_id in found:
             found[task_id].waited_s = waited_s
     return found
 
 
-def _most_at_once(renderer: ConstellationRenderer, until: float) -> int:
-    attempts = [span for span in renderer.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
+def _most_at_once(history: ConstellationHistory, until: float) -> int:
+    attempts = [span for span in history.spans.values() if isinstance(span.effect, Dispatch | StartChild)]
     # An end counts before a start of the same moment.
     steps = sorted([(span.since, 1) for span in attempts] + [(span.until or until, -1) for span in attempts])
     return max(itertools.accumulate(step for _, step in steps), default=0)

@@ -1,40 +1,49 @@
-"""The renderer of a constellation: its tasks, their status and their results."""
+"""The history of a constellation run: its tasks with status and waits, and the decisions about its plan."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
-from asterism.cli.rendering.renderer import RunRenderer
-from asterism.cli.rendering.task_lines import LastSign, status_counts, status_lines
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
 from asterism.kernel.journal import Entry
-from asterism.kernel.machine import Machine
+from asterism.kernel.run import Run
 from asterism.machines.children import ChildEnded
-from asterism.machines.constellation_agent.events import (
-    AttemptEnded,
-    AttemptProgressed,
-)
+from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed
 from asterism.machines.constellation_agent.memory import ConstellationMemory
 from asterism.machines.run_control import BatchEnded
+from asterism.views.constellation import ConstellationRunView
+from asterism.views.delta import LogLine
+from asterism.views.plan_history import PlanDecision, PlanHistory
+from asterism.views.text.history import RunHistory
+from asterism.views.text.styled_line import StyledLine
+from asterism.views.text.task_lines import LastSign, status_counts, status_lines
+from asterism.views.view import RunView
 from asterism.views.words import last_line, plain, preview
 
 
-class ConstellationRenderer(RunRenderer):
-    """Renderer of a constellation run; its parts are tasks.
+class ConstellationHistory(RunHistory):
+    """The history of a constellation run; its parts are tasks.
 
     Attributes:
         signs: last progress report of each running task.
         waited: seconds between ready and started, by task.
+        later_decisions: decisions about the constellation after the first entry.
     """
 
-    def __init__(self, machine: Machine[ConstellationMemory], run_id: str) -> None:
-        super().__init__(machine, run_id)
+    part_noun = "task"
+
+    def __init__(self, view: RunView) -> None:
+        super().__init__(view)
         self.signs: dict[str, LastSign] = {}
         self.waited: dict[str, float] = {}
+        self._plan = PlanHistory(self.run)
+        self.later_decisions = self._plan.decisions
+        self._first: list[Entry] = []
 
     @property
     def memory(self) -> ConstellationMemory:
@@ -49,11 +58,11 @@ class ConstellationRenderer(RunRenderer):
 
     # -- status ------------------------------------------------------------------------------------
 
-    def render(self, now: float, limit: int, frame: int = 0) -> list[Text]:
+    def status_lines(self, now: float, limit: int, frame: int = 0) -> list[StyledLine]:
         """Return a line for each task with its status, progress, time and error."""
         return status_lines(self.constellation, self.signs, now, limit=limit, frame=frame) if self.constellation.tasks else []
 
-    def summary_line(self) -> str:
+    def summary(self) -> str:
         """Return the number of tasks by status."""
         return status_counts(self.constellation)
 
@@ -77,7 +86,25 @@ class ConstellationRenderer(RunRenderer):
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _entry_read(self, entry: Entry) -> None:
+    @property
+    def decisions(self) -> list[PlanDecision]:
+        """Return all decisions about the constellation, in order."""
+        return [*self._submission, *self.later_decisions]
+
+    @functools.cached_property
+    def _submission(self) -> list[PlanDecision]:
+        """Return the decision of the first entry. Made only if it is read: it lists every task that was submitted."""
+        plan = PlanHistory(Run(self.run.machine, self.run.id, performs=False))
+        plan.read(self._first)
+        return plan.decisions
+
+    def _read_entry(self, entry: Entry) -> Iterable[LogLine]:
+        if entry.seq == 1:
+            self._first = [entry]
+        else:
+            self._plan.before(entry)
+        lines = super()._read_entry(entry)
+        self._plan.after(entry)
         event = entry.event
         if isinstance(event, AttemptProgressed) and not entry.note:
             self.signs[self.part_of(event.effect_id)] = LastSign(event.fraction, last_line(event.message))
@@ -86,6 +113,11 @@ class ConstellationRenderer(RunRenderer):
         elif isinstance(event, BatchEnded):  # the only event that starts tasks
             for effect_id in entry.effect_ids():
                 self._count_wait(self.part_of(effect_id), entry.at)
+        return lines
+
+    def _log_lines(self, entry: Entry) -> Iterable[LogLine]:
+        """Read an entry without making its rows: no constellation is drawn from them."""
+        return self.view.log_entry(entry) if isinstance(self.view, ConstellationRunView) else super()._log_lines(entry)
 
     def _count_wait(self, task_id: str, at: float) -> None:
         task = self.constellation.tasks.get(task_id)

@@ -1,4 +1,4 @@
-"""The renderer of a run and its numbers, from entries made by hand: no clock, no disk."""
+"""The history of a run and its numbers, from entries made by hand: no clock, no disk."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from asterism.cli.rendering.constellation import ConstellationRenderer
-from asterism.cli.rendering.metrics import measure
 from asterism.constellation.documents import parse_plan
 from asterism.constellation.profile import AgentProfile, Skill
 from asterism.constellation.task import TaskError, TaskStatus
@@ -17,9 +15,16 @@ from asterism.kernel.run import Run
 from asterism.machines.constellation_agent.events import AttemptEnded, AttemptProgressed, ConstellationSubmitted, Edited
 from asterism.machines.constellation_agent.table import CONSTELLATION_AGENT
 from asterism.machines.run_control import Answered, BatchEnded, Cancel, Forked, OwnershipAcquired
+from asterism.views.registry import unread_view
+from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.metrics import measure
 from tests.constellation_harness import Agent
 
 WORK = AgentProfile(device_id="desk", skills=(Skill(name="work", idempotent=True),))
+
+
+def unread() -> ConstellationHistory:
+    return ConstellationHistory(unread_view(CONSTELLATION_AGENT, "r"))
 
 
 class Written:
@@ -42,10 +47,10 @@ class Written:
         self.at(at, AttemptEnded(effect_id=effect, result=None if error else {"n": 1}, error=error), "device:desk")
         self.at(at, BatchEnded())
 
-    def renderer(self) -> tuple[ConstellationRenderer, list[str]]:
-        renderer = ConstellationRenderer(CONSTELLATION_AGENT, "r")
-        lines_read = renderer.read(self.entries)
-        return renderer, [f"{it.part} {it.text}".strip() for it in lines_read if it.weight == "event"]
+    def history(self) -> tuple[ConstellationHistory, list[str]]:
+        history = unread()
+        lines_read = history.read(self.entries)
+        return history, [f"{it.part} {it.text}".strip() for it in lines_read if it.weight == "event"]
 
 
 def plan(*tasks: str, pairs: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -59,8 +64,8 @@ def test_a_diamond_has_its_critical_path_and_its_width() -> None:
     written.end(3, "b")
     written.end(6, "c")
     written.end(7, "d")
-    renderer, told = written.renderer()
-    metrics = measure(renderer, now=999)
+    history, told = written.history()
+    metrics = measure(history, now=999)
     assert (metrics.critical_path, metrics.critical_path_s) == (["a", "c", "d"], 7.0)
     assert (metrics.wall_s, metrics.wall_over_critical_path) == (7.0, 1.0)
     assert (metrics.parallel_width, metrics.most_at_once, metrics.worked_s) == (2, 2, 9.0)
@@ -77,8 +82,8 @@ def test_backoffs_and_people_count_as_waiting() -> None:
     written.at(again, BatchEnded())
     written.end(10, "a")
     written.end(11, "b")
-    renderer, told = written.renderer()
-    by_task = measure(renderer, now=0).by_task
+    history, told = written.history()
+    by_task = measure(history, now=0).by_task
     assert by_task["a"].attempts == 2
     assert by_task["a"].waited_s == pytest.approx(again - 1)
     assert by_task["b"].people_s == 2
@@ -92,7 +97,7 @@ def test_backoffs_and_people_count_as_waiting() -> None:
 def test_each_skipped_task_has_a_line_with_its_reason() -> None:
     written = Written(plan(*"abc", pairs=("ab", "bc")))
     written.end(1, "a", TaskError(code="raised", message="no"))
-    _, told = written.renderer()
+    _, told = written.history()
     assert told == [
         "a started on desk",
         "a failed: no",
@@ -105,7 +110,7 @@ def test_each_skipped_task_has_a_line_with_its_reason() -> None:
 def test_a_cancel_has_one_line() -> None:
     written = Written(plan(*"ab", pairs=("ab",)))
     written.at(1, Cancel(reason="enough"), "ada")
-    _, told = written.renderer()
+    _, told = written.history()
     assert told == [
         "a started on desk",
         "cancelled by ada: enough",
@@ -118,13 +123,13 @@ def test_the_last_progress_report_stays_until_the_attempt_ends() -> None:
     written = Written(plan("a"))
     effect = written.run.memory.constellation.tasks["a"].effect_id
     written.at(1, AttemptProgressed(effect_id=effect, fraction=0.5, message="first\nsecond"), "device:desk")
-    renderer, _ = written.renderer()
-    assert (renderer.signs["a"].fraction, renderer.signs["a"].message) == (0.5, "second")
-    assert measure(renderer, now=104).wall_s == 4
+    history, _ = written.history()
+    assert (history.signs["a"].fraction, history.signs["a"].message) == (0.5, "second")
+    assert measure(history, now=104).wall_s == 4
     written.end(5, "a")
-    renderer, _ = written.renderer()
-    assert not renderer.signs
-    assert renderer.constellation.tasks["a"].status is TaskStatus.COMPLETED
+    history, _ = written.history()
+    assert not history.signs
+    assert history.constellation.tasks["a"].status is TaskStatus.COMPLETED
 
 
 def test_each_external_edit_has_a_line_with_its_actor() -> None:
@@ -133,7 +138,7 @@ def test_each_external_edit_has_a_line_with_its_actor() -> None:
     waits = {"tool": "add_dependency", "parameters": {"from": "a", "to": "n"}}
     written.at(1, Edited(actions=(adds, waits), base_version=1), "ada")
     written.at(2, Edited(actions=({"tool": "update_task", "parameters": {"task_id": "n", "priority": 2}},), base_version=2), "ada")
-    _, told = written.renderer()
+    _, told = written.history()
     assert told[-3:] == [
         "n ada adds the task on desk",
         "ada adds the dependency a->n, version 2",
@@ -146,7 +151,7 @@ def test_a_rejected_edit_has_a_line_with_the_reason() -> None:
     why = '{"code":"read_only","what":"a","why":"it is RUNNING"}'
     entry = written.run.note(Edited(actions=(), base_version=1), at=101.0, actor="ada", key="k", why=why)
     written.entries.append(entry)
-    assert written.renderer()[1][-1] == "edit by ada rejected: a: it is RUNNING (read_only)"
+    assert written.history()[1][-1] == "edit by ada rejected: a: it is RUNNING (read_only)"
 
 
 def test_an_edit_that_changes_nothing_has_no_edit_line() -> None:
@@ -154,24 +159,24 @@ def test_an_edit_that_changes_nothing_has_no_edit_line() -> None:
     adds = {"tool": "add_task", "parameters": {"task_id": "n", "device": "desk", "skill": "work"}}
     written.at(1, Edited(actions=(adds,), base_version=1), "ada")
     written.at(2, Edited(actions=(adds,), base_version=2), "ada")
-    renderer, told = written.renderer()
+    history, told = written.history()
     assert told.count("n ada adds the task on desk, version 2") == 1
-    again = ConstellationRenderer(CONSTELLATION_AGENT, "r").read(written.entries)[-1]
+    again = unread().read(written.entries)[-1]
     assert (again.text, again.weight) == ("add_task n: it is there already", "detail")
-    assert renderer.constellation.version == 2
+    assert history.constellation.version == 2
 
 
 def test_a_rejected_answer_has_a_line_with_the_reason() -> None:
     written = Written(plan("a"))
     entry = written.run.note(Answered(effect_id="r:1.0", verb="edit"), at=101.0, actor="ada", key="k", why="x: unknown device 'moon'")
     written.entries.append(entry)
-    assert written.renderer()[1][-1] == "answer edit by ada rejected: x: unknown device 'moon'"
+    assert written.history()[1][-1] == "answer edit by ada rejected: x: unknown device 'moon'"
 
 
 def test_a_planner_that_gives_up_has_no_plan_line() -> None:
     agent = Agent()
     agent.plans(status="FAIL", result={"summary": "nothing here can fly"})
-    told = [it.text for it in ConstellationRenderer(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
+    told = [it.text for it in unread().read(agent.entries) if it.weight == "event"]
     assert told[0] == "planner answered FAIL without a plan"
 
 
@@ -181,7 +186,7 @@ def test_time_without_an_owner_is_not_work() -> None:
     written.at(4, AttemptProgressed(effect_id=effect, fraction=0.5))
     written.at(44, OwnershipAcquired(epoch=2, owner="you", retried=(effect,)))
     written.end(50, "a")
-    metrics = measure(written.renderer()[0], now=999)
+    metrics = measure(written.history()[0], now=999)
     assert (metrics.worked_s, metrics.wall_s, metrics.attempts) == (10.0, 50.0, 1)
 
 
@@ -190,12 +195,12 @@ def test_effects_that_a_fork_cancels_are_not_shown_as_retried() -> None:
     written.at(5, Forked(origin="r0", seq=3, idle_s=0.0))
     called_off = written.entries[-1].effect_ids()[0]
     written.at(6, OwnershipAcquired(epoch=2, owner="you", retried=(called_off,)))
-    assert not [line for line in written.renderer()[1] if "retried" in line]
+    assert not [line for line in written.history()[1] if "retried" in line]
 
 
 def test_the_log_shows_only_the_reason_of_a_rejected_plan() -> None:
     agent = Agent(approve_plan=True)
     agent.plans(plan={"tasks": [{"task_id": "a", "device": "d"}]})
     agent.answers("reject", reason="too dear")
-    told = [it.text for it in ConstellationRenderer(CONSTELLATION_AGENT, "r").read(agent.entries) if it.weight == "event"]
+    told = [it.text for it in unread().read(agent.entries) if it.weight == "event"]
     assert told[-1] == "planner asked: me said no: too dear"

@@ -1,19 +1,18 @@
-"""A constellation as lines of rich text: the graph on the left, plan or status of each task on the right.
+"""A constellation as lines: the graph on the left, plan or status of each task on the right.
 
-Nothing is parsed as markup, and all foreign text goes through ``words.plain``, so a device cannot control the terminal.
+All foreign text goes through ``words.plain``, so a device cannot control the terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
-from rich.cells import cell_len
-from rich.text import Text
 
-from asterism.cli.rendering.graph import NODE, GraphRow, draw
 from asterism.constellation.constellation import TaskConstellation
 from asterism.constellation.task import TaskStar, TaskStatus
+from asterism.views.text.graph import NODE, GraphRow, draw
+from asterism.views.text.styled_line import StyledLine, cell_width
 from asterism.views.words import count, duration, place_of, plain, preview
 
 MAX_NAME = 28
@@ -39,11 +38,11 @@ class LastSign(msgspec.Struct, frozen=True):
     message: str
 
 
-def plan_lines(constellation: TaskConstellation) -> list[Text]:
+def plan_lines(constellation: TaskConstellation) -> list[StyledLine]:
     """Return the lines of a plan that has not run: tasks with device, skill and inputs; nested tasks below theirs."""
     widths = _widths(constellation)
 
-    def words(task: TaskStar) -> Text:
+    def words(task: TaskStar) -> StyledLine:
         text = _names(task, widths)
         skill = task.resolved_skill or task.skill
         text.append(f"  {plain(skill, MAX_NAME)}" if skill and skill != task.name else "")
@@ -55,14 +54,16 @@ def plan_lines(constellation: TaskConstellation) -> list[Text]:
 
     lines = []
     for row in draw(constellation):
-        lines.append(_line(row, words(constellation.tasks[row.task_id]) if row.task_id else Text(), NODE, ""))
+        lines.append(_line(row, words(constellation.tasks[row.task_id]) if row.task_id else StyledLine(), NODE, ""))
         nested = constellation.tasks[row.task_id].constellation if row.task_id else None
         if nested is not None:
-            lines += [Text("      ").append_text(line) for line in plan_lines(TaskConstellation.from_dict(nested))]
+            lines += [StyledLine("      ").append_line(line) for line in plan_lines(TaskConstellation.from_dict(nested))]
     return lines
 
 
-def status_lines(constellation: TaskConstellation, signs: Mapping[str, LastSign], now: float, *, limit: int, frame: int = 0) -> list[Text]:
+def status_lines(
+    constellation: TaskConstellation, signs: Mapping[str, LastSign], now: float, *, limit: int, frame: int = 0
+) -> list[StyledLine]:
     """Return the lines of a run: each task with its status, progress, time and error.
 
     Args:
@@ -74,14 +75,14 @@ def status_lines(constellation: TaskConstellation, signs: Mapping[str, LastSign]
     """
     widths = _widths(constellation)
 
-    def line(row: GraphRow) -> Text:
+    def line(row: GraphRow) -> StyledLine:
         if not row.task_id:
-            return _line(row, Text(), "", "")
+            return _line(row, StyledLine(), "", "")
         task = constellation.tasks[row.task_id]
         symbol, style = _PERSON if task.inquiry_id else _LOOKS[task.status]
         if task.status is TaskStatus.RUNNING and not task.inquiry_id:
             symbol = _SPINNER[frame % len(_SPINNER)]
-        return _line(row, _names(task, widths).append_text(_state(task, signs.get(task.task_id), now)), symbol, style)
+        return _line(row, _names(task, widths).append_line(_state(task, signs.get(task.task_id), now)), symbol, style)
 
     if len(constellation.tasks) <= limit:
         rows = draw(constellation)
@@ -91,7 +92,7 @@ def status_lines(constellation: TaskConstellation, signs: Mapping[str, LastSign]
     chosen.sort(key=lambda task: (task.status is not TaskStatus.RUNNING, -task.ended_at))
     lines = [line(GraphRow(NODE, task.task_id)) for task in chosen[: max(1, limit - 1)]]
     left = len(constellation.tasks) - len(lines)
-    return [*lines, Text(f"… and {count(left, 'task')} more", "dim")] if left else lines
+    return [*lines, StyledLine(f"… and {count(left, 'task')} more", "dim")] if left else lines
 
 
 def status_counts(constellation: TaskConstellation) -> str:
@@ -106,36 +107,35 @@ def status_counts(constellation: TaskConstellation) -> str:
     return ", ".join([*parts, *(f"{number[status]} {status.lower()}" for status in bad if number[status])])
 
 
-def _line(row: GraphRow, words: Text, symbol: str, style: str) -> Text:
-    line = Text(no_wrap=True, overflow="ellipsis")
+def _line(row: GraphRow, words: StyledLine, symbol: str, style: str) -> StyledLine:
+    line = StyledLine(fixed=True)
     for char in row.lanes:
         line.append(symbol, style) if char == NODE else line.append(char, "dim")
-    line.append("  ").append_text(words)
+    line.append("  ").append_line(words)
     line.append("  " if row.task_id and row.note else "").append(plain(row.note), "italic dim" if row.task_id else "italic")
-    line.rstrip()
-    return line
+    return line.rstrip()
 
 
 def _widths(constellation: TaskConstellation) -> tuple[int, int, int]:
     """Return the widths of the columns task id, name and device, in cells."""
     tasks = constellation.tasks.values()
-    return (
-        max((cell_len(plain(task.task_id, MAX_NAME)) for task in tasks), default=0),
-        max((cell_len(plain(task.name, MAX_NAME)) for task in tasks), default=0),
-        max((cell_len(plain(place_of(task), MAX_NAME)) for task in tasks), default=0),
-    )
+    return _width(constellation.tasks), _width({task.name for task in tasks}), _width({place_of(task) for task in tasks})
 
 
-def _names(task: TaskStar, widths: tuple[int, int, int]) -> Text:
-    text = Text()
+def _width(texts: Iterable[str]) -> int:
+    return max((cell_width(plain(text, MAX_NAME)) for text in texts), default=0)
+
+
+def _names(task: TaskStar, widths: tuple[int, int, int]) -> StyledLine:
+    text = StyledLine()
     for part, width, style in zip((task.task_id, task.name, place_of(task)), widths, ("dim", "bold", ""), strict=True):
         shown = plain(part, MAX_NAME)
-        text.append(shown, style).append(" " * (width - cell_len(shown) + 2))
+        text.append(shown, style).append(" " * (width - cell_width(shown) + 2))
     return text
 
 
-def _state(task: TaskStar, sign: LastSign | None, now: float) -> Text:
-    text = Text()
+def _state(task: TaskStar, sign: LastSign | None, now: float) -> StyledLine:
+    text = StyledLine()
     tries = f"attempt {task.attempts}  " if task.attempts > 1 else ""
     match task.status:
         case TaskStatus.RUNNING if task.inquiry_id:
@@ -158,7 +158,7 @@ def _state(task: TaskStar, sign: LastSign | None, now: float) -> Text:
     return text
 
 
-def _append_bar(text: Text, fraction: float | None) -> None:
+def _append_bar(text: StyledLine, fraction: float | None) -> None:
     if fraction is None:
         text.append("running  ", "cyan")
         return

@@ -1,0 +1,189 @@
+"""The history of a run: its log lines, the times of its effects, and its status, all read from its journal.
+
+``RunHistory`` reads a run of any machine. Those of the three machines extend it; ``registry`` chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+
+from asterism.constellation.constellation import TaskConstellation
+from asterism.kernel.journal import Entry
+from asterism.kernel.machine import Effect, EffectResult
+from asterism.kernel.run import Run
+from asterism.machines.children import StartChild
+from asterism.machines.run_control import Forked, OwnershipAcquired
+from asterism.views.delta import LogLine
+from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.view import BaseView, RunView
+from asterism.views.words import duration, plain, preview
+
+DAYTIME = "%H:%M:%S"
+MOMENT = "%Y-%m-%d %H:%M:%S"
+_NONE = TaskConstellation()
+
+
+class HistoryLine(LogLine, frozen=True, kw_only=True):
+    """A log line with its journal entry."""
+
+    entry: Entry
+
+
+class Span(msgspec.Struct):
+    """The time of an effect, in seconds since the epoch.
+
+    Time in which no process drove the run does not count for an effect that a process performs: ``since`` moves by it.
+
+    Attributes:
+        effect: the effect.
+        since: time of the entry that issued the effect.
+        until: time of its result; 0 while the effect is outstanding.
+    """
+
+    effect: Effect
+    since: float
+    until: float = 0.0
+
+
+class RunHistory:
+    """The history of a run of any machine, which says about its parts what the rows of its view say.
+
+    Attributes:
+        part_noun: noun for a part: a task, a step, a field.
+        heading: heading of its log lines in ``detail_lines``.
+        view: view of the run.
+        run: the run, replayed up to the last entry read.
+        spans: span of every effect, by effect id, in order.
+        children: part of each child run, by the id of the effect that started the child.
+        forked: the fork event; None if the run is not a fork.
+        first_at, last_at: times of the first and the last entry.
+    """
+
+    part_noun: ClassVar[str] = "row"
+    heading: ClassVar[str] = "history"
+
+    def __init__(self, view: RunView) -> None:
+        self.view = view
+        self.run: Run[Any] = view.run
+        self.spans: dict[str, Span] = {}
+        self.children: dict[str, str] = {}
+        self.forked: Forked | None = None
+        self.first_at = self.last_at = 0.0
+        self._parts: dict[str, str] = {}
+
+    @property
+    def constellation(self) -> TaskConstellation:
+        """Return the current constellation; empty for a machine without one."""
+        return _NONE
+
+    def read(self, entries: Iterable[Entry]) -> list[HistoryLine]:
+        """Read the next entries; return their log lines.
+
+        Raises:
+            JournalMismatch: the entries do not match a replay.
+        """
+        return [HistoryLine(it.text, it.part, it.weight, entry=entry) for entry in entries for it in self._read_entry(entry)]
+
+    def part_of(self, effect_id: str) -> str:
+        """Return the part that an effect belongs to; empty for none."""
+        return self._parts.get(effect_id, "")
+
+    def until(self, now: float) -> float:
+        """Return the end of the run: the time of its last entry if it has ended, else now."""
+        return self.last_at if self.run.ended else max(now, self.last_at)
+
+    # -- status ------------------------------------------------------------------------------------
+
+    def status_lines(self, now: float, limit: int, frame: int = 0) -> list[StyledLine]:  # noqa: ARG002 - for tasks
+        """Return the current status in at most ``limit`` lines; ``frame`` counts the frames of an animation."""
+        return last_lines([StyledLine(f"  {plain(part)}  ").append(status) for part, status in self.part_status().items()], limit)
+
+    def summary(self) -> str:
+        """Return the current status in one line."""
+        return str(self.run.state)
+
+    def result_fields(self) -> dict[str, Any]:
+        """Return the machine's own fields of the JSON result."""
+        return {"rows": self.view.rows}
+
+    def part_status(self) -> dict[str, str]:
+        """Return the status of each part in words, by id."""
+        return {row_id: preview(row) for row_id, row in self.view.rows.items() if row_id != "run"}
+
+    def detail_lines(self, lines: Iterable[HistoryLine], now: float, local_time: TimeFormat) -> list[StyledLine]:
+        """Return the log lines of the run's events, and its metrics; a constellation has details of its own."""
+        found = [StyledLine(self.heading, "bold")]
+        for it in lines:
+            if it.weight == "event":
+                what = f"{plain(it.part)}  {it.text}" if it.part else it.text
+                found.append(StyledLine(f"  {local_time(it.entry.at, DAYTIME)}  ", "dim").append(what))
+        return found + self._metric_lines(self.summary(), now)
+
+    def _metric_lines(self, words: str, now: float) -> list[StyledLine]:
+        return [
+            StyledLine(),
+            StyledLine("metrics", "bold"),
+            StyledLine(f"  {words}; wall time {duration(self.until(now) - self.first_at)}"),
+        ]
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _read_entry(self, entry: Entry) -> Iterable[LogLine]:
+        event = entry.event
+        idle_s = entry.at - self.last_at if isinstance(event, OwnershipAcquired) else 0.0
+        self.first_at, self.last_at = self.first_at or entry.at, entry.at
+        if isinstance(event, EffectResult):
+            if event.effect_id in self.spans and not entry.note:
+                self.spans[event.effect_id].until = entry.at
+        elif isinstance(event, Forked):
+            self.forked = event
+        elif isinstance(event, OwnershipAcquired):
+            for span in self.spans.values():
+                span.since += idle_s if span.effect.performed_outside and not span.until else 0.0
+        lines = self._log_lines(entry)
+        view = self.view if isinstance(self.view, BaseView) else None
+        for effect_id, effect in zip(entry.effect_ids(), entry.effects, strict=True):
+            self.spans[effect_id] = Span(effect, entry.at)
+            self._parts[effect_id] = part = view.part_of(effect_id, effect) if view else ""
+            if isinstance(effect, StartChild):
+                self.children[effect_id] = part
+        return lines
+
+    def _log_lines(self, entry: Entry) -> Iterable[LogLine]:
+        """Read an entry with the view; return its log lines."""
+        [delta] = self.view.read([entry])
+        return delta.lines
+
+
+def history_line(it: HistoryLine, local_time: TimeFormat) -> StyledLine:
+    """Return a log line below its part, with time of day and actor."""
+    return StyledLine(f"      {local_time(it.entry.at, DAYTIME)}  ", "dim").append(it.text).append(f"  ({plain(it.entry.actor)})", "dim")
+
+
+def last_lines(lines: list[StyledLine], limit: int) -> list[StyledLine]:
+    """Return the last lines, below a line with the number of omitted ones."""
+    return lines if len(lines) <= limit else [StyledLine(f"… {len(lines) - limit} more above", "dim"), *lines[-limit:]]
+
+
+def differences(fork: RunHistory, origin: RunHistory) -> list[str]:
+    """Return a line for each part whose status differs, or which only one of the runs has."""
+    here, there = fork.part_status(), origin.part_status()
+    lines = []
+    for part in dict.fromkeys((*here, *there)):
+        ours, theirs = here.get(part, "absent"), there.get(part, "absent")
+        if ours != theirs:
+            lines.append(f"{part}  {ours} here, {theirs} there")
+    return lines
+
+
+def log_line(history: RunHistory, it: HistoryLine, local_time: TimeFormat) -> StyledLine:
+    """Return a log line with the time of day and the part that it is about."""
+    line = StyledLine(local_time(it.entry.at, DAYTIME), "dim").append("  ")
+    if it.part:
+        task = history.constellation.tasks.get(it.part)
+        line.append(f"{plain(it.part)} ", "dim")
+        line.append(f"{plain(task.name)}  " if task and task.name else " ", "bold")
+    return line.append(it.text)

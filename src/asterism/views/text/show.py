@@ -1,0 +1,273 @@
+"""A run in full, as ``asterism show`` prints it: lines of text, or JSON data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from asterism.kernel.journal import Record, check_whole, state_history, time_per_state
+from asterism.kernel.machine import Machine
+from asterism.kernel.packing import packer
+from asterism.machines.children import child_run_id
+from asterism.machines.constellation_agent.memory import ConstellationMemory
+from asterism.views.plan_history import decision_words, usage_words
+from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.history import DAYTIME, MOMENT, HistoryLine, RunHistory, differences
+from asterism.views.text.metrics import measure
+from asterism.views.text.proposals import answer_line, answered_line, proposal_lines, subject_of
+from asterism.views.text.registry import unread_history
+from asterism.views.text.rows import OpenQuestion, PendingAnswer, RunSummary
+from asterism.views.text.runs import status_words
+from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.text.task_details import MAX_LISTED, metric_lines, task_lines
+from asterism.views.view import RunView
+from asterism.views.words import count, duration, plain
+
+MAX_DRAWN = 400
+"""Lines of the drawing at most."""
+R = TypeVar("R", bound=RunSummary)
+
+
+class RunTree(NamedTuple):
+    """A run with the runs below it, read to the end of their journals.
+
+    Attributes:
+        row: row of the run.
+        records: its journal.
+        history: its history.
+        lines: its log lines.
+        children: its child runs by part, oldest first.
+    """
+
+    row: RunSummary
+    records: Sequence[Record]
+    history: RunHistory
+    lines: list[HistoryLine]
+    children: dict[str, list[RunTree]]
+
+
+def read_tree(
+    run_id: str,
+    journals: Iterable[tuple[R, Sequence[Record]]],
+    machine_of: Callable[[R], Machine[Any]],
+    own: Mapping[str, type[RunView]] = {},
+) -> RunTree:
+    """Read a run and the runs below it.
+
+    Args:
+        run_id: id of the run.
+        journals: its row and journal and those of the runs below it, as ``Client.export`` returns them; others are ignored.
+        machine_of: returns the machine of a run, as ``Client.machine_of`` does.
+        own: views of registered machines, by machine name.
+
+    Raises:
+        JournalMismatch: a journal cannot be replayed, or ends before its row says.
+    """
+    found = {row.run_id: (row, records) for row, records in journals}
+    below: dict[str, list[str]] = {}
+    for row, _ in sorted(found.values(), key=lambda it: it[0].created_at):
+        below.setdefault(row.parent, []).append(row.run_id)
+
+    def read(run_id: str) -> RunTree:
+        row, records = found[run_id]
+        machine = machine_of(row)
+        check_whole(run_id, row.seq, records[-1].seq if records else 0)
+        history = unread_history(machine, run_id, own)
+        lines = history.read(map(packer(machine).unpack, records))
+        started = {child_run_id(effect_id): part for effect_id, part in history.children.items()}
+        children: dict[str, list[RunTree]] = {}
+        for child in below.get(run_id, ()):
+            children.setdefault(started.get(child, ""), []).append(read(child))
+        return RunTree(row, records, history, lines, children)
+
+    return read(run_id)
+
+
+# -- as lines --------------------------------------------------------------------------------------
+
+
+def show_lines(
+    tree: RunTree,
+    now: float,
+    local_time: TimeFormat,
+    *,
+    asked: Sequence[OpenQuestion] = (),
+    inbox: Iterable[PendingAnswer] = (),
+    origin: RunHistory | None = None,
+) -> Iterator[StyledLine]:
+    """Yield the lines that ``asterism show`` prints.
+
+    Args:
+        tree: the run.
+        now: seconds since the epoch.
+        local_time: format of times.
+        asked: open questions of the run and of the runs below it.
+        inbox: answers to them that are not delivered yet.
+        origin: history of the run that this one was forked from; None if that run does not exist.
+    """
+    yield from _head_lines(tree, now, local_time)
+    history = tree.history
+    if picture := history.status_lines(now, MAX_DRAWN):
+        yield from (StyledLine(), *picture)
+    yield from (StyledLine(), StyledLine("states", "bold"), *_state_lines(tree, now, local_time))
+    if isinstance(history, ConstellationHistory):
+        metrics = measure(history, now)
+        yield from (
+            StyledLine(),
+            StyledLine("tasks", "bold"),
+            *task_lines(history, tree.lines, metrics, local_time, _below(tree, now, local_time)),
+        )
+        yield from (StyledLine(), StyledLine("metrics", "bold"), *metric_lines(metrics))
+        yield from _planning_lines(history, local_time)
+    else:
+        yield StyledLine()
+        yield from history.detail_lines(tree.lines, now, local_time)
+    yield from _question_lines(asked, pending_answers(inbox), tree.row.root)
+    yield from _origin_lines(history, origin)
+
+
+def _head_lines(tree: RunTree, now: float, local_time: TimeFormat) -> Iterator[StyledLine]:
+    row, history = tree.row, tree.history
+    words, style = status_words(row)
+    yield StyledLine(f"run {plain(row.run_id)}  ", "bold").append(words, f"bold {style}").append(f"  {row.state}")
+    yield StyledLine(plain(row.title))
+    wall_s = history.until(now) - history.first_at
+    yield StyledLine(f"started by {plain(row.actor)}, {local_time(row.created_at, MOMENT)}, {duration(wall_s)}", "dim")
+    if row.parent:
+        yield StyledLine(f"part of run {plain(row.root)}", "dim")
+    if isinstance(history, ConstellationHistory):
+        yield from _session_lines(row, history.memory)
+    if row.status == "ended":
+        result = history.run.memory.result()
+        if "summary" in result:  # a program's own machine may have none
+            yield StyledLine(plain(result["summary"], 2000))
+        if result.get("reason"):
+            yield StyledLine(plain(result["reason"], 2000), "red")
+
+
+def _session_lines(row: RunSummary, memory: ConstellationMemory) -> Iterator[StyledLine]:
+    """Yield lines about the fleet of a run, its earlier rounds and the limit at which it has paused."""
+    if memory.fleet_file:
+        yield StyledLine(f"fleet {plain(memory.fleet_file)}", "dim")
+    if memory.previous_rounds:
+        before = ", ".join(str(earlier.get("run", "")) for earlier in memory.previous_rounds)
+        yield StyledLine(f"session {plain(row.session)}: follows {plain(before)}", "dim")
+    if memory.limit:
+        yield StyledLine(f"paused at a limit: {plain(memory.limit)}", "yellow")
+
+
+def _state_lines(tree: RunTree, now: float, local_time: TimeFormat) -> list[StyledLine]:
+    spent = time_per_state(tree.records, tree.history.until(now))
+    steps = [f"{step['state']} {local_time(step['timestamp'], DAYTIME)}" for step in state_history(tree.records)]
+    times = [f"{state} {duration(seconds)}" for state, seconds in spent.items() if seconds > 0]
+    return [StyledLine(f"  {' → '.join(steps)}"), StyledLine(f"  time in each: {', '.join(times) or 'none yet'}", "dim")]
+
+
+def _below(tree: RunTree, now: float, local_time: TimeFormat) -> Callable[[str], Iterator[StyledLine]]:
+    """Return a function that yields the lines about the child runs of a task."""
+
+    def lines(task_id: str) -> Iterator[StyledLine]:
+        for child in tree.children.get(task_id, ()):
+            yield StyledLine(f"      run {plain(child.row.run_id)}  ", "dim").append(*status_words(child.row))
+            history = child.history
+            if isinstance(history, ConstellationHistory):
+                below: Iterable[StyledLine] = task_lines(
+                    history, child.lines, measure(history, now), local_time, _below(child, now, local_time)
+                )
+            else:
+                below = history.status_lines(now, MAX_LISTED)
+            yield from (StyledLine("      ").append_line(line) for line in below)
+
+    return lines
+
+
+def _planning_lines(history: ConstellationHistory, local_time: TimeFormat) -> Iterator[StyledLine]:
+    """Yield lines about the decisions on the constellation; none for a submitted plan that was never changed."""
+    listed, memory = history.later_decisions, history.memory
+    if not listed:
+        return
+    yield from (StyledLine(), StyledLine("planning", "bold"))
+    for decision in listed[:MAX_LISTED]:
+        head, *more = decision_words(decision)
+        line = StyledLine(f"  #{decision.seq} {local_time(decision.at, DAYTIME)}  ", "dim").append(head)
+        yield line.append(f"  ({plain(decision.actor)})", "dim")
+        yield from (StyledLine(f"      {text}") for text in more)
+    if len(listed) > MAX_LISTED:
+        yield StyledLine(f"  and {count(len(listed) - MAX_LISTED, 'decision')} more; --json has all", "dim")
+    if memory.asks:
+        used = usage_words(memory.used)
+        yield StyledLine(f"  total: {count(memory.asks, 'question')}{f', {used}' if used else ''}")
+
+
+def pending_answers(inbox: Iterable[PendingAnswer]) -> dict[str, PendingAnswer]:
+    """Return the rows of an inbox by the id of the question that they answer."""
+    return {str(row.key).partition("#")[0]: row for row in inbox}  # a key that was edited by hand may not be text
+
+
+def _question_lines(asked: Sequence[OpenQuestion], answers: Mapping[str, PendingAnswer], root: str) -> Iterator[StyledLine]:
+    for question in asked:
+        yield from (StyledLine(), StyledLine(f"waits for a person: {plain(question.prompt, 1000)}", "magenta"))
+        yield from (StyledLine(f"  {line}") for line in proposal_lines(subject_of(question)))
+        answer = answers.get(question.inquiry_id)
+        yield StyledLine(f"  {answered_line(answer, f'asterism resume {root}') if answer else answer_line(question, root)}")
+
+
+def _origin_lines(history: RunHistory, origin: RunHistory | None) -> Iterator[StyledLine]:
+    if history.forked is None:
+        return
+    yield from (StyledLine(), StyledLine(f"forked from {plain(history.forked.origin)} at entry {history.forked.seq}", "bold"))
+    if origin is None:
+        yield StyledLine("  that run is not in this database", "dim")
+    else:
+        yield from (StyledLine(f"  {line}") for line in differences(history, origin) or ["no differences"])
+
+
+# -- as data ---------------------------------------------------------------------------------------
+
+
+def result_data(history: RunHistory, row: RunSummary) -> dict[str, Any]:
+    """Return the result of a run as JSON data."""
+    result = history.run.memory.result()
+    run = {"run": row.run_id, "state": row.state, "outcome": row.outcome, "status": row.status, "result": result}
+    return {**run, **history.result_fields()}
+
+
+def show_data(tree: RunTree, now: float, *, asked: Sequence[OpenQuestion] = (), origin: RunHistory | None = None) -> dict[str, Any]:
+    """Return the JSON data that ``asterism show --json`` prints; the arguments are those of ``show_lines``."""
+    data = _tree_data(tree, now) | {"questions": [question.inquiry_id for question in asked]}
+    if forked := tree.history.forked:
+        found = differences(tree.history, origin) if origin else None
+        data["origin"] = {"run": forked.origin, "at": forked.seq, "differences": found}
+    return data
+
+
+def _tree_data(tree: RunTree, now: float) -> dict[str, Any]:
+    row, history = tree.row, tree.history
+    tasked = history if isinstance(history, ConstellationHistory) else None
+    named = {"constellation_id": tasked.constellation.constellation_id} if tasked else {}
+    return {
+        **result_data(history, row),
+        "title": row.title,
+        "actor": row.actor,
+        "owner": row.owner,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "states": state_history(tree.records, **named),
+        "time_per_state": time_per_state(tree.records, history.until(now)),
+        **(_constellation_data(tasked, now) if tasked else {}),
+        "children": [{"task_id": part, **_tree_data(child, now)} for part, runs in tree.children.items() for child in runs],
+    }
+
+
+def _constellation_data(history: ConstellationHistory, now: float) -> dict[str, Any]:
+    memory = history.memory
+    return {
+        "constellation": history.constellation.to_dict(),
+        "metrics": msgspec.to_builtins(measure(history, now)),
+        "planning": msgspec.to_builtins(history.decisions),
+        "usage": {"questions": memory.asks, "tokens": memory.used.tokens, **msgspec.to_builtins(memory.used)},
+        "limit": memory.limit,
+        "earlier": [earlier.get("run", "") for earlier in memory.previous_rounds],
+    }

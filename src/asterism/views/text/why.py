@@ -1,0 +1,127 @@
+"""The reasons behind one task, as ``asterism why`` prints them: who added it, what changed it, and why it ran or waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from asterism.constellation.task import TaskStatus
+from asterism.machines.constellation_agent.events import Edited
+from asterism.machines.flow_agent.events import HandlerEnded, RunningEntered
+from asterism.machines.run_control import AskPerson
+from asterism.views.plan_history import PlanDecision, change_words
+from asterism.views.text.constellation import ConstellationHistory
+from asterism.views.text.history import DAYTIME, HistoryLine, RunHistory
+from asterism.views.text.styled_line import StyledLine, TimeFormat
+from asterism.views.words import plain
+
+
+class TaskEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event in the life of a task.
+
+    Attributes:
+        seq, at, actor: number, time and actor of the journal entry.
+        generation: generation of the constellation.
+        text: the event in words.
+        because: the reasons, line by line.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    generation: int
+    text: str
+    because: tuple[str, ...] = ()
+
+
+def task_events(task_id: str, history: RunHistory, lines: Iterable[HistoryLine]) -> list[TaskEvent]:
+    """Return the events of a task, or of another part of a run, in order; empty if it never existed.
+
+    Args:
+        task_id: id of the task.
+        history: history of the run.
+        lines: its log lines.
+    """
+    decisions = history.decisions if isinstance(history, ConstellationHistory) else []
+    found = [reason for decision in decisions if (reason := _of_decision(task_id, decision))]
+    found += _of_lines(task_id, lines, {decision.seq: decision.generation for decision in decisions})
+    return sorted(found, key=lambda reason: reason.seq)
+
+
+def why_lines(task_id: str, status: str, reasons: list[TaskEvent], local_time: TimeFormat) -> Iterator[StyledLine]:
+    """Yield the lines about a task: its status, and its events with their reasons."""
+    yield StyledLine(f"{plain(task_id)}: ", "bold").append(status)
+    generation = reasons[0].generation
+    for reason in reasons:
+        if reason.generation != generation:
+            generation = reason.generation
+            yield StyledLine(f"  plan {generation + 1} of this run", "bold")
+        line = StyledLine(f"  #{reason.seq} {local_time(reason.at, DAYTIME)}  ", "dim").append(reason.text)
+        yield line.append(f"  ({plain(reason.actor)})", "dim")
+        yield from (StyledLine(f"      {text}") for text in reason.because)
+
+
+def _of_decision(task_id: str, decision: PlanDecision) -> TaskEvent | None:
+    own = next((change for change in decision.changed if change.part == "task" and change.id == task_id), None)
+    lines = [change for change in decision.changed if change.part == "dependency" and task_id in change.ends]
+    if own is None and not lines:
+        return None
+    verb = "its dependencies changed"
+    if own is not None:
+        verb = "added" if own.before is None else "removed" if own.after is None else "changed"
+    asked = decision.asked
+    because = [f"the planner was asked about {', '.join(map(plain, decision.batch[:10]))}"] if decision.batch else []
+    because += [f"because its last answer was rejected: {plain(asked.feedback, 500)}"] if asked and asked.feedback else []
+    because += [f"thought: {plain(decision.thought, 1000)}"] if decision.thought else []
+    because += [change_words(change) for change in ([own] if own else []) + lines]
+    by = f"with the plan: {decision.what}" if decision.created else f"by an edit: {decision.what}"
+    return TaskEvent(
+        seq=decision.seq, at=decision.at, actor=decision.actor, generation=decision.generation, text=f"{verb} {by}", because=tuple(because)
+    )
+
+
+def _of_lines(task_id: str, lines: Iterable[HistoryLine], generations: dict[int, int]) -> Iterator[TaskEvent]:
+    generation = 0
+    for it in lines:
+        entry = it.entry
+        generation = max(generation, generations.get(entry.seq, 0))
+        is_event = it.weight == "event" and not isinstance(entry.event, Edited)  # a decision covers that
+        is_field = isinstance(entry.event, RunningEntered | HandlerEnded)  # sets fields of a conversation
+        if it.part == task_id and (is_event or is_field):
+            yield TaskEvent(seq=entry.seq, at=entry.at, actor=entry.actor, generation=generation, text=it.text)
+
+
+def part_status_words(history: RunHistory, part: str) -> str:
+    """Return the current status of a task, or of another part of a run, in words."""
+    if isinstance(history, ConstellationHistory):
+        return task_status_words(history, part)
+    return history.part_status().get(part, "no longer part of the run")
+
+
+def task_status_words(history: ConstellationHistory, task_id: str) -> str:
+    """Return the current status of a task in words, with the reason."""
+    task = history.constellation.tasks.get(task_id)
+    if task is None:
+        return "no longer in the plan"
+    lines = history.constellation.lines_in(task_id)
+    evaluated = [
+        f"{line.line_id} is {'satisfied' if line.verdict.satisfied else f'not satisfied: {line.verdict.reason}'}"
+        for line in lines
+        if line.verdict
+    ]
+    waits = [f"{line.source} ({history.constellation.tasks[line.source].status})" for line in lines if line.verdict is None]
+    match task.status:
+        case TaskStatus.WAITING_DEPENDENCY:
+            return plain(
+                f"waits for {', '.join(waits)}" if waits else f"cannot start ({'; '.join(evaluated)}), but may still be edited", 1000
+            )
+        case TaskStatus.PENDING if task_id in history.memory.held():
+            return "ready, but held until a change of the plan is decided"
+        case TaskStatus.PENDING:
+            return "ready" + (" when the run is resumed" if history.memory.paused else "")
+        case TaskStatus.RUNNING if isinstance(asked := history.spans[task.inquiry_id].effect if task.inquiry_id else None, AskPerson):
+            return plain(f"waits for a person: {asked.prompt}", 1000)
+        case _:
+            because = task.error.message if task.error else "; ".join(evaluated) or "no dependencies"
+            return plain(f"{task.status}: {because}", 1000)
