@@ -317,14 +317,14 @@ def test_a_step_with_too_many_attempts_is_found(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("module", "move", "bound", "profile"),
     [
-        (loop_table, "past_bound", "max_tokens", "loops"),
+        (LoopMemory, "past_bound", "max_tokens", "loops"),
         (loop_table, "take_plan", "max_calls", "loops"),
         (loop_table, "take_reply", "max_calls", "loops"),
         (loop_steps, "begin_round", "max_rounds", "tools"),
     ],
 )
 def test_an_ignored_limit_of_a_loop_is_found(
-    module: ModuleType, move: str, bound: str, profile: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType | type, move: str, bound: str, profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = getattr(module, move)
 

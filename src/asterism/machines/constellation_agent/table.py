@@ -99,6 +99,10 @@ def _plan_when_settled(memory: ConstellationMemory, event: BatchEnded, context: 
     return START
 
 
+def _created(memory: ConstellationMemory, event: Planned, context: StepContext) -> Status:
+    return take_creation(memory, event, context)
+
+
 def _not_created(memory: ConstellationMemory, event: PlanningFailed, context: StepContext) -> Status:
     if event.code == BUDGET:
         defer(memory, memory.open_request, event.reason, counted=True)
@@ -275,7 +279,7 @@ CONSTELLATION_AGENT: Machine[ConstellationMemory] = define_machine(
         START: {
             ConstellationSubmitted: row(_submitted, CONTINUE, internal=True),
             BatchEnded: row(_plan_when_settled, FAIL, internal=True),
-            Planned: row(take_creation, CONTINUE, FAIL, internal=True),
+            Planned: row(_created, CONTINUE, FAIL, internal=True),
             PlanningFailed: row(_not_created, FAIL, internal=True),
             Answered: row(_answered, CONTINUE, FAIL, internal=True),
         },

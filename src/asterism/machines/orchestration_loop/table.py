@@ -71,6 +71,10 @@ def _plan(memory: LoopMemory, event: BatchEnded, context: StepContext) -> State 
     return PLANNING
 
 
+def _planned(memory: LoopMemory, event: PlanMade, context: StepContext) -> State:
+    return take_plan(memory, event, context)
+
+
 # -- while steps are carried out -------------------------------------------------------------------
 
 
@@ -147,6 +151,10 @@ def _ask(memory: LoopMemory, context: StepContext) -> State | None:
     return None if memory.paused or memory.open_call else ask_supervisor(memory, context)
 
 
+def _replied(memory: LoopMemory, event: Reflected | Synthesized | Critiqued, context: StepContext) -> State:
+    return take_reply(memory, event, context)
+
+
 # -- forks: work outstanding in the original is decided again, never silently repeated -------------
 
 
@@ -220,15 +228,15 @@ ORCHESTRATION_LOOP: Machine[LoopMemory] = define_machine(
         PLANNING: {
             LoopSubmitted: row(_submitted, EXECUTING, internal=True),
             BatchEnded: row(_plan, FAILED, internal=True),
-            PlanMade: row(take_plan, EXECUTING, FAILED, internal=True),
+            PlanMade: row(_planned, EXECUTING, FAILED, internal=True),
         },
         EXECUTING: _working(OBSERVING, WAITING, FAILED, PARALLEL, CONFIRMING),
         OBSERVING: {BatchEnded: row(_observed, REFLECTING, FAILED)},
         REFLECTING: {
             BatchEnded: row(_reflect, FAILED, internal=True),
-            Reflected: row(take_reply, PLANNING, EXECUTING, FAILED, internal=True),
-            Synthesized: row(take_reply, COMPLETE, FAILED, internal=True),
-            Critiqued: row(take_reply, COMPLETE, FAILED, internal=True),
+            Reflected: row(_replied, PLANNING, EXECUTING, FAILED, internal=True),
+            Synthesized: row(_replied, COMPLETE, FAILED, internal=True),
+            Critiqued: row(_replied, COMPLETE, FAILED, internal=True),
         },
         WAITING: _working(EXECUTING, FAILED, PARALLEL),
         COMPLETE: {},
