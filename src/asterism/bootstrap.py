@@ -22,11 +22,11 @@ from asterism.devices.local import local_kind
 from asterism.devices.pool import WorkerPool
 from asterism.devices.worker_ledger import reap_orphans
 from asterism.errors import MissingExtra, StoreUnavailable
-from asterism.flows.device import FLOW_KIND
 from asterism.flows.models import ModelExtractor, ModelRouter
 from asterism.flows.orchestrator import Router
 from asterism.flows.performer import Extractor, flow_performers
 from asterism.flows.secret_store import process_secret_store
+from asterism.flows.source import FLOW_KIND
 from asterism.kernel.machine import Effect, Machine
 from asterism.loops.definition import open_performers
 from asterism.loops.device import AGENT_KIND

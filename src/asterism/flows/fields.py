@@ -11,7 +11,6 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
@@ -36,8 +35,7 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern, regex.IGNORECASE)
 
 
-@dataclass(eq=False, kw_only=True)
-class Field:
+class Field(msgspec.Struct, eq=False, kw_only=True, dict=True):
     """An input field: its declaration, and a descriptor for its value. Made by :func:`InputField`."""
 
     prompt: str

@@ -176,14 +176,13 @@ class HandlerExecution:
             return None
 
 
-class HandlerPerformer:
+class HandlerPerformer(msgspec.Struct, eq=False):
     """Performer of ``CallHandler``."""
 
-    def __init__(self, vault: SecretStore, extractor: Extractor | None, devices: Devices) -> None:
-        self.vault = vault
-        self.executions: dict[str, HandlerExecution] = {}
-        self._extractor = extractor
-        self._devices = devices
+    vault: SecretStore
+    extractor: Extractor | None
+    devices: Devices
+    executions: dict[str, HandlerExecution] = msgspec.field(default_factory=dict)
 
     async def perform(self, effect_id: str, request: HandlerCall, report: Report) -> EffectResult:
         """Call the handler; return its result, or its failure."""
@@ -193,7 +192,7 @@ class HandlerPerformer:
             return _failed(effect_id, "no_agent", error_text(error), request)
         if request.entered and not (agent.idempotent or agent.resumable):
             return HandlerEnded(effect_id=effect_id, interrupted=True, reason="its process ended while on_running was under way")
-        execution = self.executions[effect_id] = HandlerExecution(effect_id, request, report, self._extractor, self._devices)
+        execution = self.executions[effect_id] = HandlerExecution(effect_id, request, report, self.extractor, self.devices)
         try:
             return await self._execute(agent, execution)
         finally:
@@ -230,15 +229,14 @@ class HandlerPerformer:
         return msgspec.structs.replace(handled, **parts)
 
 
-class NotifyPerformer:
+class NotifyPerformer(msgspec.Struct, eq=False):
     """Performer of ``NotifyHandler``: passes a notification to a handler in this process."""
 
-    def __init__(self, executions: dict[str, HandlerExecution]) -> None:
-        self._executions = executions
+    executions: dict[str, HandlerExecution]
 
     async def perform(self, effect_id: str, request: HandlerNotification, report: Report) -> EffectResult:
         """Notify the handler, if it runs in this process."""
-        if execution := self._executions.get(request.effect.effect_id):
+        if execution := self.executions.get(request.effect.effect_id):
             execution.notify(request)
         return HandlerNotified(effect_id=effect_id)
 

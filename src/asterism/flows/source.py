@@ -1,12 +1,15 @@
-"""Find flow agents in a module, a file, or an entry point of an installed package."""
+"""Find flow agents in a module, a file, or an entry point of an installed package; and as devices of a fleet file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from asterism.devices.child import ChildDevice
+from asterism.devices.fleet import DeviceEntry, DeviceKind
 from asterism.devices.source import imported
 from asterism.errors import InvalidInput
 from asterism.flows.agent import StandardAgent
+from asterism.flows.children import as_child
 
 ENTRY_POINTS = "asterism.flows"
 """Entry point group of agents in installed packages: ``booking = "acme.booking"``, or ``"acme.booking:Booking"``."""
@@ -50,3 +53,22 @@ def agent_of(source: str, folder: Path) -> type[StandardAgent]:
     if len(agents) > 1:
         raise InvalidInput(f"{source} has {len(agents)} agents; name one: {source}:{agents[0].__name__}")
     return agents[0]
+
+
+class FlowEntry(DeviceEntry, frozen=True, kw_only=True):
+    """The table of a flow device in a fleet file; each of its tasks is a child conversation of the constellation.
+
+    Attributes:
+        flow: ``file.py:Name`` or ``module:Name``, relative to the folder of the fleet file.
+    """
+
+    flow: str
+
+
+async def _open(entry: FlowEntry, folder: Path) -> ChildDevice:
+    agent = agent_of(entry.flow, folder)
+    return ChildDevice(entry, as_child(agent), agent.description or agent.__name__)
+
+
+FLOW_KIND = DeviceKind(FlowEntry, _open)
+"""The device kind ``flow``; ``bootstrap.open_devices`` lists it."""

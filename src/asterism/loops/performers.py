@@ -9,7 +9,6 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -66,8 +65,7 @@ def loop_performers(find: Finder, pool: ResourcePool) -> dict[type[Effect], Perf
     }
 
 
-@dataclass
-class _Supervisor:
+class _Supervisor(msgspec.Struct, eq=False):
     """Calls one function of the supervisor; an exception becomes the error of the result.
 
     Attributes:
@@ -100,8 +98,7 @@ def _reflected(reply: Any) -> dict[str, Any]:
     return {"reply": reply.strip()[:MAX_REFLECTION] if isinstance(reply, str) else f"no text but {type(reply).__name__}"[:MAX_REFLECTION]}
 
 
-@dataclass
-class _WorkerPerformer:
+class _WorkerPerformer(msgspec.Struct, eq=False):
     """Runs a step on a worker, within its timeout."""
 
     find: Finder
@@ -138,8 +135,7 @@ def _ended(effect_id: str, worker: str, found: Any) -> WorkerEnded:
     return WorkerEnded(effect_id=effect_id, finding=finding, tokens=metered.tokens)
 
 
-@dataclass
-class _ModelAsker:
+class _ModelAsker(msgspec.Struct, eq=False):
     """Asks a worker's model for its next reply."""
 
     find: Finder
@@ -160,8 +156,7 @@ class _ModelAsker:
             return ModelReplied(effect_id=effect_id, error=_late(timed, error, "the model", effect.timeout_s) or _located(error, effect_id))
 
 
-@dataclass
-class _ToolCaller:
+class _ToolCaller(msgspec.Struct, eq=False):
     """Makes a tool call after checking it again: a person may have edited the arguments."""
 
     find: Finder

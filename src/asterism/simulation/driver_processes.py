@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Callable
 
+import msgspec
+
 from asterism.errors import AsterismError, RunStuck
 from asterism.simulation.invariants import InvariantViolated
 from asterism.simulation.people import StoreFaults
@@ -15,10 +17,10 @@ MAX_PROCESSES = 200
 """Processes allowed in one world; more means that the run makes no progress."""
 
 
-class DriverProcesses:
+class DriverProcesses(msgspec.Struct, eq=False, kw_only=True):
     """All the processes of one world.
 
-    Args:
+    Attributes:
         world: the world of the processes.
         seed: seed of their random draws.
         store_faults: random faults of their store handles.
@@ -26,32 +28,19 @@ class DriverProcesses:
         restart_s: seconds from a crash to the next process.
         has_pending: returns True while an event from outside is still to come.
         changed: set when there may be work, or a process has ended.
-
-    Attributes:
         processes: all processes in order of their start.
         failure: an error that no process may end with.
     """
 
-    def __init__(
-        self,
-        world: ProcessEnvironment,
-        seed: int,
-        store_faults: StoreFaults,
-        *,
-        at_once: int,
-        restart_s: float,
-        has_pending: Callable[[], bool],
-        changed: asyncio.Event,
-    ) -> None:
-        self.processes: list[Process] = []
-        self.failure: BaseException | None = None
-        self._world = world
-        self._seed = seed
-        self._store_faults = store_faults
-        self._at_once = at_once
-        self._restart_s = restart_s
-        self._has_pending = has_pending
-        self._changed = changed
+    world: ProcessEnvironment
+    seed: int
+    store_faults: StoreFaults
+    at_once: int
+    restart_s: float
+    has_pending: Callable[[], bool]
+    changed: asyncio.Event
+    processes: list[Process] = msgspec.field(default_factory=list)
+    failure: BaseException | None = None
 
     @property
     def running(self) -> list[Process]:
@@ -61,7 +50,7 @@ class DriverProcesses:
     @property
     def has_failed(self) -> bool:
         """Return True if an invariant does not hold or a process has failed; then the world ends."""
-        return self._world.checker.violation is not None or self.failure is not None
+        return self.world.checker.violation is not None or self.failure is not None
 
     async def drive(self, run_id: str, group: asyncio.TaskGroup) -> None:
         """Start processes for a root run as long as there is work.
@@ -71,20 +60,20 @@ class DriverProcesses:
         """
         while not self.has_failed:
             if self.running or self._is_waiting_for_people(run_id):
-                if not self.running and not self._has_pending():
+                if not self.running and not self.has_pending():
                     return
-                self._changed.clear()
-                await self._changed.wait()
+                self.changed.clear()
+                await self.changed.wait()
                 continue
-            if self._world.memory.runs[run_id].status == "ended" and not self._has_inbox_rows():
+            if self.world.memory.runs[run_id].status == "ended" and not self._has_inbox_rows():
                 return
             if len(self.processes) >= MAX_PROCESSES:
                 raise InvariantViolated(8, f"{MAX_PROCESSES} processes have driven the run, and it has not ended")
             released = [process.name for process in self.processes if process.exit_reason in ("store unavailable", "fenced")]
-            self._world.checker.released.update(released)
+            self.world.checker.released.update(released)
             if self.processes and self.processes[-1].exit_reason != "done":
-                await asyncio.sleep(self._restart_s)
-            for _ in range(self._at_once):
+                await asyncio.sleep(self.restart_s)
+            for _ in range(self.at_once):
                 self.start(run_id, group)
         for process in self.processes:
             process.crash()
@@ -92,34 +81,34 @@ class DriverProcesses:
     def start(self, run_id: str, group: asyncio.TaskGroup) -> None:
         """Start another process that tries to drive a run."""
         name = f"process-{len(self.processes) + 1}"
-        process = Process(name, self._world, self._store_faults, random.Random(f"{self._seed}:{name}"), self._changed.set)
+        process = Process(name, self.world, self.store_faults, random.Random(f"{self.seed}:{name}"), self.changed.set)
         self.processes.append(process)
-        self._world.counts["processes"] += 1
+        self.world.counts["processes"] += 1
         group.create_task(self._drive(process, run_id), name=name)
 
     def fail(self, error: BaseException) -> None:
         """End the world with an error; the first error counts."""
         self.failure = self.failure or error
-        self._changed.set()
+        self.changed.set()
 
     async def _drive(self, process: Process, run_id: str) -> None:
         try:
             await process.drive(run_id)
         except RunStuck as stuck:
-            self.fail(InvariantViolated(8, str(stuck), self._world.checker.history(stuck.run_id)))
+            self.fail(InvariantViolated(8, str(stuck), self.world.checker.history(stuck.run_id)))
         except (AsterismError, BaseExceptionGroup, RuntimeError) as error:
             self.fail(error)
-        self._world.counts[process.exit_reason or "failed"] += 1
+        self.world.counts[process.exit_reason or "failed"] += 1
         if process.store_failures:
-            self._world.counts["store faults"] += process.store_failures
+            self.world.counts["store faults"] += process.store_failures
 
     def _is_waiting_for_people(self, run_id: str) -> bool:
         """Return True if no process is needed: the run waits for people, and its inboxes are empty."""
         drove = [process.exit_reason for process in self.processes if process.exit_reason != "run owned"]
-        return drove[-1:] == ["done"] and self._world.memory.runs[run_id].status in ("waiting", "paused") and not self._has_inbox_rows()
+        return drove[-1:] == ["done"] and self.world.memory.runs[run_id].status in ("waiting", "paused") and not self._has_inbox_rows()
 
     def _has_inbox_rows(self) -> bool:
         """Return True if a run has unread inbox rows; rows for an ended child run do not count."""
-        memory = self._world.memory
+        memory = self.world.memory
         addressed = (memory.runs[row.run_id] for row in memory.inbox.values() if not row.verdict)
         return any(row.status != "ended" or not row.parent for row in addressed)

@@ -150,9 +150,9 @@ class World:
         self._limit_s = limit_s
         self._pending = 0
         self._processes = DriverProcesses(
-            self,
-            seed,
-            check_type("store", store or StoreFaults(), StoreFaults),
+            world=self,
+            seed=seed,
+            store_faults=check_type("store", store or StoreFaults(), StoreFaults),
             at_once=check_int("drivers", drivers, least=1),
             restart_s=restart_s,
             has_pending=lambda: self._pending > 0,

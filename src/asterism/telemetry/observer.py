@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
@@ -38,16 +38,14 @@ MAX_RUNS = 5_000
 is dropped."""
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Followed(msgspec.Struct, eq=False):
     """A run with its open effects, by id."""
 
     context: Context
-    under_way: dict[str, UnderWay] = field(default_factory=dict)
+    under_way: dict[str, UnderWay] = msgspec.field(default_factory=dict)
 
 
-@dataclass
-class _Within:
+class _Within(msgspec.Struct, eq=False):
     """Performs effects in the context of their spans."""
 
     performer: Performer

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -41,8 +41,7 @@ LEFT_OPEN = "left open"
 """Outcome of an effect whose result this process will not see."""
 
 
-@dataclass(slots=True)
-class UnderWay:
+class UnderWay(msgspec.Struct, eq=False):
     """An effect without a result.
 
     Attributes:
@@ -55,7 +54,7 @@ class UnderWay:
     effect: Effect | None
     since: float
     span: Span
-    asked_here: bool = field(kw_only=True)
+    asked_here: bool
 
     def settle(self, event: EffectResult, at: float) -> None:
         """End the span with the result of the effect."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from asterism.kernel.journal import Entry, JournalMismatch, Record
-from asterism.kernel.machine import Effect, EffectResult, Event, Machine, RecoveryPolicy, kind_of
+from asterism.kernel.machine import Effect, EffectResult, Machine, RecoveryPolicy, kind_of
 from asterism.kernel.packing import packer
 from asterism.kernel.run import Run
 from asterism.kernel.snapshot import Snapshot, restore_snapshot
@@ -112,7 +112,7 @@ class RunChecks(Generic[M]):
 
     def check_commit(self, writer: str, commit: Commit, live: Run[Any] | None) -> None:
         """Check a commit that has become durable."""
-        first = self._event(commit.records[0]) if commit.records else None
+        first = packer(self.machine).unpack(commit.records[0]).event if commit.records else None
         if commit.epoch != self.epoch:
             if commit.epoch < self.epoch or not isinstance(first, OwnershipAcquired) or first.epoch != commit.epoch:
                 raise self.fail(7, f"{writer} wrote under epoch {commit.epoch}, but the journal is at {self.epoch}")
@@ -127,9 +127,6 @@ class RunChecks(Generic[M]):
             raise self.fail(5, found)
         if commit.state != replayed.state:
             raise self.fail(5, f"the row of the run is in {commit.state}, but its journal in {replayed.state}")
-
-    def _event(self, record: Record) -> Event:
-        return packer(self.machine).unpack(record).event
 
     def _snapshot_difference(self, snapshot: Snapshot) -> str:
         restored = restore_snapshot(self.machine, snapshot, snapshot.code_version)
