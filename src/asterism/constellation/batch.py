@@ -308,7 +308,8 @@ class _Batch:
 
     def _place_line(self, line: TaskStarLine) -> None:
         constellation, line_id = self._it, line.line_id
-        self._remove_tombstone(constellation.removed_lines, line_id)
+        if constellation.removed_lines:
+            self._remove_tombstone(constellation.removed_lines, line_id)
         constellation.insert_line(line)
         self._undo.append((constellation.delete_line, line_id))
         self._lines[line_id] = None

@@ -137,11 +137,16 @@ class TaskConstellation:
         self.lines[line_id] = line
         self._out[source][target] = line_id
         self._in[target][source] = line_id
-        self._count(line, +1)
         if line.condition:
             for named in _named_by(line):
                 self._named_in.setdefault(named, {})[line_id] = None
-        if line.verdict is None and self.tasks[source].status in SETTLED:
+        if line.verdict is not None:
+            self._count(line, +1)
+            return
+        was = self._open[target]
+        self._open[target] = was + 1
+        self.dirty[target] = not was or self.dirty.get(target, False)
+        if self.tasks[source].status in SETTLED:
             self._mark_unevaluated(line)
 
     def delete_line(self, line_id: str) -> None:
@@ -171,9 +176,13 @@ class TaskConstellation:
 
     def source_settled(self, task_id: str) -> None:
         """Mark the dependencies that can be evaluated now that a task has settled."""
+        lines = self.lines
         for line_id in self.awaiting(task_id):
-            if (line := self.lines[line_id]).verdict is None:
-                self._mark_unevaluated(line)
+            if (line := lines[line_id]).verdict is None:
+                if line.condition:
+                    self._mark_unevaluated(line)
+                else:
+                    self.unevaluated[line_id] = None
 
     def _mark_unevaluated(self, line: TaskStarLine) -> None:
         """Mark a dependency, whose source has settled, if all tasks that its condition names have."""
@@ -185,15 +194,21 @@ class TaskConstellation:
         self.unevaluated[line.line_id] = None
 
     def set_evaluation(self, line_id: str, verdict: Evaluation) -> None:
-        """Record the evaluation of a dependency. O(1)."""
+        """Record the evaluation of a dependency that has none. O(1)."""
         line = self.lines[line_id]
-        self._count(line, -1)
+        target = line.target
         line.verdict = verdict
-        if not verdict.satisfied:
-            self._count(line, +1)
+        if verdict.satisfied:
+            now = self._open[target] - 1
+            self._open[target] = now
+            self.dirty[target] = not now or self.dirty.get(target, False)
+        else:
+            self._refused[target] += 1
+            self.dirty[target] = True
         self.unevaluated.pop(line_id, None)
 
     def _count(self, line: TaskStarLine, step: int) -> None:
+        """Count a dependency that is added or removed; one without a verdict is counted where it is added."""
         target, verdict = line.target, line.verdict
         changed = self.dirty.get(target, False)
         if verdict is None or not verdict.satisfied:

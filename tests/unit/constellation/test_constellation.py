@@ -210,6 +210,11 @@ def test_readiness_is_checked_again_only_after_the_first_or_last_open_dependency
     assert it.dirty == {"c": False}
     it.set_evaluation("b->c", Evaluation(satisfied=True))
     assert it.dirty == {"c": True}
+
+
+def test_readiness_is_checked_again_after_a_refused_dependency_and_its_removal() -> None:
+    it = constellation("a b c", "a>c b>c")
+    it.set_evaluation("a->c", Evaluation(satisfied=True))
     it.dirty.clear()
     it.set_evaluation("b->c", Evaluation(satisfied=False, reason="b is FAILED"))
     assert (it.dirty, it.is_ready("c"), it.is_unsatisfiable("c")) == ({"c": True}, False, True)
